@@ -1,8 +1,8 @@
 //! A gateway in one file: two users of a chat, sessions by key, messages to a busy session, a new session, a tool written as a function, a
-//! channel that fails now and then, a plugin that changes what is sent, two listeners, a new configuration, and an orderly end.
+//! channel that fails now and then, a plugin that changes outgoing messages, two listeners, a new configuration, and an orderly shutdown.
 //!
-//! The model is a scripted server on the loopback, so that no key is needed: `cargo run -p pinch-embed --example gateway`. For a real one,
-//! leave out `models` and name a model and its key in the configuration.
+//! The model is a scripted server on the loopback, so that no key is needed: `cargo run -p pinch-embed --example gateway`. To use a real
+//! one, leave out `models` and configure a model and its key.
 
 #![expect(clippy::print_stdout, reason = "an example shows what happens")]
 
@@ -39,7 +39,7 @@ struct MessageArgs {
     text: String,
 }
 
-/// A chat whose every third message is lost at first.
+/// A chat that loses every third message on the first try.
 struct GatewayChat {
     user: &'static str,
     n_sends: AtomicUsize,
@@ -54,7 +54,7 @@ impl ReplySink for GatewayChat {
         Box::pin(async move {
             let n = self.n_sends.fetch_add(1, Ordering::Relaxed) + 1;
             if n.is_multiple_of(3) {
-                // Tried again with the same id, so that nothing is shown twice.
+                // It is retried with the same id, so that nothing is shown twice.
                 return Err(SendFailure::transient("the chat is busy"));
             }
             println!("to {}: {}", self.user, block.reply.text);
@@ -111,7 +111,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (first, second) = (engine.subscribe(), engine.subscribe());
     let users = async {
         let talked = tokio::join!(talk(&engine, "ada", true), talk(&engine, "bob", false));
-        // A new configuration holds for the runs that follow.
+        // A new configuration applies to later runs.
         let mut document = document;
         document["agents"]["defaults"]["maxConcurrent"] = 8.into();
         let (config, _) = Config::from_document(document.as_object().cloned().unwrap_or_default(), dir.path());
@@ -131,7 +131,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Masks digits in everything that is sent, and says when the gateway starts.
+/// Masks digits in outgoing messages, and reports when the gateway starts.
 struct Masks;
 
 impl Extension for Masks {
@@ -162,7 +162,7 @@ impl Plugin for Masks {
     }
 }
 
-/// Shows file names instead of `file://` addresses.
+/// Shows file names instead of `file://` URLs.
 struct PlainNames;
 
 impl Stage for PlainNames {
@@ -176,7 +176,7 @@ impl Stage for PlainNames {
     fn finish(&mut self, _: &mut Out) {}
 }
 
-/// Two messages of a user in a row, then one that starts a new session.
+/// Sends two messages of a user in a row, then one that starts a new session.
 async fn talk(engine: &Engine, user: &'static str, is_owner: bool) -> Result<(), Box<dyn std::error::Error>> {
     let caller = Caller::new().channel("demo-chat").sender(Sender::new(user));
     let caller = if is_owner { caller.owner() } else { caller };
@@ -199,7 +199,7 @@ async fn talk(engine: &Engine, user: &'static str, is_owner: bool) -> Result<(),
         while !engine.active().iter().any(|run| run.session_key.as_deref() == Some(&key) && run.is_streaming) {
             tokio::task::yield_now().await;
         }
-        // What the gateway itself has to say goes into the run as well; if it comes too late, it is of no use.
+        // The gateway's own note also goes into the run; if it comes too late, it is dropped.
         let note = "(The user's clock shows 9 in the morning.)";
         let noted = engine.queue_message(RunTarget::Session(&key), note, Vec::new(), QueueKind::Steering);
         let (second, noted) = tokio::join!(receive(engine, message("In Celsius, please."), &chat), noted);
@@ -213,7 +213,7 @@ async fn talk(engine: &Engine, user: &'static str, is_owner: bool) -> Result<(),
     receive(engine, message("/new And in Oslo?"), &chat).await
 }
 
-/// What a gateway does with each message of its users.
+/// Handles a user's message as a gateway would.
 async fn receive(
     engine: &Engine,
     message: InboundMessage,
@@ -231,7 +231,7 @@ async fn receive(
             return Ok(());
         }
     };
-    // Bob's chat is confirmed by the gateway itself.
+    // The gateway itself confirms messages to Bob.
     let request = if user == "bob" { request.without_message_tool() } else { request };
     let run = engine.run(request).deliver(Arc::clone(chat) as _).await;
     let rest = run.send_rest(Arc::clone(chat) as _).await;
@@ -253,7 +253,7 @@ async fn count(mut events: EngineEvents) -> u64 {
     n
 }
 
-/// The scripted model: it calls the weather tool, and then says what the tool said.
+/// The scripted model: it calls the weather tool, and then repeats its result.
 fn model(request: &Recorded) -> ServerReply {
     let body = request.json();
     let tools: Vec<&str> = body["tools"].as_array().into_iter().flatten().filter_map(|t| t["name"].as_str()).collect();

@@ -1,7 +1,7 @@
-//! Summaries of conversations that become too long: which model writes them, and how a long history is cut for it.
+//! Summarises conversations that grow too long: which model writes the summary, and how a long history is split for it.
 //!
-//! When a conversation is compacted is decided by `pinch-coding-agent` (near the window) and by [`decide`](crate::run::decide::decide) (after an
-//! overflow). The hook of `summaries` steps in where the summary is made. [`pruning`] shortens old results before that is necessary.
+//! `pinch-coding-agent` decides when to compact near the window, and [`decide`](crate::run::decide::decide) after an overflow; the hook in
+//! `summaries` only makes the summary. [`pruning`] shortens old tool results before a compaction becomes necessary.
 
 pub mod model;
 pub mod chunks;

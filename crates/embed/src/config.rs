@@ -1,4 +1,5 @@
-//! The configuration: `pinch.json` or `openclaw.json`, JSON5 or YAML, read leniently. Mistakes are reported with their location; the rest is used.
+//! Configuration: `pinch.json` or `openclaw.json`, as JSON5 or YAML. Parsing is lenient: problems are reported with their location and
+//! skipped.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,9 +53,9 @@ use self::source::ConfigSource;
 /// A configuration. The default is that of an empty file.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// `preset`: where values that are not configured come from.
+    /// `preset`: the source of values that are not configured.
     pub preset: Preset,
-    /// Those values.
+    /// The values of the preset.
     pub defaults: PresetValues,
     /// `agents`.
     pub agents: Agents,
@@ -62,21 +63,21 @@ pub struct Config {
     pub auth: AuthConfig,
     /// `models`.
     pub models: ModelsConfig,
-    /// Which tools are offered to whom.
+    /// Tool policies: which tools are offered to which callers.
     pub tools: Arc<ToolPolicies>,
-    /// `tools.exec`: which commands run, and how.
+    /// `tools.exec`: which commands may run, and how.
     pub exec: ExecConfig,
-    /// `tools.elevated`: who may run commands outside of the sandbox.
+    /// `tools.elevated`: who may run commands outside the sandbox.
     pub elevated: ElevatedConfig,
     /// `tools.loopDetection`: when repeated calls count as a loop.
     pub loop_detection: Value,
-    /// `tools.fs.workspaceOnly`: whether the tools for files see the workspace alone.
+    /// `tools.fs.workspaceOnly`: whether file tools see only the workspace.
     pub workspace_only: bool,
-    /// Keys that restrict tools in a way that is not enforced, with their paths.
+    /// Paths of keys whose tool restrictions are not enforced.
     pub unenforced: Vec<String>,
-    /// Keys that are only enforced for runs in a sandbox, with their paths.
+    /// Paths of keys that are enforced only for sandboxed runs.
     pub need_sandbox: Vec<String>,
-    /// `sandbox` of all agents and of each: which runs are kept apart from the rest of the machine.
+    /// `sandbox`, for all agents and for each: which runs are isolated from the rest of the machine.
     pub sandbox: SandboxSettings,
     /// `channels`.
     pub channels: ChannelsConfig,
@@ -86,31 +87,32 @@ pub struct Config {
     pub messages: QueueConfig,
     /// `skills`.
     pub skills: SkillsConfig,
-    /// How many runs of cron jobs go on at once (`cron.maxConcurrentRuns`).
+    /// Maximum number of concurrent cron runs (`cron.maxConcurrentRuns`).
     pub max_concurrent_cron_runs: Option<usize>,
-    /// Paths of members that have no effect in this version; they are kept in [`Config::document`].
+    /// Paths of members that have no effect in this version; [`Config::document`] keeps them.
     pub ignored: Vec<String>,
     /// The file it was read from, if any.
     pub file: Option<PathBuf>,
-    /// Why nothing of the file can be used, if that is so: no run starts then.
+    /// Why the file is unusable, if it is. No run starts then.
     pub unusable: Option<String>,
-    /// The whole document, for sections that are read elsewhere.
+    /// The whole document, for sections that other code reads.
     pub document: Map<String, Value>,
 }
 
-/// The names of configuration files, in the order in which they are looked for.
+/// Names of configuration files, in lookup order.
 const FILES: [&str; 4] = ["pinch.json", "pinch.yml", "openclaw.json", "openclaw.yml"];
 
 impl Config {
-    /// The configuration file of a state directory: the first of `pinch.json`, `pinch.yml`, `openclaw.json` and `openclaw.yml`.
+    /// Returns the configuration file of a state directory: the first of `pinch.json`, `pinch.yml`, `openclaw.json` and `openclaw.yml` that
+    /// exists.
     pub fn find(state_dir: &Path) -> Option<PathBuf> {
         FILES.iter().map(|name| state_dir.join(name)).find(|path| path.is_file())
     }
 
-    /// Reads a file: YAML if its name ends in `.yml` or `.yaml`, otherwise JSON5. A missing one is empty. `env`: the variables that `${NAME}` in
-    /// it stands for.
+    /// Loads a file: YAML if its name ends in `.yml` or `.yaml`, otherwise JSON5. A missing file counts as empty. `env` provides the
+    /// variables for `${NAME}`.
     ///
-    /// If it cannot be read at all, no run starts: it is unknown what it forbids.
+    /// If the file cannot be read at all, no run starts, because its restrictions are unknown.
     pub fn load(path: &Path, env: &Env) -> (Self, Vec<Problem>) {
         let ConfigSource { document, files, mut problems } = match ConfigSource::read(path, env) {
             Ok(source) => source,
@@ -138,9 +140,9 @@ impl Config {
         (config, problems)
     }
 
-    /// Names some of the members without effect.
+    /// Returns a problem that names some of the members without effect.
     fn without_effect(&self, file: &Path) -> Option<Problem> {
-        /// How many are named.
+        /// Maximum number of members named.
         const MAX_NAMED: usize = 8;
         let named = self.ignored.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = self.ignored.len().saturating_sub(MAX_NAMED);
@@ -151,7 +153,7 @@ impl Config {
         })
     }
 
-    /// Reads a parsed document; `file` is named in problems.
+    /// Reads a parsed document; problems name `file`.
     pub fn from_document(document: Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
         let mut document = document;
         let mut problems = renamed::modernise(&mut document, file);
@@ -184,7 +186,7 @@ impl Config {
             Value::Object(document) => document,
             _ => Map::new(),
         };
-        // The notice about an old key says what becomes of it.
+        // The notice about a renamed key already covers it.
         let mut ignored = used.ignored(&document);
         ignored.retain(|key| !old_keys.contains(key));
         (

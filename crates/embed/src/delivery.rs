@@ -1,7 +1,8 @@
-//! How a run's reply reaches its host during the run.
+//! Delivers a run's reply to its host during the run.
 //!
-//! Replies come as [`ReplyEvent`]s. A run never waits for its reader: a sink takes events from one bounded queue, in which what belongs
-//! together merges. What was sent, and what was not, is in [`Delivered`].
+//! Replies arrive as [`ReplyEvent`]s. A run never waits for its reader: a sink takes events from one bounded queue, in which related events
+//! are
+//! merged. [`Delivered`] lists what was sent and what was not.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The entry point: one engine per process or tenant, which runs agents.
+//! The entry point: an engine that runs agents, one per process or tenant.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -52,25 +52,25 @@ pub use compact::{CompactedSession, CompactionOutcome};
 pub use engine_run::{DeliveredRun, EngineRun, ReplyDelivery};
 pub use turns::Turn;
 
-/// Runs agents. Cloning is cheap and shares everything: lanes, profiles, connections.
+/// Runs agents. Clones are cheap and share everything: lanes, profiles, connections.
 #[derive(Clone)]
 pub struct Engine {
     current: Arc<RwLock<Current>>,
 }
 
-/// The parts of an engine with the configuration that holds now.
+/// The parts of an engine, built from its current configuration.
 struct Current {
     parts: Arc<Parts>,
     problems: Arc<Vec<Problem>>,
 }
 
 impl Engine {
-    /// Starts building an engine whose state (sessions, credentials, configuration) is in `state_dir`. Everything else is optional.
+    /// Starts building an engine with its state (sessions, credentials, configuration) in `state_dir`. Everything else is optional.
     pub fn builder(state_dir: impl AsRef<Path>) -> EngineBuilder {
         EngineBuilder::new(state_dir.as_ref())
     }
 
-    /// Mistakes in documents and registrations, which were ignored.
+    /// Returns the problems found in documents and registrations, which were skipped.
     pub fn problems(&self) -> Vec<Problem> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).problems.to_vec()
     }
@@ -79,8 +79,7 @@ impl Engine {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).parts)
     }
 
-    /// What the policies of the configuration decide about each tool of a request, for the model that would be asked first. Nothing is
-    /// written.
+    /// Returns the policy decision about each tool of a request, for the model that would be asked first. Writes nothing.
     ///
     /// # Errors
     /// As for a run: an unusable configuration, a restriction that is not enforced, or no model.
@@ -93,10 +92,10 @@ impl Engine {
         resolve::tool_policy(&parts, request)
     }
 
-    /// The skills of the agent that a request is for: which it may use, why not the others, and the commands by which people use them.
+    /// Returns the skills of the request's agent: which it may use, why not the others, and their slash commands.
     ///
     /// # Errors
-    /// [`RunError::Config`] if the configuration cannot be used, or if the session key is malformed.
+    /// [`RunError::Config`] if the configuration is unusable or the session key is malformed.
     pub fn skills(&self, request: &RunRequest) -> Result<AgentSkills, RunError> {
         let parts = self.parts();
         if let Some(problem) = &parts.config.unusable {
@@ -106,7 +105,7 @@ impl Engine {
         Ok(prompting::skills(&parts, &workspace.agent_id, &workspace.dir))
     }
 
-    /// A request with the defaults of the configuration filled in: agent, session file, workspace, time limit.
+    /// Creates a request with the configured defaults filled in: agent, session file, workspace, time limit.
     pub fn request(
         &self,
         session_id: &str,
@@ -117,11 +116,12 @@ impl Engine {
         resolve::request(&self.parts(), session_id, session_key, agent_id, prompt)
     }
 
-    /// Creates the request of a message from its session key: of the session that the key means now, which begins if there is none or if the
-    /// configuration's reset rules say so, and with what is remembered about that session: model, thinking level, profile. A message that
-    /// begins with `/new` or `/reset` starts a new session, too.
+    /// Creates the request for a message from its session key. The session is the key's current one; a new one begins if there is none or
+    /// if the configured reset rules say so. The request includes what is stored about that session: model, thinking level, profile. A
+    /// message that begins with `/new` or `/reset` also starts a new session.
     ///
-    /// Names without `agent:` belong to the default agent, and `main` is its main session. [`Engine::session_key`] makes the key of a chat.
+    /// Keys without `agent:` belong to the default agent, and `main` is its main session. [`Engine::session_key`] returns the key of a
+    /// chat.
     ///
     /// # Errors
     /// [`RunError::Config`] if the key is malformed, or if the index of sessions cannot be read or written.
@@ -129,21 +129,21 @@ impl Engine {
         inbound::message(&self.parts(), key, text).await
     }
 
-    /// Sends a message to a session that may be busy, and waits until it is clear what becomes of it: it gets a run of its own, which the
-    /// caller has to start, or a run that is under way reads it. `messages.queue` of the configuration decides, unless the message does;
-    /// see [`InboxMode`](crate::config::messages::InboxMode).
+    /// Sends a message to a session that may be busy, and waits until its fate is decided: it gets its own run, which the caller must
+    /// start, or an active run reads it. The message's mode decides, or else `messages.queue` of the configuration; see
+    /// [`InboxMode`](crate::config::messages::InboxMode).
     ///
-    /// A message that arrives while its session compacts or waits for a provider is read after that run. If this is dropped, the message is
-    /// withdrawn unless a run has read it.
+    /// A message that arrives while its session is being compacted or waits for a provider is read after that run. Dropping the future
+    /// withdraws the message unless a run has read it.
     ///
     /// # Errors
-    /// As [`Engine::message`]; also if another message of the session had the same idempotency key.
+    /// As for [`Engine::message`]; also if another message of the session had the same idempotency key.
     pub async fn send(&self, message: InboundMessage) -> Result<Turn, RunError> {
         turns::send(&self.parts(), message).await
     }
 
-    /// The session key of a chat, as `session.dmScope`, `session.mainKey` and `session.identityLinks` say. `agent`: the agent that the
-    /// message is for; `None`: the default one.
+    /// Returns the session key of a chat, according to `session.dmScope`, `session.mainKey` and `session.identityLinks`. `agent`: the agent
+    /// that the message is for; `None`: the default one.
     pub fn session_key(&self, agent: Option<&str>, peer: &Peer<'_>) -> String {
         let parts = self.parts();
         let config = &parts.config;
@@ -152,7 +152,7 @@ impl Engine {
         key::peer_key(&agent, peer, session.dm_scope, &session.main_key, &session.identity_links)
     }
 
-    /// What is remembered about an agent's sessions, by key.
+    /// Returns the stored entries of an agent's sessions, by key.
     ///
     /// # Errors
     /// [`RunError::Config`] if the index of sessions cannot be read.
@@ -160,8 +160,8 @@ impl Engine {
         self.parts().index.list(AgentId::normalise(agent).as_str()).await.map_err(inbound::port_error)
     }
 
-    /// Changes what is remembered about a session, such as the model that its user chose; `None` stands for no entry. `change` may be called
-    /// more than once.
+    /// Updates the stored entry of a session, for example the model chosen by its user; `None` means no entry. `change` may be called more
+    /// than once.
     ///
     /// # Errors
     /// [`RunError::Config`] if the key is malformed, or if the index of sessions cannot be read or written.
@@ -174,23 +174,23 @@ impl Engine {
         self.parts().index.update(&key, None, Arc::new(change)).await.map_err(inbound::port_error)
     }
 
-    /// The runs under way, oldest first. Runs that still wait for a lane are not among them.
+    /// Returns the active runs, oldest first. Runs that still wait for a lane are not included.
     pub fn active(&self) -> Vec<ActiveRun> {
         self.parts().active.list()
     }
 
-    /// Stops runs and returns how many there were. Each ends soon with what it has: [`RunMeta::aborted`](crate::run::result::RunMeta) is
+    /// Stops runs and returns how many there were. Each ends soon with what it has; [`RunMeta::aborted`](crate::run::result::RunMeta) is
     /// set in its result.
     pub fn abort(&self, target: RunTarget<'_>, why: CancelReason) -> usize {
         self.parts().active.abort(target, why)
     }
 
-    /// Adds a user message to a run under way: the model reads it at its next turn (`Steering`) or when it would be done (`FollowUp`).
-    /// Returns once the message is part of the conversation and its transcript; dropping the future does not withdraw it. It survives
-    /// retries and a change of the model.
+    /// Adds a user message to an active run: the model reads it at its next turn (`Steering`) or when it would otherwise finish
+    /// (`FollowUp`). Returns once the message is part of the conversation and its transcript; dropping the future does not withdraw it. The
+    /// message survives retries and a change of model.
     ///
     /// # Errors
-    /// [`QueueError`]: the conversation does not contain the message, and the caller may start a run with it.
+    /// [`QueueError`]: the message is not in the conversation, and the caller may start a run with it.
     pub async fn queue_message(
         &self,
         target: RunTarget<'_>,
@@ -201,13 +201,14 @@ impl Engine {
         self.parts().active.queue(target, text.into(), images, kind).await
     }
 
-    /// Waits until the runs under way now have ended; false when that took longer than `limit`. True at once when there are none.
+    /// Waits until the currently active runs have ended. Returns false if `limit` passes first, and true immediately if there are none.
     pub async fn wait_for_end(&self, target: RunTarget<'_>, limit: Duration) -> bool {
         self.parts().active.wait_for_end(target, limit).await
     }
 
-    /// Waits until the newest matching run does not compact its conversation, and is past the request that a compaction interrupted: from then
-    /// on [`Engine::queue_message`] does not refuse because of it. Returns at once if nothing is compacted.
+    /// Waits until the newest matching run has finished compacting its conversation and has got past the request that the compaction
+    /// interrupted. From then on [`Engine::queue_message`] no longer refuses for this reason. Returns immediately if no compaction is in
+    /// progress.
     ///
     /// # Errors
     /// [`QueueError::NoActiveRun`], and [`QueueError::RunEnded`] if the run ends or is stopped first.
@@ -215,21 +216,22 @@ impl Engine {
         self.parts().active.wait_for_compaction(target).await
     }
 
-    /// Runs a request. Nothing happens until the run is polled; dropping it stops everything and releases the lanes.
+    /// Creates a run of a request. Nothing happens until the run is polled; dropping it stops everything and releases the lanes.
     pub fn run(&self, request: RunRequest) -> EngineRun {
         EngineRun::new(self.parts(), request)
     }
 
-    /// Compacts a session now, whatever its length: waits for its turn like a run, and replaces old messages by a summary. Of the request,
-    /// session, agent, model, profile, time limit and cancellation count. `instructions`: what the summary looks at in particular.
+    /// Compacts a session now, whatever its length: waits for its turn like a run, and replaces old messages with a summary. Only the
+    /// session, agent, model, profile, time limit and cancellation of the request are used. `instructions`: what the summary should focus
+    /// on.
     ///
     /// It never fails as a call: the outcome says why nothing was compacted.
     pub async fn compact(&self, request: RunRequest, instructions: Option<&str>) -> CompactionOutcome {
         compact::compact(&self.parts(), request, instructions).await
     }
 
-    /// The events of all runs of this engine from now on, in the form of [`Envelope`](crate::delivery::Envelope). Any number of listeners
-    /// may subscribe; none can slow a run down. Events are published when the run they belong to is polled.
+    /// Subscribes to the future events of all runs of this engine, in the form of [`Envelope`](crate::delivery::Envelope). Any number of
+    /// listeners may subscribe, and none can slow a run down. Events are published when their run is polled.
     pub fn subscribe(&self) -> EngineEvents {
         self.parts().bus.subscribe()
     }
@@ -241,7 +243,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Runs a request to its end without delivering the reply on the way: its payloads are in the result.
+/// Runs a request to its end without delivering the reply during the run; its payloads are in the result.
 ///
 /// # Errors
 /// [`RunError`].
@@ -249,7 +251,7 @@ pub async fn run_embedded_agent(engine: &Engine, request: RunRequest) -> Result<
     engine.run(request).finish().await
 }
 
-/// Carries out one run, and tells plugins how it ended.
+/// Carries out one run and notifies plugins of its end.
 async fn carry_out(
     parts: &Arc<Parts>,
     request: Box<RunRequest>,
@@ -285,7 +287,7 @@ async fn run_with_hooks(
     let asked = Instant::now();
     let runtimes = resolve::runtimes(parts, &request)?;
     hooked::choose_model(parts, &hooks, &mut request).await;
-    // A run without a model neither waits nor creates anything.
+    // A run without a model must not wait or create anything.
     let candidates = resolve::candidates(parts, &request)?;
     let runtime = runtimes.of(candidates.first().ok_or(RunError::NoModel)?);
     let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, Some(emitter), &cancel)).await?;

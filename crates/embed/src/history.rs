@@ -1,4 +1,4 @@
-//! How much of a conversation a model is given (embed-runner 7.1): the last user turns, as many as the channel's configuration allows.
+//! Limits the history that a model receives to the last user turns, as configured for the channel.
 //!
 //! The limit is an extension that shortens the messages of each request. The session keeps everything.
 
@@ -10,7 +10,7 @@ use pinch_llm::message::Message;
 use crate::config::channels::ChannelsConfig;
 use crate::key;
 
-/// The limit of a conversation in user turns, by its key; `None`: no limit is configured.
+/// Returns the limit for a conversation in user turns, by its key; `None` if none is configured.
 pub fn limit_for(channels: &ChannelsConfig, session_key: &str) -> Option<u64> {
     let parsed = key::parse(session_key);
     let rest = parsed.as_ref().map_or(session_key, |parsed| parsed.rest.as_str());
@@ -27,7 +27,7 @@ pub fn limit_for(channels: &ChannelsConfig, session_key: &str) -> Option<u64> {
     }
 }
 
-/// The id without a trailing `:thread:<digits>` or `:topic:<digits>`.
+/// Strips a trailing `:thread:<digits>` or `:topic:<digits>` from an id.
 fn without_thread(id: &str) -> &str {
     let cut = [":thread:", ":topic:"].into_iter().find_map(|marker| {
         let (before, thread) = id.rsplit_once(marker)?;
@@ -36,7 +36,7 @@ fn without_thread(id: &str) -> &str {
     cut.unwrap_or(id)
 }
 
-/// Where the last `limit` user turns begin. A limit of 0 keeps everything.
+/// Returns where the last `limit` user turns begin. A limit of 0 keeps everything.
 pub fn first_kept(messages: &[Arc<Message>], limit: u64) -> usize {
     if limit == 0 {
         return 0;
@@ -54,7 +54,7 @@ pub fn first_kept(messages: &[Arc<Message>], limit: u64) -> usize {
     0
 }
 
-/// Gives a model the last user turns of its conversation only.
+/// Limits a conversation to its last user turns.
 pub(crate) struct HistoryLimit(pub(crate) u64);
 
 impl Extension for HistoryLimit {

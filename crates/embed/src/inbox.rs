@@ -1,7 +1,7 @@
-//! Messages of sessions, each session one turn at a time: who has the turn, who waits, and which messages are read together.
+//! Queues the messages of sessions, which have one turn at a time: whose turn it is, who waits, and which messages are read together.
 //!
-//! No task works here. The first message that waits becomes the leader of the next turn: its caller takes the others along and starts the
-//! run. When a caller gives up, the next one leads.
+//! There is no background task. The first waiting message leads the next turn: its caller takes the others along and starts the run. If a
+//! caller gives up, the next one leads.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -25,7 +25,7 @@ pub(crate) use seen::{Pending, Seen};
 
 /// The longest line about a dropped message, in characters.
 const MAX_SUMMARY_LINE: usize = 160;
-/// How many dropped messages of a session are listed at most.
+/// Maximum number of dropped messages listed per session.
 const MAX_SUMMARIES: usize = 20;
 
 /// A message from a person to a session.
@@ -36,33 +36,33 @@ pub struct InboundMessage {
     pub key: String,
     /// The text.
     pub text: String,
-    /// Images that follow the text.
+    /// Images after the text.
     pub images: Vec<Image>,
-    /// Who sent it, and through what.
+    /// The sender, and the channel it came through.
     pub caller: Caller,
-    /// Where answers go within the channel.
+    /// Reply target within the channel.
     pub to: Option<String>,
-    /// What happens if a run of the session is active; `None`: what `messages.queue` says.
+    /// What happens if a run of the session is active; `None`: according to `messages.queue`.
     pub mode: Option<InboxMode>,
-    /// Identifies the message, so that a host can send it again after a failure of its own: it gets one run at most.
-    /// Messages are remembered for 24 hours, the 4096 newest of a state directory, across restarts and processes.
+    /// Identifies the message, so that a host can safely resend it after its own failure: it gets at most one run. The 4096 newest messages
+    /// of a state directory are remembered for 24 hours, across restarts and processes.
     pub idempotency_key: Option<String>,
 }
 
 impl InboundMessage {
-    /// A message about whose sender nothing is known.
+    /// Creates a message from an unknown sender.
     pub fn new(key: impl Into<String>, text: impl Into<String>) -> Self {
         Self { key: key.into(), text: text.into(), ..Self::default() }
     }
 
-    /// Sets who sent it, and through what.
+    /// Sets the sender, and the channel it came through.
     #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
         self
     }
 
-    /// Sets where answers go within the channel.
+    /// Sets the reply target within the channel.
     #[must_use]
     pub fn to(mut self, target: impl Into<String>) -> Self {
         self.to = Some(target.into());
@@ -83,14 +83,14 @@ impl InboundMessage {
         self
     }
 
-    /// Sets the key that identifies the message.
+    /// Sets the idempotency key.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.idempotency_key = Some(key.into());
         self
     }
 
-    /// Whether answers to both go to the same place.
+    /// Returns whether replies to both go to the same conversation.
     fn has_origin_of(&self, other: &Self) -> bool {
         let origin = |message: &Self| {
             let Caller { channel, account, thread, group, .. } = message.caller.clone();
@@ -100,20 +100,20 @@ impl InboundMessage {
     }
 }
 
-/// The sessions that have a turn under way.
+/// Sessions whose turn is taken.
 #[derive(Clone, Default)]
 pub(crate) struct Inbox(Arc<Mutex<HashMap<String, InboxSession>>>);
 
 #[derive(Default)]
 struct InboxSession {
     waiting: VecDeque<Waiting>,
-    /// First lines of messages that were dropped, and how many there were.
+    /// First lines and total number of dropped messages.
     dropped: Vec<String>,
     n_dropped: usize,
     last_arrival: Option<Instant>,
 }
 
-/// A message that waits for its turn.
+/// A message waiting for its turn.
 pub(crate) struct Waiting {
     pub(crate) message: InboundMessage,
     /// Whether it may be read together with others.
@@ -122,29 +122,29 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Tells its caller which run reads it.
+    /// Notifies the caller of the run that reads the message.
     pub(crate) fn join(self, run_id: &str) {
         drop(self.outcome.send(Outcome::Joined { run_id: run_id.to_owned() }));
     }
 }
 
-/// What became of a message that waited.
+/// Outcome of waiting.
 pub(crate) enum Outcome {
     /// It is its turn.
     Leads(TurnGuard),
-    /// A run that another message started reads it, too.
+    /// A run started by another message also reads it.
     Joined { run_id: String },
-    /// Too many messages waited.
+    /// Too many messages were waiting.
     Dropped,
 }
 
-/// What an arriving message has to do.
+/// What an arriving message must do.
 pub(crate) enum Arrival {
-    /// Nothing is under way: it is its turn.
+    /// The session is idle: it is the message's turn.
     Leads(TurnGuard),
-    /// It waits.
+    /// It must wait.
     Waits(oneshot::Receiver<Outcome>),
-    /// Too many messages wait.
+    /// Too many messages are waiting.
     Dropped,
 }
 
@@ -159,7 +159,7 @@ impl Inbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a turn of the session is under way.
+    /// Returns whether a turn of the session is in progress.
     pub(crate) fn is_busy(&self, key: &str) -> bool {
         self.lock().contains_key(key)
     }
@@ -184,7 +184,7 @@ impl Inbox {
         Arrival::Waits(receiver)
     }
 
-    /// Drops all messages of a session that wait.
+    /// Drops all waiting messages of a session.
     pub(crate) fn clear(&self, key: &str) {
         if let Some(session) = self.lock().get_mut(key) {
             while !session.waiting.is_empty() {
@@ -193,12 +193,12 @@ impl Inbox {
         }
     }
 
-    /// When the last message of a session arrived.
+    /// Returns when the last message of a session arrived.
     pub(crate) fn last_arrival(&self, key: &str) -> Option<Instant> {
         self.lock().get(key)?.last_arrival
     }
 
-    /// Takes the messages that the leader's run reads as well: those that follow it from the same place.
+    /// Takes the messages that the leader's run also reads: those that follow it in the same conversation.
     pub(crate) fn take_along(&self, key: &str, leader: &InboundMessage) -> Vec<Waiting> {
         let mut sessions = self.lock();
         let Some(session) = sessions.get_mut(key) else { return Vec::new() };
@@ -208,7 +208,7 @@ impl Inbox {
         session.waiting.drain(..n).collect()
     }
 
-    /// Takes what is to be said about dropped messages of a session.
+    /// Takes the summary of a session's dropped messages.
     pub(crate) fn take_dropped(&self, key: &str) -> Option<String> {
         let mut sessions = self.lock();
         let session = sessions.get_mut(key)?;
@@ -248,7 +248,7 @@ impl Drop for TurnGuard {
         drop(sessions);
         if let Some(next) = next {
             let guard = Self { inbox: self.inbox.clone(), key: self.key.clone() };
-            // If its caller has given up, the guard comes back and is dropped: the next one leads.
+            // If its caller has given up, the guard is returned and dropped, and the next message leads.
             drop(next.outcome.send(Outcome::Leads(guard)));
         }
     }

@@ -1,6 +1,6 @@
-//! Session keys: the name that routes a conversation, and the lanes it runs in.
+//! Session keys: names that route conversations, and the lanes of their runs.
 //!
-//! A key is `agent:<id>:<rest>` or an alias. A key is routing, a session id is storage: the two are never mixed.
+//! A key is `agent:<id>:<rest>` or an alias. Keys are for routing, session ids for storage; the two are never mixed.
 
 use sha2::{Digest as _, Sha256};
 
@@ -10,16 +10,16 @@ pub mod profile_id;
 pub use agent_id::{AgentId, DEFAULT_AGENT_ID};
 pub use profile_id::ProfileId;
 
-/// A parsed key of the long form.
+/// A parsed key in canonical form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentKey<'a> {
     /// The agent, as written.
     pub agent_id: &'a str,
-    /// Everything after the agent.
+    /// Everything after the agent id.
     pub rest: String,
 }
 
-/// Parses a key; `None` when it is not of the form `agent:<id>:<rest>`.
+/// Parses a key; `None` unless it has the form `agent:<id>:<rest>`.
 pub fn parse(key: &str) -> Option<AgentKey<'_>> {
     let mut parts = key.trim().split(':').filter(|part| !part.is_empty());
     if parts.next() != Some("agent") {
@@ -30,36 +30,36 @@ pub fn parse(key: &str) -> Option<AgentKey<'_>> {
     (!rest.trim().is_empty()).then_some(AgentKey { agent_id, rest })
 }
 
-/// The agent that a key names; a key of another form belongs to the default agent.
+/// Returns the agent that a key names. Keys of another form belong to the default agent.
 pub fn agent(key: &str) -> AgentId {
     parse(key).map_or_else(AgentId::default, |parsed| AgentId::normalise(parsed.agent_id))
 }
 
-/// Whether a key starts like the long form but is malformed.
+/// Returns whether a key starts with `agent:` but is malformed.
 pub fn is_malformed(key: &str) -> bool {
     key.trim().get(..6).is_some_and(|start| start.eq_ignore_ascii_case("agent:")) && parse(key).is_none()
 }
 
-/// Whether a conversation belongs to a subagent.
+/// Returns whether a conversation belongs to a sub-agent.
 pub fn is_subagent(key: &str) -> bool {
     let starts = |text: &str| text.trim().get(..9).is_some_and(|start| start.eq_ignore_ascii_case("subagent:"));
     starts(key) || parse(key).is_some_and(|parsed| starts(&parsed.rest))
 }
 
-/// How deep a conversation is nested in subagents, itself included.
+/// Returns how deeply a conversation is nested in sub-agents, including itself.
 pub fn subagent_depth(key: &str) -> usize {
     let lower = key.trim().to_lowercase();
     format!(":{}", lower.trim_start_matches(':')).matches(":subagent:").count()
 }
 
-/// The conversation a thread belongs to.
+/// Returns the conversation that a thread belongs to.
 pub fn thread_parent(key: &str) -> Option<&str> {
     let lower = key.to_ascii_lowercase();
     let at = [":thread:", ":topic:"].into_iter().filter_map(|marker| lower.rfind(marker)).max()?;
     Some(key[..at].trim()).filter(|parent| !parent.is_empty())
 }
 
-/// Name of the lane that serializes the runs of a conversation.
+/// Returns the name of the lane that serialises the runs of a conversation.
 pub fn session_lane(session_key: Option<&str>, session_id: &str) -> String {
     let key = session_key.map(str::trim).filter(|key| !key.is_empty()).unwrap_or(session_id.trim());
     match key {
@@ -69,7 +69,7 @@ pub fn session_lane(session_key: Option<&str>, session_id: &str) -> String {
     }
 }
 
-/// Name of the global lane. A run asked to use `cron` uses `nested`: the job that started it holds `cron` already.
+/// Returns the name of the global lane. A run in `cron` uses `nested`, because the job that started it already holds `cron`.
 pub fn global_lane(lane: Option<&str>) -> &str {
     match lane.map(str::trim).filter(|lane| !lane.is_empty()) {
         None => "main",
@@ -84,16 +84,16 @@ pub enum DmScope {
     /// All of them.
     #[default]
     Main,
-    /// Those with one peer, whatever the channel.
+    /// Those with the same peer, across channels.
     PerPeer,
-    /// Those with one peer in one channel.
+    /// Those with the same peer in the same channel.
     PerChannelPeer,
-    /// Those with one peer in one channel through one account.
+    /// Those with the same peer in the same channel and account.
     PerAccountChannelPeer,
 }
 
 impl DmScope {
-    /// Parses the word used in configurations.
+    /// Parses the name used in configurations.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "main" => Self::Main,
@@ -105,16 +105,16 @@ impl DmScope {
     }
 }
 
-/// The other party of a conversation, and its channel.
+/// The other party of a conversation and its channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer<'a> {
     /// The channel, e.g. `telegram`.
     pub channel: &'a str,
-    /// Our account that the messages arrive at.
+    /// Our account that receives the messages.
     pub account_id: Option<&'a str>,
     /// `direct`, `group`, `channel` or `room`.
     pub kind: &'a str,
-    /// The person, group, channel or room.
+    /// Id of the person, group, channel or room.
     pub id: &'a str,
 }
 
@@ -152,8 +152,8 @@ pub fn peer_key(
     }
 }
 
-/// The whole form of a key, in lower case: names without an agent belong to `default_agent`, and an empty name or `main` is its main
-/// session. `None` if the key starts like the long form but is malformed.
+/// Returns the canonical form of a key, in lower case: names without an agent belong to `default_agent`, and an empty name or `main` is its
+/// main session. `None` if the key starts with `agent:` but is malformed.
 pub fn canonical(key: &str, default_agent: &AgentId, main_key: &str) -> Option<String> {
     let key = key.trim().to_lowercase();
     if is_malformed(&key) {
@@ -167,13 +167,14 @@ pub fn canonical(key: &str, default_agent: &AgentId, main_key: &str) -> Option<S
     })
 }
 
-/// The topic of a key, if it names one.
+/// Returns the topic of a key, if it has one.
 pub fn topic(key: &str) -> Option<&str> {
     let (_, topic) = key.rsplit_once(":topic:")?;
     Some(topic).filter(|topic| !topic.is_empty())
 }
 
-/// A short hash of a session key or id, or of a profile: where the name itself does not fit, or must not be seen. Eight hexadecimal digits.
+/// Returns a short hash of a session key or id, or of a profile, for use where the name itself is too long or must not be seen. Eight
+/// hexadecimal digits.
 pub(crate) fn short_hash(name: &str) -> String {
     Sha256::digest(name.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_the_long_form_are_parsed() {
+    fn canonical_keys_are_parsed() {
         let ok = |key: &str| parse(key).map(|k| format!("{} {}", k.agent_id, k.rest));
         assert_eq!(ok(" agent:x:y:z "), Some("x y:z".into()));
         for bad in ["", "main", "agent:", "agent::x", "agent:x", "Agent:x:y"] {

@@ -1,10 +1,12 @@
-//! Lanes: queues that limit concurrent runs. A run holds its session's lane, so that a conversation has one run at a time, and then a slot
-//! in a global lane.
+//! Lanes: queues that limit concurrent runs. A run first holds its session's lane, so that a conversation has one run at a time, and then a
+//! slot in a global lane.
 //!
-//! Lanes are always entered in the same order, session lane first, so runs cannot deadlock. Permits are guards: dropping a run
-//! frees its lanes, dropping a waiting future leaves the queue.
+//! Lanes are always entered in this order, so runs cannot deadlock. Permits are guards: dropping a run frees its lanes, and dropping a
+//! waiting
+//! future leaves the queue.
 //!
-//! This is not tokio's semaphore, which serves in order of arrival: a slot goes to the session that was served longest ago, so that one with
+//! tokio's semaphore, which serves in order of arrival, does not fit: a slot goes to the least recently served session, so that a session
+//! with
 //! many waiting runs does not delay others, and a lane can shrink while all its slots are taken.
 //!
 //! ```
@@ -30,7 +32,7 @@ mod queue;
 
 use self::queue::{Queues, Ticket};
 
-/// A waiter that was queued for longer is logged.
+/// Longer waits are logged.
 const WARN_AFTER: Duration = Duration::from_secs(2);
 
 /// All lanes of one engine. Clones share them.
@@ -44,7 +46,7 @@ pub struct Permit {
     lane: String,
 }
 
-/// Why a waiter got no slot.
+/// Why no slot was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaneError {
     /// The lane was cleared.
@@ -60,7 +62,7 @@ impl Lanes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets how many runs a lane admits; the default is one. Waiters are admitted at once.
+    /// Sets how many runs a lane admits; the default is one. Waiters for new slots are admitted immediately.
     pub fn set_concurrency(&self, lane: &str, places: usize) {
         let granted = {
             let mut queues = self.lock();
@@ -70,15 +72,15 @@ impl Lanes {
         self.hand_out(lane, granted);
     }
 
-    /// Waits for a slot in a lane. The session served longest ago goes first; within a session it is first come, first served.
+    /// Waits for a slot in a lane. The least recently served session goes first; within a session it is first come, first served.
     ///
     /// # Errors
-    /// [`LaneError`]; nothing is held and nothing is queued then, nor when the future is dropped.
+    /// [`LaneError`]. In that case, and if the future is dropped, nothing is held or queued.
     pub async fn acquire(&self, lane: &str, session: &str, cancel: &Cancel) -> Result<Permit, LaneError> {
         self.acquire_with(lane, session, cancel, &|_| {}).await
     }
 
-    /// Like [`Lanes::acquire`]; calls `on_wait` with the number of runs ahead if there is no free slot.
+    /// Like [`Lanes::acquire`], but calls `on_wait` with the number of runs ahead if no slot is free.
     pub(crate) async fn acquire_with(
         &self,
         lane: &str,
@@ -114,19 +116,19 @@ impl Lanes {
         }
     }
 
-    /// Ends all waits of a lane with [`LaneError::Cleared`]; admitted runs continue. Returns the number of waiters.
+    /// Ends all waits for a lane with [`LaneError::Cleared`] and returns their number; admitted runs continue.
     pub fn clear(&self, lane: &str) -> usize {
-        // Their channels are closed outside the lock.
+        // Their channels must be closed outside the lock.
         let waiters = self.lock().clear(lane);
         waiters.len()
     }
 
-    /// The number of admitted and waiting runs of a lane.
+    /// Returns the number of admitted and waiting runs of a lane.
     pub fn size(&self, lane: &str) -> usize {
         self.lock().size(lane)
     }
 
-    /// Called without the lock: a permit whose waiter is gone is dropped right here, which takes the lock.
+    /// Must be called without the lock: a permit whose waiter is gone is dropped here, which takes the lock.
     fn hand_out(&self, lane: &str, granted: Vec<oneshot::Sender<Permit>>) {
         for waiter in granted {
             let permit = Permit { lanes: self.clone(), lane: lane.to_owned() };
@@ -165,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// Lets all other tasks run until they wait.
+    /// Lets all other tasks run until they are idle.
     async fn settle() {
         for _ in 0..20 {
             tokio::task::yield_now().await;
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn clearing_rejects_waiters_and_more_slots_admit_them() {
+    async fn clearing_rejects_waiters_and_new_slots_admit_them() {
         let lanes = Lanes::default();
         let cancel = Cancel::new();
         let _held = lanes.acquire("main", "a", &cancel).await.unwrap();

@@ -1,4 +1,4 @@
-//! Model selection: references, aliases, the list of candidates, the context window.
+//! Model selection: references, aliases, candidates, and the context window.
 
 pub mod select;
 pub mod providers;

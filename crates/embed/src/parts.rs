@@ -1,4 +1,4 @@
-//! What all runs of an engine share.
+//! State shared by all runs of an engine.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -44,39 +44,39 @@ use gate::RunGate;
 use sandboxes::Sandboxes;
 use toolbox::Toolbox;
 
-/// Chooses the machine of a run.
+/// Chooses the machine for a run.
 pub(crate) type MachineFor = Arc<dyn Fn(&RunRequest) -> Arc<dyn Machine> + Send + Sync>;
-/// Changes the stages of replies.
+/// Changes the reply stages.
 pub(crate) type ReplyStages = Arc<dyn Fn(&ReplyOptions, &mut Stages) -> Result<(), UnknownStage> + Send + Sync>;
 
-/// What the host registered.
+/// Parts registered by the host.
 pub(crate) struct HostParts {
     pub(crate) toolbox: Toolbox,
     pub(crate) machine_for: MachineFor,
     pub(crate) extensions: Vec<Arc<dyn Extension>>,
     pub(crate) plugins: PluginSet,
     pub(crate) prompt: Option<PromptMaker>,
-    /// The product that agents are told they are a part of.
+    /// Product name for the system prompt.
     pub(crate) product: String,
     pub(crate) reply_stages: Option<ReplyStages>,
-    /// What people read.
+    /// Texts for people.
     pub(crate) texts: TextTable,
-    /// Who is asked before commands run.
+    /// Approves commands before they run.
     pub(crate) approvals: Arc<dyn ApprovalBroker>,
     /// The sandboxes of all runs.
     pub(crate) sandboxes: Sandboxes,
-    /// Who is asked what agents cannot decide; `None`: nobody can be asked.
+    /// Answers questions of agents; `None`: nobody can be asked.
     pub(crate) questions: Option<Arc<dyn QuestionBroker>>,
-    /// The commands of all runs.
+    /// Processes of all runs.
     pub(crate) processes: ProcessRegistry,
-    /// Serializes changes of one file across all runs.
+    /// Serialises changes to the same file across all runs.
     pub(crate) files: FileQueue,
 }
 
-/// The parts of an engine as agents with documents of their own see them, as far as those were read.
+/// Parts of the engine for agents with their own documents, as far as they are loaded.
 pub(crate) type LoadedAgents = BTreeMap<AgentId, Arc<Parts>>;
 
-/// The parts of one engine. Deeper functions take what they need of it as arguments.
+/// The parts of one engine. Inner functions take only what they need of them as arguments.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) host: Host,
@@ -84,18 +84,18 @@ pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) registry: Arc<ModelRegistry>,
     pub(crate) profiles: Credentials,
-    /// The host's own store of health, for the next configuration.
+    /// Health store provided by the host, for the next configuration.
     pub(crate) health: Option<Arc<dyn HealthStore>>,
     /// Renews logins, for all agents.
     pub(crate) logins: Arc<Logins>,
-    /// The same for agents with documents of their own, as far as they were read.
+    /// Parts for agents with their own documents, as far as they are loaded.
     pub(crate) agents: Arc<Mutex<LoadedAgents>>,
-    /// The lanes of the default leases, whose sizes the configuration sets.
+    /// Lanes of the default leases, sized by the configuration.
     pub(crate) lanes: Option<Lanes>,
     pub(crate) gate: RunGate,
     pub(crate) leases: Arc<dyn RunLeases>,
     pub(crate) index: Arc<dyn SessionIndex>,
-    /// Where transcripts are.
+    /// Store of the transcripts.
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) inbox: Inbox,
     pub(crate) seen: Seen,

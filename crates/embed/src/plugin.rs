@@ -1,9 +1,12 @@
-//! Hooks of an engine: code of the host that steps in before, between and after the attempts of a run.
+//! Plugins: hooks of the host before, between and after the attempts of a run.
 //!
-//! A [`Plugin`] is an [`Extension`] with more points: what happens inside a session (calls of tools, messages, compactions) it sees through the
-//! extension's points, and what happens around it through its own. The types of the answers say how those of several plugins are combined:
-//! [`FirstAnswer`], [`LastAnswer`], [`JoinedText`], or a verdict that stands. Plugins are asked one after another, those with a higher priority
-//! first. One that fails, panics or takes too long is logged and passed over.
+//! A [`Plugin`] is an [`Extension`] with additional hooks. The extension's points cover what happens inside a session (tool calls,
+//! messages,
+//! compactions), the plugin's own hooks what happens around it. The types of the answers determine how those of several plugins are
+//! combined:
+//! [`FirstAnswer`], [`LastAnswer`], [`JoinedText`], or the first rejection. Plugins are called one after another, by descending priority. A
+//! plugin
+//! that fails, panics or times out is logged and skipped.
 //!
 //! ```
 //! use pinch_embed::coding_agent::extension::{Extension, HandlerFuture, Points};
@@ -54,22 +57,22 @@ pub use payloads::{
 pub(crate) use results::ResultHooks;
 pub use run_hooks::{PreparedPrompt, RunHooks};
 
-/// Code of the host that steps in around the attempts of runs. Every method has a default that changes nothing.
+/// Hooks of the host around the attempts of runs. The default of every method changes nothing.
 ///
-/// An answer is waited for [for ten seconds](ASK_LIMIT). Nobody waits for those that only watch; they may take [half a minute](WATCH_LIMIT), and
-/// are waited for when the engine is drained.
+/// Hooks that return an answer may take [ten seconds](ASK_LIMIT). Hooks that only observe do not delay the run; they may take [half a
+/// minute](WATCH_LIMIT), and draining the engine waits for them.
 pub trait Plugin: Extension {
-    /// Plugins with a higher priority are asked first; those with the same one in the order in which they were registered.
+    /// Returns the priority. Plugins with a higher priority are called first, those with the same priority in order of registration.
     fn priority(&self) -> i32 {
         0
     }
 
-    /// Whether a run is rejected if [`Plugin::before_agent_run`] fails. Otherwise it takes place.
+    /// Returns whether a run is rejected if [`Plugin::before_agent_run`] fails. Otherwise it proceeds.
     fn rejects_on_error(&self) -> bool {
         false
     }
 
-    /// Chooses another model, before any is looked up.
+    /// Chooses another model. Called before any model is looked up.
     fn before_model_resolve<'a>(
         &'a self,
         event: &'a BeforeModelResolve,
@@ -79,8 +82,8 @@ pub trait Plugin: Extension {
         Box::pin(async { Ok(ModelOverride::default()) })
     }
 
-    /// The hook `before_agent_start` of older plugins: model and prompt at once, before any model is looked up. Called once a run, after
-    /// [`Plugin::before_model_resolve`]; what [`Plugin::before_prompt_build`] says of the prompt counts more.
+    /// The hook `before_agent_start` of older plugins, which changes model and prompt together, before any model is looked up. Called once
+    /// per run, after [`Plugin::before_model_resolve`]; the result of [`Plugin::before_prompt_build`] takes precedence for the prompt.
     fn on_agent_start<'a>(
         &'a self,
         event: &'a BeforeModelResolve,
@@ -90,13 +93,13 @@ pub trait Plugin: Extension {
         Box::pin(async { Ok(AgentStartChanges::default()) })
     }
 
-    /// Decides whether the run takes place. The model is known, and no request was made.
+    /// Decides whether the run proceeds. The model is known, and no request has been made.
     fn before_agent_run<'a>(&'a self, event: &'a BeforeAgentRun, cx: &'a HookContext) -> HandlerFuture<'a, RunVerdict> {
         let _ = (event, cx);
         Box::pin(async { Ok(RunVerdict::Proceed) })
     }
 
-    /// Adds to the prompt of the user and to the system prompt. Called once a run, with the conversation before it.
+    /// Adds to the user's prompt and to the system prompt. Called once per run, with the preceding conversation.
     fn before_prompt_build<'a>(
         &'a self,
         event: &'a BeforePromptBuild,
@@ -106,31 +109,31 @@ pub trait Plugin: Extension {
         Box::pin(async { Ok(PromptChanges::default()) })
     }
 
-    /// A prompt is about to be sent.
+    /// Called when a prompt is about to be sent.
     fn llm_input<'a>(&'a self, event: &'a LlmInput, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
         let _ = (event, cx);
         Box::pin(async { Ok(()) })
     }
 
-    /// An attempt has ended.
+    /// Called when an attempt has ended.
     fn llm_output<'a>(&'a self, event: &'a LlmOutput, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
         let _ = (event, cx);
         Box::pin(async { Ok(()) })
     }
 
-    /// An attempt has ended, and at last the run: also when it failed, was stopped or was dropped.
+    /// Called when an attempt has ended, and finally when the run has, even if it failed, was stopped or was dropped.
     fn on_agent_end<'a>(&'a self, event: &'a AgentEnd, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
         let _ = (event, cx);
         Box::pin(async { Ok(()) })
     }
 
-    /// A message has arrived through [`Engine::send`](crate::Engine::send). Nothing has been decided about it yet.
+    /// Called when a message has arrived through [`Engine::send`](crate::Engine::send), before any decision about it.
     fn on_message_received<'a>(&'a self, event: &'a MessageReceived, cx: &'a MessageContext) -> HandlerFuture<'a, ()> {
         let _ = (event, cx);
         Box::pin(async { Ok(()) })
     }
 
-    /// A block of a reply is about to be sent to a [`ReplySink`](crate::ReplySink): another text for it, or that it is withheld.
+    /// Called when a block of a reply is about to be sent to a [`ReplySink`](crate::ReplySink): can change its text or withhold it.
     fn message_sending<'a>(
         &'a self,
         event: &'a MessageSending,
@@ -140,44 +143,44 @@ pub trait Plugin: Extension {
         Box::pin(async { Ok(MessageChanges::default()) })
     }
 
-    /// A message was sent to a [`ReplySink`](crate::ReplySink), or could not be sent.
+    /// Called when a message was sent to a [`ReplySink`](crate::ReplySink), or could not be sent.
     fn on_message_sent<'a>(&'a self, event: &'a MessageSent, cx: &'a MessageContext) -> HandlerFuture<'a, ()> {
         let _ = (event, cx);
         Box::pin(async { Ok(()) })
     }
 
-    /// A session key is about to get a new session, in the place of this one.
+    /// Called when a session key is about to get a new session in place of this one.
     fn on_before_reset<'a>(&'a self, event: &'a BeforeReset, cx: &'a SessionContext) -> HandlerFuture<'a, ()> {
         let _ = (event, cx);
         Box::pin(async { Ok(()) })
     }
 
-    /// A session has ended: its key means another one.
+    /// Called when a session has ended because its key has a new one.
     fn on_session_end<'a>(&'a self, event: &'a SessionEnd, cx: &'a SessionContext) -> HandlerFuture<'a, ()> {
         let _ = (event, cx);
         Box::pin(async { Ok(()) })
     }
 
-    /// A session key got a new session.
+    /// Called when a session key has got a new session.
     fn on_session_start<'a>(&'a self, event: &'a SessionStart, cx: &'a SessionContext) -> HandlerFuture<'a, ()> {
         let _ = (event, cx);
         Box::pin(async { Ok(()) })
     }
 
-    /// The host says that it takes messages from now on: [`Engine::announce_start`](crate::Engine::announce_start).
+    /// Called when the host starts to accept messages: [`Engine::announce_start`](crate::Engine::announce_start).
     fn on_gateway_start<'a>(&'a self, event: &'a GatewayStart) -> HandlerFuture<'a, ()> {
         let _ = event;
         Box::pin(async { Ok(()) })
     }
 
-    /// The engine is being [drained](crate::Engine::drain): no run begins any more.
+    /// Called when the engine is being [drained](crate::Engine::drain): no more runs begin.
     fn on_gateway_stop<'a>(&'a self, event: &'a GatewayStop) -> HandlerFuture<'a, ()> {
         let _ = event;
         Box::pin(async { Ok(()) })
     }
 
-    /// Changes the result of a tool before it enters the conversation and its transcript; `None` keeps it. Each plugin sees what the one before
-    /// made of it. It must not wait for anything.
+    /// Changes the result of a tool before it enters the conversation and its transcript; `None` keeps it. Each plugin sees the result of
+    /// the previous one. Must not block.
     fn tool_result_persist(&self, result: &ToolResult) -> Option<ToolResult> {
         let _ = result;
         None

@@ -1,4 +1,4 @@
-//! State that engines on several hosts can share: the traits of `pinch-ports`, and what an engine uses by default.
+//! State that engines on several hosts can share: the traits of `pinch-ports`, and the default implementations.
 
 pub use pinch_ports::*;
 

@@ -1,7 +1,7 @@
 //! Auth profiles: several credentials per provider, each with its health.
 //!
-//! Credentials come from the configuration, from `auth-profiles.json` of the agent, from that of the main agent, and from files of other
-//! programs; other credentials are found without a profile (pi's auth.json, models.json, the environment). Only health and renewed logins are
+//! Credentials come from the configuration, from `auth-profiles.json` of the agent and of the main agent, and from files of other programs;
+//! further credentials are found without a profile (pi's auth.json, models.json, the environment). Only health and renewed logins are
 //! written, each to the file that the profile comes from.
 
 use std::collections::BTreeSet;
@@ -48,21 +48,21 @@ use crate::reason::FailoverReason;
 #[derive(Clone)]
 pub struct Profiles(Arc<ProfilesInner>);
 
-/// An auth profile and its health, for people.
+/// An auth profile and its health, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuthProfileStatus {
-    /// Its name.
+    /// Its id.
     pub id: ProfileId,
     /// The provider it is for.
     pub provider: ProviderId,
-    /// What credential it has.
+    /// Kind of credential.
     pub kind: AuthProfileKind,
-    /// Until when it is not used, in Unix milliseconds; `None`: it can be used.
+    /// When it can be used again, in milliseconds since the epoch; `None`: now.
     pub unavailable_until: Option<i64>,
-    /// Why it is not used.
+    /// Why it is unavailable.
     pub reason: Option<FailoverReason>,
-    /// The only model that it is not used for; `None`: all of them.
+    /// The only model that it is unavailable for; `None`: all of them.
     pub model: Option<String>,
 }
 
@@ -88,27 +88,27 @@ struct ProfilesInner {
     without_profile: Option<Arc<RegistryAuth>>,
 }
 
-/// Where the profiles of an agent come from.
+/// The agent's own store, then the main agent's.
 #[derive(Default)]
 pub struct ProfileSources {
-    /// `auth` of the configuration.
+    /// `auth` in the configuration.
     pub config: AuthConfig,
-    /// The agent's `auth-profiles.json`. A missing one is empty.
+    /// The agent's `auth-profiles.json`. A missing file counts as empty.
     pub file: Option<PathBuf>,
-    /// Files of earlier versions, which count while that file has no profiles.
+    /// Files of earlier versions, which are used as long as `file` has no profiles.
     pub legacy: Vec<PathBuf>,
-    /// The profiles of the main agent, which the agent may use as well.
+    /// Profiles of the main agent, which the agent may also use.
     pub below: Option<Profiles>,
-    /// Where health is kept. By default in the file that a profile comes from.
+    /// Store for health; by default, the file that a profile comes from.
     pub health: Option<Arc<dyn HealthStore>>,
-    /// Credentials where no profile has any.
+    /// Credentials to use if no profile has any.
     pub without_profile: Option<Arc<RegistryAuth>>,
-    /// Renews logins. By default over the network.
+    /// Renewal of logins; by default over the network.
     pub logins: Option<Arc<Logins>>,
 }
 
 impl Profiles {
-    /// Reads the profiles of an agent.
+    /// Loads the profiles of an agent.
     pub fn load(host: Host, from: ProfileSources) -> (Self, Vec<Problem>) {
         let below = from.below.as_ref().map(|below| below.0.stores.clone()).unwrap_or_default();
         let health = match (from.health, below.last()) {
@@ -131,7 +131,7 @@ impl Profiles {
         (Self(Arc::new(inner)), problems)
     }
 
-    /// Reads what other processes have changed: credentials, orders and health.
+    /// Reads changes made by other processes to credentials, orders and health.
     pub async fn refresh(&self) {
         self.reload();
         for store in &self.0.stores {
@@ -140,7 +140,7 @@ impl Profiles {
         self.correct_clock();
     }
 
-    /// Reads credentials and orders that other processes have changed.
+    /// Reads changes made by other processes to credentials and orders.
     fn reload(&self) {
         for problem in self.0.stores.iter().flat_map(|store| store.reload()) {
             tracing::warn!(%problem, "the profiles could not be read again");
@@ -148,7 +148,7 @@ impl Profiles {
         self.0.external.reload();
     }
 
-    /// Shortens cooldowns that end later than any can: the clock was set back.
+    /// Shortens cooldowns that end later than possible, because the clock was set back.
     fn correct_clock(&self) {
         let (now, terms) = (self.0.host.now_ms(), &self.0.config.cooldowns);
         for profile in self.all() {
@@ -161,7 +161,7 @@ impl Profiles {
         }
     }
 
-    /// Waits until all marks and all logins that are being renewed are written.
+    /// Waits until all marks and all logins being renewed are written.
     pub async fn flush(&self) {
         for store in &self.0.stores {
             store.marks.flush().await;
@@ -169,7 +169,7 @@ impl Profiles {
         self.0.logins.settle().await;
     }
 
-    /// Every profile with its credential: the configuration's, then those of the files, the agent's own first.
+    /// Returns every profile with its credential: the configured ones, then those of the files, the agent's own first.
     fn all(&self) -> Vec<Profile> {
         let inline = self.0.config.profiles.iter().filter_map(Profile::inline);
         let mut all: Vec<Profile> = inline.collect();
@@ -190,12 +190,12 @@ impl Profiles {
         all
     }
 
-    /// The files of all stores as one, the agent's own over the main agent's.
+    /// Returns the merged files of all stores, the agent's own taking precedence over the main agent's.
     pub fn document(&self) -> ProfileFile {
         self.0.stores.iter().fold(ProfileFile::default(), |above, store| above.over(&store.content().file))
     }
 
-    /// The variables that profiles take their credentials from: commands must not see them.
+    /// Returns the variables that contain credentials of profiles; commands must not see them.
     pub fn key_variables(&self) -> BTreeSet<String> {
         let names = |profile: &Profile| match &profile.credential {
             Credential::ApiKey(source) | Credential::Token { token: source, .. } => source.variables(),
@@ -204,22 +204,22 @@ impl Profiles {
         self.all().iter().flat_map(names).collect()
     }
 
-    /// The store that has a profile. Those of the configuration and of other programs count as the main agent's.
+    /// Returns the store of a profile. Configured profiles and those of other programs count as the main agent's.
     fn store_of(&self, id: &ProfileId) -> &ProfileStore {
         let stores = &self.0.stores;
         let at = stores.iter().position(|store| store.has(id)).unwrap_or(stores.len() - 1);
         &stores[at]
     }
 
-    /// The profile with this id.
+    /// Returns the profile with this id.
     pub fn get(&self, id: &ProfileId) -> Option<Profile> {
         self.all().into_iter().find(|profile| profile.id == *id)
     }
 
-    /// The profiles that a run may use, after the choice of its request.
+    /// Returns the profiles that a run may use, given the choice in its request.
     ///
     /// # Errors
-    /// The user chose a profile of this provider that its order leaves out.
+    /// The user chose a profile of this provider that is not in its order.
     pub fn select(
         &self,
         provider: &ProviderId,
@@ -231,7 +231,8 @@ impl Profiles {
         order::select(order, choice, owner.as_ref(), provider)
     }
 
-    /// The profiles of a provider in the order in which they are tried for a model, or for any: healthy ones first, `preferred` before all.
+    /// Returns the profiles of a provider in the order in which they are tried, for one model or any: healthy ones first, with `preferred`
+    /// before all others.
     pub fn candidates(
         &self,
         provider: &ProviderId,
@@ -269,7 +270,7 @@ impl Profiles {
         })
     }
 
-    /// The profiles with their health: of one provider, or of all, each provider's in the order in which they are tried.
+    /// Returns the profiles with their health, for one provider or all; those of a provider are in the order in which they are tried.
     pub fn statuses(&self, provider: Option<&str>, now: i64) -> Vec<AuthProfileStatus> {
         let profiles = self.all();
         let wanted = provider.map(normalise_provider);
@@ -297,18 +298,19 @@ impl Profiles {
         ordered.filter_map(status).collect()
     }
 
-    /// The health of a profile.
+    /// Returns the health of a profile.
     pub fn health(&self, id: &ProfileId) -> Health {
         self.store_of(id).marks.health(id)
     }
 
-    /// Whether a profile can be used for a model now.
+    /// Returns whether a profile can be used for a model now.
     pub fn usable(&self, id: &ProfileId, model: Option<&str>) -> bool {
         let balances_itself = self.get(id).is_some_and(|profile| never_cools(&profile.provider));
         balances_itself || !self.health(id).is_cooling(self.0.host.now_ms(), model)
     }
 
-    /// When the first of a provider's profiles may be used again for a model, or for any; `None` when one may be used now, or there is none.
+    /// Returns when the first of a provider's profiles can be used again, for one model or any; `None` if one can be used now, or there is
+    /// none.
     pub fn soonest_expiry(&self, provider: &ProviderId, model: Option<&str>) -> Option<i64> {
         let now = self.0.host.now_ms();
         let ids = self.candidates(provider, model, None);
@@ -318,7 +320,7 @@ impl Profiles {
         ids.iter().filter_map(|id| self.health(id).cools_until(now)).min()
     }
 
-    /// Why a provider's profiles cannot be used for a model, or for some; `None` if no reason is recorded.
+    /// Returns why a provider's profiles cannot be used, for one model or some; `None` if no reason is recorded.
     pub fn unavailable_reason(&self, provider: &ProviderId, model: Option<&str>) -> Option<FailoverReason> {
         let now = self.0.host.now_ms();
         let healths = self.candidates(provider, model, None).into_iter().map(|id| self.health(&id));
@@ -326,7 +328,7 @@ impl Profiles {
         health::unavailable_reason(&healths, now)
     }
 
-    /// The credentials of a profile, or those found without one.
+    /// Returns the credentials of a profile, or those found without one.
     ///
     /// # Errors
     /// If there are none, or they have expired.
@@ -343,10 +345,10 @@ impl Profiles {
         Ok(Arc::new(ProfileAuth::new(self.clone(), profile)))
     }
 
-    /// Records that a profile failed: in this process at once, and in the store a little later, with what other processes recorded meanwhile.
+    /// Records that a profile failed: immediately in this process, and shortly after in the store, merged with records of other processes.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Outside a tokio runtime.
     pub fn mark_failure(
         &self,
         id: &ProfileId,
@@ -366,10 +368,10 @@ impl Profiles {
     }
 
     /// Records that a profile worked with a provider: its failures are forgotten, and it becomes the provider's last good one. Does nothing
-    /// when the profile belongs to another provider. Written like failures.
+    /// if the profile belongs to another provider. Written in the same way as failures.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Outside a tokio runtime.
     pub fn mark_good(&self, id: &ProfileId, provider: &ProviderId) {
         let is_of =
             |profile: &Profile| normalise_provider(profile.provider.as_str()) == normalise_provider(provider.as_str());
@@ -382,7 +384,7 @@ impl Profiles {
     }
 }
 
-/// Whether a provider balances load itself, so that a cooldown of a key is useless.
+/// Returns whether a provider balances load itself, which makes cooldowns of keys useless.
 fn never_cools(provider: &ProviderId) -> bool {
     matches!(normalise_provider(provider.as_str()).as_str(), "openrouter" | "kilocode")
 }

@@ -1,7 +1,7 @@
-//! The system prompt of an agent: its sections, the files of its workspace, and a report of their sizes.
+//! The system prompt of an agent: its sections, the workspace files, and a report of their sizes.
 //!
-//! The headings are OpenClaw's, so that programs find sections by them; the sentences are our own. What changes from run to run stands last, so
-//! that providers keep the rest in their caches.
+//! The headings are OpenClaw's, so that programs can find sections by them; the sentences are our own. What changes from run to run comes
+//! last, so that providers can cache the rest.
 
 pub mod bootstrap;
 pub mod runtime_line;

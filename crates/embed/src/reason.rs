@@ -1,7 +1,7 @@
 //! Why an attempt failed, as far as it matters for the next attempt.
 //!
-//! What a failure is has been decided in `pinch_llm::error`, where the status and the provider's own words still exist. Here each kind gets its
-//! reason, and nothing is read twice.
+//! `pinch_llm::error` classifies failures, where the status and the provider's own message are still available. Here each kind is only
+//! mapped to its reason.
 
 use pinch_llm::error::text::kind_of_text;
 use pinch_llm::error::{LlmError, LlmErrorKind};
@@ -55,7 +55,7 @@ impl FailoverReason {
         Self::Unknown,
     ];
 
-    /// The identifier used in files, events and logs.
+    /// Returns the identifier used in files, events and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Billing => "billing",
@@ -74,7 +74,7 @@ impl FailoverReason {
         }
     }
 
-    /// Parses the identifier; `quota`, used by some documents, is a rate limit.
+    /// Parses the identifier; `quota`, used in some documents, is a rate limit.
     pub fn parse(word: &str) -> Option<Self> {
         if word == "quota" {
             return Some(Self::RateLimit);
@@ -82,7 +82,7 @@ impl FailoverReason {
         Self::ALL.into_iter().find(|reason| reason.as_str() == word)
     }
 
-    /// The equivalent HTTP status.
+    /// Returns the equivalent HTTP status.
     pub fn status(self) -> Option<u16> {
         match self {
             Self::Billing => Some(402),
@@ -122,7 +122,8 @@ pub fn classify(error: &LlmError) -> Classified {
     of_kind(error.kind)
 }
 
-/// Why a call failed; `None` if another model or profile would not help: it was cancelled, too long, or refused for its content.
+/// Returns why a call failed; `None` if another model or profile would not help because it was cancelled, too long, or refused for its
+/// content.
 pub fn reason_of(error: &LlmError) -> Option<FailoverReason> {
     match classify(error) {
         Classified::Reason(reason) => Some(reason),
@@ -130,7 +131,7 @@ pub fn reason_of(error: &LlmError) -> Option<FailoverReason> {
     }
 }
 
-/// The reason of a failure that only a text is left of; `None` if another profile or model would not help.
+/// Returns the reason of a failure of which only the message is known; `None` if another profile or model would not help.
 pub fn reason_of_text(text: &str) -> Option<FailoverReason> {
     match kind_of_text(text).map(of_kind) {
         Some(Classified::Reason(reason)) => Some(reason),
@@ -168,12 +169,12 @@ pub struct NamedError<'a> {
     pub message: &'a str,
 }
 
-/// Whether an error reports a cancellation.
+/// Returns whether an error reports a cancellation.
 pub fn is_abort(error: NamedError<'_>) -> bool {
     error.name == "AbortError" || error.message.to_lowercase().contains("aborted")
 }
 
-/// Whether an error reports a timeout; `causes` are its underlying errors.
+/// Returns whether an error reports a timeout; `causes` are its underlying errors.
 pub fn is_timeout(error: NamedError<'_>, causes: &[NamedError<'_>]) -> bool {
     let says = |error: &NamedError<'_>| {
         error.name == "TimeoutError" || reason_of_text(error.message) == Some(FailoverReason::Timeout)

@@ -1,7 +1,8 @@
-//! From the events of a session to replies: text for people, block by block, and events for programs.
+//! Turns the events of a session into replies: text for people, block by block, and events for programs.
 //!
-//! A chain of small parts, each pure: [`Piece`]s go in, [`Piece`]s come out. Nothing here sleeps or sends; a part that wants to wait says
-//! [`Stage::wake_at`], and its owner pushes [`Piece::Wake`] then.
+//! A chain of small, pure stages: each takes [`Piece`]s and emits [`Piece`]s. No stage sleeps or sends; one that needs to wait returns a
+//! time from
+//! [`Stage::wake_at`], and its owner then pushes [`Piece::Wake`].
 //!
 //! ```
 //! use pinch_embed::replies::{Piece, ReplyOptions, Replies};
@@ -77,15 +78,15 @@ use directives::threading::ReplyToMode;
 use preview::Preview;
 use tool_notes::{ToolFormat, Verbose};
 
-/// One part of the chain.
+/// One stage of the chain.
 pub trait Stage: Send {
-    /// Processes a piece. Pieces that the part does not know are passed on.
+    /// Processes a piece. Unknown pieces are passed on.
     fn push(&mut self, piece: Piece, out: &mut Out);
 
-    /// Emits what is held: nothing more will come.
+    /// Flushes buffered pieces. No more will come.
     fn finish(&mut self, out: &mut Out);
 
-    /// When the part wants [`Piece::Wake`].
+    /// Returns when the stage needs [`Piece::Wake`].
     fn wake_at(&self) -> Option<Deadline> {
         None
     }
@@ -97,14 +98,14 @@ pub enum ReasoningLevel {
     /// It is hidden.
     #[default]
     Off,
-    /// It is sent as a message of its own.
+    /// It is sent as a separate message.
     On,
-    /// It is shown while it grows.
+    /// It is shown as it grows.
     Stream,
 }
 
 impl ReasoningLevel {
-    /// Parses the word used in session indexes: `off`, `on` or `stream`.
+    /// Parses the name used in session indexes: `off`, `on` or `stream`.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         match word {
             "off" => Some(Self::Off),
@@ -115,42 +116,42 @@ impl ReasoningLevel {
     }
 }
 
-/// How a run's replies are made.
+/// Options for a run's replies.
 #[derive(Clone, Debug, Default)]
 pub struct ReplyOptions {
-    /// Blocks are delivered during the run; otherwise texts are only collected.
+    /// Whether blocks are delivered during the run; otherwise texts are only collected.
     pub block_streaming: bool,
-    /// When blocks leave.
+    /// When blocks are sent.
     pub block_reply_break: BlockBreak,
-    /// How blocks are cut; `None` leaves them whole.
+    /// How text is split into blocks; `None` leaves it whole.
     pub chunking: Option<Chunking>,
-    /// How blocks are joined again; `None` leaves them as they are.
+    /// How small blocks are joined; `None` leaves them as they are.
     pub coalescing: Option<Coalescing>,
     /// What happens to reasoning.
     pub reasoning: ReasoningLevel,
-    /// How much of the tools the user sees.
+    /// How much of the tool activity the user sees.
     pub verbose: Verbose,
-    /// How messages about tools are written.
+    /// Format of messages about tools.
     pub tool_result_format: ToolFormat,
-    /// Only text inside final tags is for people.
+    /// Whether only text inside final tags is for people.
     pub enforce_final_tag: bool,
-    /// The home directory, shown as `~` in messages about tools.
+    /// Home directory, shown as `~` in messages about tools.
     pub home: Option<String>,
-    /// The message that the run answers, for replies to the current message.
+    /// Id of the message that the run answers, for replies to the current message.
     pub current_message: Option<String>,
     /// Which blocks keep the message they reply to.
     pub reply_to: ReplyToMode,
-    /// Files that a model may name by an absolute path.
+    /// Directories whose files a model may name by an absolute path.
     pub media_roots: MediaRoots,
-    /// The draft that changes while the run continues.
+    /// The draft that is edited during the run.
     pub preview: Preview,
     /// Texts for people.
     pub texts: TextTable,
-    /// The owner of the run, who may make several attempts, emits its start and end.
+    /// Whether the owner of the run, which may make several attempts, emits its start and end.
     pub quiet_lifecycle: bool,
 }
 
-/// Pushes a piece through a chain; what comes out of its end is added to `out`.
+/// Pushes a piece through a chain and adds the output to `out`.
 pub(crate) fn push_through(stages: &mut [Box<dyn Stage>], piece: Piece, out: &mut Out) {
     let Some((first, rest)) = stages.split_first_mut() else { return out.push(piece) };
     let mut between = Out::new();
@@ -160,7 +161,7 @@ pub(crate) fn push_through(stages: &mut [Box<dyn Stage>], piece: Piece, out: &mu
     }
 }
 
-/// Ends a chain: each part emits what it holds, through those after it.
+/// Ends a chain: each stage flushes its buffer through those after it.
 pub(crate) fn finish_through(stages: &mut [Box<dyn Stage>], out: &mut Out) {
     let Some((first, rest)) = stages.split_first_mut() else { return };
     let mut between = Out::new();

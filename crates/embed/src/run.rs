@@ -1,4 +1,4 @@
-//! One run as data: its request, its decisions, its result. Nothing here has side effects.
+//! One run as data: its request, its decisions and its result. Free of side effects.
 
 pub mod tool_results;
 

@@ -1,4 +1,4 @@
-//! Carries out a run: asks [`decide`] what to do, does it, and emits events about it.
+//! Carries out a run: asks [`decide`] for the next step, carries it out, and emits events about it.
 //!
 //! The runner and `decide` alternate in a single loop. All decisions are made by the pure functions of [`crate::run`].
 
@@ -47,15 +47,15 @@ mod terms;
 pub(crate) use finish::terminal_event;
 pub(crate) use notice::{notice, usage_line};
 
-/// An event of a run, emitted in the order in which things happen.
+/// An event of a run. Events are emitted in chronological order.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RunEvent {
     /// The run has to wait before it can begin.
     Waiting(LeaseWait),
-    /// The run may begin: it has its session and a slot of its lane.
+    /// The run may begin: it holds its session and a slot of its lane.
     Granted {
-        /// How long that took, in milliseconds.
+        /// Duration of the wait, in milliseconds.
         waited_ms: u64,
     },
     /// A model is about to be tried.
@@ -73,9 +73,9 @@ pub enum RunEvent {
     Reply(ReplyEvent),
     /// An attempt has ended, and the next step is decided.
     Decided {
-        /// The attempt.
+        /// Report of the attempt.
         report: AttemptReport,
-        /// The message of the failure, if it failed.
+        /// The error message, if it failed.
         error: Option<String>,
     },
     /// The conversation is being repaired.
@@ -91,27 +91,27 @@ pub enum RunEvent {
         /// The next model, as `provider/model`.
         next: String,
     },
-    /// How a profile fared was recorded.
+    /// The outcome of a profile was recorded.
     Marked(Mark),
 }
 
-/// A run under way.
+/// An active run.
 pub(crate) struct Runner<'r> {
     pub(crate) parts: &'r Parts,
     pub(crate) scope: &'r RunScope,
     pub(crate) runtimes: &'r RuntimeChoice,
-    /// That of the model that is tried.
+    /// Runtime of the current model.
     pub(crate) runtime: Arc<dyn AttemptRuntime>,
     pub(crate) lease: &'r dyn RunLease,
     pub(crate) active: &'r Registered,
     pub(crate) emitter: &'r Emitter<RunEvent>,
-    /// Stops the run, also when its time limit passes.
+    /// Cancelled when the run is stopped or its time limit expires.
     pub(crate) cancel: Cancel,
-    /// Stops the run, without its time limit.
+    /// Cancelled only when the run is stopped.
     pub(crate) stop: Cancel,
     pub(crate) began: Instant,
     pub(crate) replies: Replies,
-    /// The final events of an answer that failed or was stopped. They are passed on once it is known that no other attempt follows.
+    /// Final events of an answer that failed or was stopped. They are emitted once it is known that no other attempt follows.
     pub(crate) held: Vec<SessionEvent>,
     pub(crate) reports: Vec<AttemptReport>,
     pub(crate) outcomes: Vec<AttemptOutcome>,
@@ -122,14 +122,14 @@ pub(crate) struct Runner<'r> {
     pub(crate) failed_candidates: Vec<FailedCandidate>,
 }
 
-/// How one candidate ended.
+/// Outcome of one candidate.
 enum CandidateOutcome {
     Done(Box<RunResult>),
     Failed(Box<FailoverError>, Box<RunState>),
 }
 
 impl Runner<'_> {
-    /// Tries one model after another, as [`next_candidate`] says.
+    /// Tries one model after another, as decided by [`next_candidate`].
     pub(crate) async fn run(&mut self, candidates: &[Arc<Model>]) -> Result<RunResult, RunError> {
         let refs: Vec<ModelRef> =
             candidates.iter().map(|m| ModelRef::new(m.provider.as_str(), m.id.as_str())).collect();
@@ -174,7 +174,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The error with the soonest time at which one of the run's providers can be used again.
+    /// Adds the soonest time at which one of the run's providers can be used again to an error.
     fn with_retry_time(&self, error: RunError, candidates: &[Arc<Model>]) -> RunError {
         let RunError::Failover(mut error) = error else { return error };
         let now = self.scope.host.now_ms();
@@ -182,7 +182,7 @@ impl Runner<'_> {
             ProviderHealth::Resting { until, .. } => u64::try_from(until - now).ok().map(Duration::from_millis),
             ProviderHealth::Usable => None,
         };
-        // If a provider can be used at once, the error keeps its own time.
+        // If a provider can be used immediately, the error keeps its own time.
         let waits: Option<Vec<Duration>> = candidates.iter().map(left).collect();
         if let Some(soonest) = waits.and_then(|waits| waits.into_iter().min()) {
             error.retry_after = Some(soonest);
@@ -245,7 +245,7 @@ impl Runner<'_> {
                         None => RepairOutcome::NotCompacted { why: "There was no attempt yet".to_owned() },
                     };
                     self.look_at_the_clock(&mut state);
-                    // The result of a repair that was stopped does not count.
+                    // The result of a stopped repair is discarded.
                     let seen = state.stopped.map_or(Observation::Repaired(&repaired), Observation::Stopped);
                     decide(&mut state, seen)
                 }
@@ -269,7 +269,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Makes one attempt and decides what follows.
+    /// Makes one attempt and decides the next step.
     async fn attempt(
         &mut self,
         attempts: &mut dyn Attempts,
@@ -323,7 +323,7 @@ impl Runner<'_> {
         self.emitter.emit(RunEvent::Decided { report, error }).await;
     }
 
-    /// The credentials of an attempt; none for a runtime that has its own.
+    /// Returns the credentials for an attempt; none for a runtime that has its own.
     fn auth(&self, plan: &AttemptPlan, model: &Model) -> Result<Arc<dyn RequestAuth>, AuthError> {
         match self.runtime.capabilities().profiles {
             true => self.parts.profiles.auth(plan.profile.as_ref(), model),
@@ -441,13 +441,13 @@ impl Runner<'_> {
     }
 }
 
-/// A run that sleeps for at least this long gives its slot back.
+/// A run that sleeps for at least this long releases its slot.
 const WORTH_A_SLOT: Duration = Duration::from_secs(1);
 
 /// How long an attempt or a repair may continue after the run was stopped.
 pub(crate) const HARD_END: Duration = Duration::from_secs(10);
 
-/// Sleeps unless the run is stopped; then the reason. Other runs may use its slot meanwhile.
+/// Sleeps unless the run is stopped, and returns the reason in that case. Other runs may use its slot in the meantime.
 async fn sleep(delay: Duration, lease: &dyn RunLease, cancel: &Cancel) -> Result<Option<CancelReason>, RunError> {
     if delay >= WORTH_A_SLOT {
         lease.release_slot();
@@ -469,7 +469,7 @@ pub(crate) async fn hard_end(cancel: &Cancel) -> CancelReason {
     reason
 }
 
-/// Whether an event ends an answer that failed or was stopped.
+/// Returns whether an event ends an answer that failed or was stopped.
 fn is_broken_off(event: &SessionEvent) -> bool {
     let SessionEvent::Agent(AgentEvent::MessageEnd { message, .. }) = event else { return false };
     message.as_assistant().is_some_and(|answer| matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted))

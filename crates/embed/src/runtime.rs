@@ -1,7 +1,7 @@
-//! The interface between the runner and what carries out attempts.
+//! The interface between the runner and runtimes, which carry out attempts.
 //!
-//! [`native`] is ours: a session of `pinch-coding-agent`. A fork's own runtime (a command-line program, a remote worker) is registered beside
-//! it, and callers keep one contract. An attempt never retries and never sleeps: it reports what happened.
+//! [`native`] is ours: a session of `pinch-coding-agent`. A fork can register its own runtime (a command-line program, a remote worker)
+//! under the same contract. An attempt never retries and never sleeps: it reports what happened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,24 +29,25 @@ pub(crate) const NATIVE: &str = "native";
 /// The id of the runtime for command-line agents.
 pub(crate) const CLI: &str = "cli";
 
-/// What a runtime can do. The runner does not ask for anything else.
+/// Capabilities of a runtime. The runner asks for nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// It uses the credentials it is given, so that profiles can be rotated. Otherwise it is asked once, without a profile.
+    /// Whether it uses the credentials it is given, so that profiles can be rotated. Otherwise it gets one attempt, without a profile.
     pub profiles: bool,
-    /// It can compact its conversation. Otherwise an overflow is answered with shorter tool results, then with failure.
+    /// Whether it can compact its conversation. Otherwise an overflow leads to shorter tool results, then to failure.
     pub compaction: bool,
-    /// A later attempt can resume from the log. Otherwise every attempt gets the prompt again.
+    /// Whether a later attempt can resume from the log. Otherwise every attempt gets the prompt again.
     pub resumable: bool,
-    /// It stops for [client tools](crate::run::RunRequest::client_tools) and takes their results. Otherwise runs with such tools are refused.
+    /// Whether it stops for [client tools](crate::run::RunRequest::client_tools) and accepts their results. Otherwise runs with such tools
+    /// are refused.
     pub client_tools: bool,
 }
 
 impl Capabilities {
-    /// Everything.
+    /// All capabilities.
     pub const ALL: Self = Self { profiles: true, compaction: true, resumable: true, client_tools: true };
-    /// Nothing: a program that takes a prompt and returns an answer.
+    /// No capabilities: a program that takes a prompt and returns an answer.
     pub const NONE: Self = Self { profiles: false, compaction: false, resumable: false, client_tools: false };
 
     /// Sets whether profiles can be rotated.
@@ -74,22 +75,22 @@ impl Capabilities {
     }
 }
 
-/// Opens what attempts need, once a model.
+/// Opens attempts for a model.
 pub trait AttemptRuntime: Send + Sync {
-    /// Its name in reports.
+    /// Returns its id for reports.
     fn id(&self) -> &str;
 
-    /// What it can do.
+    /// Returns its capabilities.
     fn capabilities(&self) -> Capabilities {
         Capabilities::ALL
     }
 
-    /// The file that attempts write to, from which the run keeps other processes away. `None`: there is none.
+    /// Returns the file that attempts write to, which the run locks against other processes. `None`: there is none.
     fn session_file(&self, _request: &RunRequest) -> Option<PathBuf> {
         None
     }
 
-    /// Sets up everything for one model. Rotating a profile sets up nothing again.
+    /// Sets up everything for one model. Rotating a profile does not set it up again.
     fn open<'a>(
         &'a self,
         scope: &'a RunScope,
@@ -97,33 +98,33 @@ pub trait AttemptRuntime: Send + Sync {
     ) -> BoxFuture<'a, Result<Box<dyn Attempts + 'a>, RunError>>;
 }
 
-/// Controls attempts from outside while they are under way. Nothing here waits.
+/// Controls active attempts from outside. No method blocks.
 pub trait RunControl: Send + Sync {
-    /// Queues a user message: for the next turn (`Steering`) or for when the model would be done (`FollowUp`). Once the model reads it,
-    /// the runtime emits its `message_start` event.
+    /// Queues a user message: for the next turn (`Steering`) or for when the model would otherwise finish (`FollowUp`). When the model
+    /// reads it, the runtime emits its `message_start` event.
     ///
     /// # Errors
-    /// [`QueueRefusal`]; the message is not kept then.
+    /// [`QueueRefusal`]; the message is then not kept.
     fn queue(&self, kind: QueueKind, text: String, images: Vec<Image>) -> Result<(), QueueRefusal>;
 
-    /// Removes and returns what was queued and not read yet.
+    /// Removes and returns unread queued messages.
     fn take_queued(&self) -> Vec<PendingMessage> {
         Vec::new()
     }
 
-    /// Whether an attempt is under way.
+    /// Returns whether an attempt is in progress.
     fn is_streaming(&self) -> bool;
 
-    /// Whether the conversation is being compacted.
+    /// Returns whether the conversation is being compacted.
     fn is_compacting(&self) -> bool {
         false
     }
 }
 
-/// A message that waits for the model.
+/// A message waiting for the model.
 #[derive(Clone, Debug)]
 pub struct PendingMessage {
-    /// When the model is to read it.
+    /// When the model should read it.
     pub kind: QueueKind,
     /// Its text.
     pub text: String,
@@ -135,14 +136,14 @@ pub struct PendingMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueRefusal {
-    /// It takes no messages while it works.
+    /// It accepts no messages during attempts.
     #[error("this runtime does not take messages while it works")]
     Unsupported,
 }
 
 /// Attempts with one model.
 pub trait Attempts: Send {
-    /// Makes one attempt: the events of its session, then one end. Dropping the stream stops it.
+    /// Makes one attempt. The stream yields the events of its session, then exactly one end; dropping it stops the attempt.
     fn attempt<'a>(
         &'a mut self,
         plan: &'a AttemptPlan,
@@ -158,9 +159,9 @@ pub trait Attempts: Send {
         cancel: Cancel,
     ) -> BoxFuture<'a, RepairOutcome>;
 
-    /// Compacts the conversation because it is asked for. `focus`: what the summary looks at in particular.
+    /// Compacts the conversation on request. `focus`: what the summary should focus on.
     ///
-    /// The default refuses.
+    /// The default implementation refuses.
     fn compact<'a>(
         &'a mut self,
         focus: Option<&'a str>,
@@ -171,7 +172,7 @@ pub trait Attempts: Send {
         Box::pin(async { Err(CompactRefusal::new("this runtime cannot compact a conversation")) })
     }
 
-    /// Controls attempts while they are under way. Called once, before the first of them.
+    /// Returns the control for active attempts. Called once, before the first attempt.
     fn control(&self) -> Arc<dyn RunControl>;
 }
 
@@ -181,19 +182,19 @@ pub trait Attempts: Send {
 pub struct CompactRefusal(String);
 
 impl CompactRefusal {
-    /// The reason, for people.
+    /// Creates a refusal with a reason for people.
     pub fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }
 }
 
-/// What an attempt yields.
+/// An item of an attempt's stream.
 #[derive(Debug)]
 pub enum AttemptEvent {
     /// An event of its session.
     Session(SessionEvent),
-    /// The attempt ended, well or badly.
+    /// The attempt ended, successfully or not.
     End(Box<AttemptOutcome>),
-    /// The attempt could not be carried out, for example because the log cannot be written. No other model would help.
+    /// The attempt could not be carried out, for example because the log cannot be written. Another model would not help.
     Broken(RunError),
 }

@@ -1,4 +1,4 @@
-//! Sessions by key: what is remembered about the session that a key means, and when it starts anew.
+//! Sessions by key: the stored entry of a key, and when its session is reset.
 
 pub(crate) mod reset;
 pub(crate) mod entry;

@@ -1,6 +1,7 @@
-//! Skills of agents: `SKILL.md` files that describe how to do a kind of work, which of them an agent may use, and what it is told about them.
+//! Skills of agents: `SKILL.md` files that describe how to perform a kind of task, which of them an agent may use, and how the prompt lists
+//! them.
 //!
-//! The file format and the places are OpenClaw's. A skill that needs a program, a variable or a setting that is not there is left out.
+//! The file format and the locations are OpenClaw's. A skill that needs a missing program, variable or setting is left out.
 
 mod metadata;
 mod head;

@@ -1,6 +1,6 @@
-//! The texts for people, in one table. A host replaces any of them, for example by those of another language.
+//! All texts for people, in one table. A host can replace any of them, for example to translate them.
 //!
-//! Texts that only programs read, and what providers and tools say themselves, are not in it.
+//! Texts that only programs read, and those of providers and tools, are not included.
 //!
 //! ```
 //! use pinch_embed::texts::{Phrase, TextTable};
@@ -14,10 +14,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Declares the phrases: `Name "id" = "text in English"`.
+/// Declares the phrases: `Name "id" = "English text"`.
 macro_rules! phrases {
     ($($name:ident $id:literal = $english:literal;)*) => {
-        /// One text for people. `{name}` in its text stands for a value.
+        /// A text for people. `{name}` in it is a placeholder for a value.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Phrase {
@@ -25,17 +25,17 @@ macro_rules! phrases {
         }
 
         impl Phrase {
-            /// All of them.
+            /// All phrases.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Its name in files of translations.
+            /// Returns its id, which translation files use.
             pub fn id(self) -> &'static str {
                 match self {
                     $(Self::$name => $id,)*
                 }
             }
 
-            /// Its text in English.
+            /// Returns its English text.
             pub fn english(self) -> &'static str {
                 match self {
                     $(Self::$name => $english,)*
@@ -112,24 +112,24 @@ impl Phrase {
     }
 }
 
-/// Why a text cannot take the place of a phrase.
+/// Why a text cannot replace a phrase.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextsError {
-    /// No phrase has that id.
+    /// No phrase has this id.
     #[error("there is no text called \"{0}\"")]
     UnknownId(String),
-    /// The text has other values than the phrase.
+    /// The placeholders of the text differ from those of the phrase.
     #[error("the text of \"{id}\" must name the values {expected}, and no others")]
     Values {
-        /// The phrase.
+        /// Id of the phrase.
         id: &'static str,
-        /// The values it must name.
+        /// The placeholders it must contain.
         expected: String,
     },
 }
 
-/// The texts of an engine: English where nothing else is set. Clones share what is set.
+/// The texts of an engine; English unless replaced. Clones share the replacements.
 #[derive(Clone, Debug, Default)]
 pub struct TextTable(Arc<BTreeMap<Phrase, String>>);
 
@@ -137,7 +137,7 @@ impl TextTable {
     /// Replaces a text.
     ///
     /// # Errors
-    /// [`TextsError::Values`] if it does not name the same values as the phrase does.
+    /// [`TextsError::Values`] if its placeholders differ from those of the phrase.
     pub fn replace(mut self, phrase: Phrase, text: impl Into<String>) -> Result<Self, TextsError> {
         let text = text.into();
         let expected = values_of(phrase.english());
@@ -150,10 +150,10 @@ impl TextTable {
         Ok(self)
     }
 
-    /// Replaces texts by the ids of their phrases, as files of translations have them.
+    /// Replaces texts by the ids of their phrases, as in translation files.
     ///
     /// # Errors
-    /// [`TextsError`] of the first that is wrong.
+    /// The [`TextsError`] of the first invalid text.
     pub fn replace_all<'a>(self, texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, TextsError> {
         texts.into_iter().try_fold(self, |all, (id, text)| {
             let phrase = Phrase::parse(id).ok_or_else(|| TextsError::UnknownId(id.to_owned()))?;
@@ -161,16 +161,16 @@ impl TextTable {
         })
     }
 
-    /// The text of a phrase; values are not filled in.
+    /// Returns the text of a phrase with its placeholders.
     pub fn get(&self, phrase: Phrase) -> &str {
         self.0.get(&phrase).map_or(phrase.english(), String::as_str)
     }
 
-    /// The text of a phrase with its values.
+    /// Returns the text of a phrase with its values filled in.
     pub(crate) fn fill<const N: usize>(&self, phrase: Phrase, values: [(&str, &str); N]) -> String {
         let mut rest = self.get(phrase);
         let mut text = String::with_capacity(rest.len() + 32);
-        // What a value says is never taken for the name of another.
+        // A value is never searched for placeholders.
         while let Some((start, name, end)) = next_value(rest) {
             text.push_str(&rest[..start]);
             match values.iter().find(|(known, _)| *known == name) {
@@ -184,7 +184,7 @@ impl TextTable {
     }
 }
 
-/// The first `{name}` of a text: where it begins, the name, where it ends.
+/// Returns the first `{name}` in a text: its start, its name, and its end.
 fn next_value(text: &str) -> Option<(usize, &str, usize)> {
     let start = text.find('{')?;
     let end = start + text[start..].find('}')?;
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_must_name_the_values_of_its_phrase() {
+    fn a_text_must_have_the_placeholders_of_its_phrase() {
         let wrong = TextTable::default().replace(Phrase::NextTry, "Bald.").unwrap_err();
         assert_eq!(wrong.to_string(), "the text of \"error.next_try\" must name the values {time}, and no others");
         let unknown = TextTable::default().replace_all([("error.typo", "x")]).unwrap_err();

@@ -1,4 +1,4 @@
-//! Which directory a run works in, and which agent it belongs to.
+//! Resolves the working directory and the agent of a run.
 
 use std::path::{Path, PathBuf};
 
@@ -6,17 +6,17 @@ use crate::config::agents::Agents;
 use crate::config::paths::expand_home;
 use crate::key::{self, AgentId};
 
-/// Why the directory of a request was not used.
+/// Why the request's directory was not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkspaceFallback {
     /// The request names none.
     Missing,
-    /// The request names a blank one.
+    /// The request's directory is blank.
     Blank,
 }
 
 impl WorkspaceFallback {
-    /// The reason in one word, for logs and programs.
+    /// Returns the reason as an identifier, for logs and programs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -25,7 +25,7 @@ impl WorkspaceFallback {
     }
 }
 
-/// Where the agent of a run was found.
+/// What determined the agent of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentSource {
     /// The request names it.
@@ -37,7 +37,7 @@ pub enum AgentSource {
 }
 
 impl AgentSource {
-    /// The source in one word, for logs and programs.
+    /// Returns the source as an identifier, for logs and programs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Explicit => "explicit",
@@ -52,35 +52,35 @@ impl AgentSource {
 pub struct RunWorkspace {
     /// The directory, with `~` expanded.
     pub dir: PathBuf,
-    /// Why it is the agent's directory and not the request's.
+    /// Why the agent's directory was used instead of the request's.
     pub fallback: Option<WorkspaceFallback>,
     /// The agent.
     pub agent_id: AgentId,
-    /// Where the agent was found.
+    /// What determined the agent.
     pub agent_source: AgentSource,
 }
 
-/// A session key that looks like an agent's and is not: it may have been meant for another agent's directory.
+/// A session key that starts like an agent's but is malformed; it may have been meant for another agent's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Malformed agent session key; refusing workspace resolution.")]
 pub struct MalformedKey;
 
-/// What a directory is resolved from.
+/// Input for resolving the workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkspaceRequest<'a> {
-    /// The directory that the request names.
+    /// The directory named by the request.
     pub dir: Option<&'a Path>,
     /// The routing key of the session.
     pub session_key: Option<&'a str>,
-    /// The agent that the request names.
+    /// The agent named by the request.
     pub agent_id: Option<&'a str>,
     /// The home directory, for `~`.
     pub home: Option<&'a Path>,
-    /// The directory of agents for which none is configured.
+    /// Directory of agents for which none is configured.
     pub default_dir: &'a Path,
 }
 
-/// Resolves the agent of a run: the one that is named, else the key's, else the default one.
+/// Resolves the agent of a run: the named one, else the key's, else the default one.
 pub fn agent_of(agents: &Agents, named: Option<&str>, session_key: Option<&str>) -> (AgentId, AgentSource) {
     if let Some(named) = named.map(str::trim).filter(|id| !id.is_empty()) {
         return (AgentId::normalise(named), AgentSource::Explicit);
@@ -91,7 +91,7 @@ pub fn agent_of(agents: &Agents, named: Option<&str>, session_key: Option<&str>)
     }
 }
 
-/// Resolves the directory of a run: the one that the request names, else the agent's.
+/// Resolves the directory of a run: the request's, else the agent's.
 ///
 /// # Errors
 /// [`MalformedKey`].

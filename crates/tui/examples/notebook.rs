@@ -1,4 +1,4 @@
-//! A notebook in the terminal: what you type is shown as Markdown and goes into the scrollback. Escape or ctrl+d ends it.
+//! A notebook in the terminal: typed text is shown as Markdown and goes into the scrollback. Escape or Ctrl+D exits.
 //!
 //! ```text
 //! cargo run -p pinch-tui --features highlight --example notebook
@@ -16,7 +16,7 @@ use pinch_tui::theme::{ColorRole, Palette};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut capabilities = TerminalCapabilities::of(Host::system().env());
     let mut device = TerminalDevice::open()?;
-    // What the terminal can do comes as inputs.
+    // The terminal's capabilities arrive as inputs.
     device.write(QUERIES)?;
     let mut screen = InlineScreen::new(device.size()?, capabilities.reflows);
     let (keymap, theme) = (Keymap::default(), Palette::builtin("dark", capabilities.depth));

@@ -28,41 +28,41 @@ use crate::front::Front;
 use crate::prompt_history::PromptHistory;
 use crate::terminal::{DeviceError, TerminalCapabilities};
 
-/// Prompts of earlier sessions that the editor gets.
+/// Number of prompts from earlier sessions loaded into the editor.
 const RECALLED: usize = 100;
 
-/// How the interactive mode runs.
+/// Options of the interactive mode.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InteractiveOptions {
     /// Clock, environment and home directory.
     pub host: Host,
-    /// The version that the header names.
+    /// Version shown in the header.
     pub version: String,
     /// The directory of `keybindings.json`.
     pub agent_dir: PathBuf,
     /// The working directory.
     pub cwd: PathBuf,
-    /// A theme in place of the one of the settings.
+    /// Theme, overriding the settings.
     pub theme: Option<String>,
-    /// `regular` or `fullscreen`, in place of what the settings say.
+    /// `regular` or `fullscreen`, overriding the settings.
     pub tui_mode: Option<String>,
-    /// Write everything in plain lines and read line by line, for screen readers and terminals that cannot move their cursor.
+    /// Whether to write plain lines and read line by line, for screen readers and terminals that cannot move their cursor.
     pub plain: bool,
-    /// Opens a web page in the user's browser, and says whether it could.
+    /// Opens a web page in the user's browser; returns whether it could.
     pub browser: Option<fn(&str, &Env) -> bool>,
-    /// Let the user choose a session first.
+    /// Whether the user chooses a session first.
     pub resume: bool,
-    /// Show what was loaded even if the settings want a quiet start.
+    /// Whether to show loaded resources even if the settings ask for a quiet start.
     pub verbose: bool,
-    /// What changed in which version, in Markdown with headings such as `## [1.2.3]`; empty: nothing is shown of it.
+    /// Changelog in Markdown with headings such as `## [1.2.3]`; empty: none is shown.
     pub changelog: &'static str,
-    /// Do not ask whether there is a later version, whatever the settings say.
+    /// Whether to skip the check for a later version, regardless of the settings.
     pub offline: bool,
 }
 
 impl InteractiveOptions {
-    /// Options that leave everything to the settings.
+    /// Creates options that leave everything to the settings.
     pub fn new(host: Host, agent_dir: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Self {
         Self {
             host,
@@ -81,34 +81,34 @@ impl InteractiveOptions {
     }
 }
 
-/// A session to begin with.
+/// A session to start with.
 pub struct SessionOpening {
     /// The session.
     pub runtime: SessionRuntime,
-    /// What is sent first, one after another.
+    /// Prompts to send first, in order.
     pub prompts: Vec<Prompt>,
-    /// What the user should know, one sentence each.
+    /// Warnings for the user, one sentence each.
     pub warnings: Vec<String>,
 }
 
 /// How the interactive mode ended.
 pub enum InteractiveEnd {
-    /// The user left. The session is to be closed.
+    /// The user exited. The caller must close the session.
     Left(Box<SessionRuntime>),
-    /// The terminal is gone. The session is to be closed.
+    /// The terminal is gone. The caller must close the session.
     HungUp(Box<SessionRuntime>),
-    /// The user left before there was a session.
+    /// The user exited before there was a session.
     LeftEarly,
 }
 
-/// The interactive mode did not begin.
+/// Why the interactive mode did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InteractiveError<E> {
-    /// There is no terminal that can be used.
+    /// There is no usable terminal.
     #[error(transparent)]
     Terminal(#[from] DeviceError),
-    /// There is no session.
+    /// The session could not be opened.
     #[error("there is no session")]
     SessionOpening(E),
 }
@@ -119,7 +119,7 @@ impl<E> From<io::Error> for InteractiveError<E> {
     }
 }
 
-/// Takes the terminal over.
+/// Takes over the terminal.
 async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Console, DeviceError> {
     let capabilities = match options.plain {
         true => TerminalCapabilities::plain(options.host.env()),
@@ -144,10 +144,10 @@ async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Co
     Ok(Console::new(front, app, host, requests))
 }
 
-/// Helps a user who has no model yet: offers the providers to log in to. Returns whether the user has logged in to one.
+/// Offers a user without a model the providers to log in to. Returns whether the user logged in to one.
 ///
 /// # Errors
-/// When the terminal cannot be used.
+/// If the terminal cannot be used.
 pub async fn first_login(
     options: InteractiveOptions,
     services: &Arc<Services>,
@@ -175,13 +175,13 @@ pub async fn first_login(
     Ok(done)
 }
 
-/// Runs the interactive mode until the user leaves or `stop` is cancelled. `opening` makes the session; the terminal is in use meanwhile, and
-/// extensions can ask the user through `ui`.
+/// Runs the interactive mode until the user exits or `stop` is cancelled. `opening` creates the session; meanwhile the terminal is in use,
+/// and extensions can ask the user through `ui`.
 ///
-/// When it returns the terminal is as it was before.
+/// The terminal is restored before it returns.
 ///
 /// # Errors
-/// When the terminal cannot be used, or there is no session.
+/// If the terminal cannot be used, or the session cannot be opened.
 pub async fn interactive<E>(
     options: InteractiveOptions,
     ui: &TerminalUi,

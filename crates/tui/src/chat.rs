@@ -1,4 +1,4 @@
-//! A chat with agents in a terminal. The agents run elsewhere: a [`ChatBackend`] sends messages to them and tells what happens.
+//! A chat with agents in a terminal. The agents run elsewhere: a [`ChatBackend`] sends messages to them and reports events.
 
 mod backend;
 mod commands;
@@ -33,45 +33,45 @@ use self::state::{ChatApp, ChatSetup};
 use crate::front::Front;
 use crate::terminal::{DeviceError, TerminalCapabilities};
 
-/// How the chat runs.
+/// Options of the chat.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ChatOptions {
     /// Clock, environment and home directory.
     pub host: Host,
-    /// The version that the header names.
+    /// Version shown in the header.
     pub version: String,
     /// The directory of `keybindings.json`.
     pub agent_dir: PathBuf,
-    /// The working directory, which paths are completed in.
+    /// The working directory, for path completion.
     pub cwd: PathBuf,
     /// The agent to talk to; `None`: the default one.
     pub agent: Option<String>,
-    /// The session, by its key or by its name within the agent; `None`: the one that the agent was left in, or else its main session.
+    /// The session, by its key or by its name within the agent; `None`: the agent's last session, else its main session.
     pub session: Option<String>,
-    /// How much the model thinks, instead of what the session says.
+    /// Thinking level, overriding the session's.
     pub thinking: Option<ThinkingLevel>,
-    /// How much is shown of tools, instead of what the session says.
+    /// How much tool activity is shown, overriding the session's setting.
     pub verbose: Option<Verbosity>,
-    /// A message to send at once.
+    /// A message to send first.
     pub message: Option<String>,
-    /// The time limit of runs; `None`: the configured one.
+    /// Time limit of runs; `None`: the configured one.
     pub timeout: Option<Duration>,
-    /// How many messages of a session are shown when it is opened.
+    /// Maximum number of messages shown when a session is opened.
     pub history_limit: usize,
-    /// Runs the commands of the user; `None`: they are refused.
+    /// Runs shell commands of the user; `None`: they are refused.
     pub shell: Option<Arc<BashTool>>,
-    /// What the user should know, one sentence each.
+    /// Warnings for the user, one sentence each.
     pub warnings: Vec<String>,
-    /// Write everything in plain lines and read line by line, for screen readers and terminals that cannot move their cursor.
+    /// Whether to write plain lines and read line by line, for screen readers and terminals that cannot move their cursor.
     pub plain: bool,
 }
 
 impl ChatOptions {
-    /// Messages that are shown of a session unless something else is wanted.
+    /// Default for [`ChatOptions::history_limit`].
     pub const HISTORY_LIMIT: usize = 200;
 
-    /// Options for the main session of the default agent.
+    /// Creates options for the main session of the default agent.
     pub fn new(host: Host, agent_dir: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Self {
         Self {
             host,
@@ -95,28 +95,28 @@ impl ChatOptions {
 /// How the chat ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChatEnd {
-    /// The user left.
+    /// The user exited.
     Left,
     /// The terminal is gone.
     HungUp,
 }
 
-/// The chat did not begin.
+/// Why the chat did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChatStartError {
-    /// There is no terminal that can be used.
+    /// There is no usable terminal.
     #[error(transparent)]
     Terminal(#[from] DeviceError),
-    /// The backend does not work.
+    /// The backend failed.
     #[error(transparent)]
     Backend(#[from] ChatError),
     /// The agent does not exist.
     #[error("unknown agent {agent:?}; agents: {}", known.join(", "))]
     UnknownAgent {
-        /// The agent.
+        /// The requested agent.
         agent: String,
-        /// The agents that exist.
+        /// The existing agents.
         known: Vec<String>,
     },
 }
@@ -127,17 +127,17 @@ impl From<io::Error> for ChatStartError {
     }
 }
 
-/// The session that an agent was left in, if it is still there.
+/// Returns the last open session of an agent, if it still exists.
 async fn left_in(last: &LastSessions, agent: &str, backend: &dyn ChatBackend) -> Option<String> {
     let key = last.of(agent)?;
-    // A backend that does not work says so when the session is opened.
+    // A failing backend is reported when the session is opened.
     let sessions = backend.list_sessions(agent).await.ok()?;
     sessions.iter().any(|session| session.key == key).then_some(key)
 }
 
-/// Runs the chat until the user leaves or `stop` is cancelled. Runs that are active then are stopped.
+/// Runs the chat until the user exits or `stop` is cancelled. Active runs are then stopped.
 ///
-/// When it returns the terminal is as it was before.
+/// The terminal is restored before it returns.
 ///
 /// # Errors
 /// [`ChatStartError`].

@@ -1,4 +1,4 @@
-//! The clipboard: through the terminal itself (OSC 52), which works over ssh as well, and through the programs of the desktop.
+//! The clipboard: through the terminal (OSC 52), which also works over ssh, and through desktop programs.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ use tokio::process::Command;
 
 use crate::image::MAX_BYTES;
 
-/// Bytes that terminals take; many ignore more.
+/// Number of bytes that terminals accept; many ignore more.
 const MAX_OSC52: usize = 74_994;
 
-/// The bytes that ask the terminal to copy a text; `None` when it is too long for terminals.
+/// Returns the control sequence that copies a text; `None` if it is too long for terminals.
 pub(crate) fn osc52(text: &str) -> Option<Vec<u8>> {
     let encoded = STANDARD.encode(text);
     (encoded.len() <= MAX_OSC52).then(|| format!("\x1b]52;c;{encoded}\x07").into_bytes())
 }
 
-/// Programs that copy their standard input, for the desktop that the environment names.
+/// Returns programs that copy their stdin, for the desktop in the environment.
 fn programs(env: &Env) -> Vec<(&'static str, &'static [&'static str])> {
     let has = |name: &str| env.non_empty(name).is_some();
     let mut programs: Vec<(&str, &[&str])> = Vec::new();
@@ -45,7 +45,7 @@ fn programs(env: &Env) -> Vec<(&'static str, &'static [&'static str])> {
     programs
 }
 
-/// Copies a text with a program of the desktop. Returns whether there was one that did.
+/// Copies a text with a desktop program. Returns whether one succeeded.
 pub(crate) async fn copy(text: &str, env: &Env) -> bool {
     for (program, args) in programs(env) {
         if run(program, args, text).await.is_some_and(|worked| worked) {
@@ -55,7 +55,7 @@ pub(crate) async fn copy(text: &str, env: &Env) -> bool {
     false
 }
 
-/// Programs that print the image of the clipboard as PNG.
+/// Returns programs that print the clipboard image as PNG.
 fn image_programs(env: &Env) -> Vec<(&'static str, &'static [&'static str])> {
     let has = |name: &str| env.non_empty(name).is_some();
     let mut programs: Vec<(&str, &[&str])> = Vec::new();
@@ -71,12 +71,12 @@ fn image_programs(env: &Env) -> Vec<(&'static str, &'static [&'static str])> {
     programs
 }
 
-/// What the names of pasted files begin with.
+/// Prefix of the names of pasted files.
 const PASTED: &str = "pinch-clipboard-";
 /// How long pasted files are kept, in milliseconds.
 const KEPT_MS: u128 = 7 * 24 * 60 * 60 * 1000;
 
-/// Puts the image of the clipboard into a file of its own in a directory; both are for the user alone.
+/// Saves the clipboard image to a new file in a directory, both accessible only to the user.
 ///
 /// # Errors
 /// A sentence for people.
@@ -94,7 +94,7 @@ pub(crate) async fn image(env: &Env, dir: &Path) -> Result<PathBuf, String> {
     Err(format!("There is no image in the clipboard, or {} is not installed", names.join(" or ")))
 }
 
-/// What a program prints, if it ends well and prints no more than an image may have.
+/// Returns the output of a program, if it succeeds and the output is no larger than an image may be.
 async fn output_of(program: &str, args: &[&str]) -> Option<Vec<u8>> {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
@@ -112,13 +112,13 @@ async fn output_of(program: &str, args: &[&str]) -> Option<Vec<u8>> {
 
 fn store(dir: &Path, content: &[u8]) -> io::Result<PathBuf> {
     create_private_dir(dir)?;
-    // Its mode is 0600.
+    // The file is created with mode 0600.
     let mut file = tempfile::Builder::new().prefix(PASTED).suffix(".png").tempfile_in(dir)?;
     file.write_all(content)?;
     file.into_temp_path().keep().map_err(|error| error.error)
 }
 
-/// Removes pasted files that are older than 7 days. What cannot be removed stays.
+/// Removes pasted files that are older than 7 days. Files that cannot be removed are left.
 pub(crate) fn remove_old(dir: &Path, now_ms: i64) {
     let Ok(entries) = std::fs::read_dir(dir) else { return };
     let now_ms = u128::try_from(now_ms).unwrap_or(0);
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pasted_images_are_private_and_do_not_stay_for_ever() {
+    fn pasted_images_are_private_and_expire() {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("agent/tmp");
         let path = store(&dir, b"image").unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_image_of_the_clipboard_is_what_a_program_prints() {
+    async fn the_clipboard_image_is_the_output_of_a_program() {
         assert_eq!(output_of("printf", &["abc"]).await.as_deref(), Some(&b"abc"[..]));
         assert_eq!(output_of("false", &[]).await, None);
         assert_eq!(output_of("no-such-program", &[]).await, None);

@@ -1,4 +1,4 @@
-//! A frame made of its parts: the open end of the transcript, the editor or a dialog, and the rows around them.
+//! Composes a frame: the open end of the transcript, the editor or a dialog, and the rows around them.
 
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ use crate::text::{SanitizeMode, sanitize, truncate};
 use crate::theme::{ColorRole, Palette};
 use crate::transcript::TranscriptView;
 
-/// Screens that are lower than this have no room for decoration.
+/// Lower screens have no room for decoration.
 pub(crate) const LOW: usize = 8;
-/// How often plain lines look at what goes on.
+/// Interval at which plain lines report activity.
 pub(crate) const PLAIN_INTERVAL: Duration = Duration::from_secs(1);
-/// Rows that a dialog may take at least where everything is plain lines.
+/// Minimum number of rows for dialogs in plain lines.
 pub(crate) const MIN_PLAIN_ROWS: usize = 24;
-/// Queued messages that are shown.
+/// Maximum number of queued messages shown.
 const MAX_QUEUE: usize = 5;
 
-/// Rows, and where the cursor is in them.
+/// Rows, and the cursor position in them.
 pub(crate) type RowsWithCursor = (Vec<Row>, Option<(usize, usize)>);
 
-/// The rows of the transcript that are not final, as many of the last ones as there is room for.
+/// Returns the rows of the transcript that are not final, as many of the last ones as fit.
 pub(crate) fn open_rows(
     transcript: &mut TranscriptView,
     room: usize,
@@ -37,7 +37,7 @@ pub(crate) fn open_rows(
 ) -> Vec<Row> {
     let (theme, keymap) = look;
     let mut open = transcript.live(columns, theme, keymap, now_ms);
-    // One row is left to the scrollback, so that its end can be seen.
+    // One row is left for the scrollback, so that its end is visible.
     let room = room.saturating_sub(1);
     if open.len() > room {
         let hidden = open.len() - room + 1;
@@ -49,7 +49,7 @@ pub(crate) fn open_rows(
     open
 }
 
-/// Messages that wait: for what, and their texts.
+/// Formats waiting messages: what they wait for, and their texts.
 pub(crate) fn queue_rows<'a>(
     waiting: impl Iterator<Item = (&'a str, &'a str)>,
     columns: usize,
@@ -75,7 +75,7 @@ pub(crate) fn queue_rows<'a>(
     rows
 }
 
-/// Puts messages that waited before the text of the editor. Returns what is to be said of it.
+/// Inserts waiting messages before the text of the editor. Returns a status text.
 pub(crate) fn give_back(mut messages: Vec<String>, editor: &mut Editor) -> String {
     let n = messages.len();
     let own = editor.text();
@@ -86,7 +86,7 @@ pub(crate) fn give_back(mut messages: Vec<String>, editor: &mut Editor) -> Strin
     format!("Moved {n} queued {} to the editor", if n == 1 { "message" } else { "messages" })
 }
 
-/// The editor with its suggestions. `rule`: the style of the rules around it.
+/// Returns the editor with its suggestions. `rule`: the style of the rules around it.
 pub(crate) fn editor_rows(
     editor: &mut Editor,
     completion: &Autocomplete,
@@ -108,7 +108,7 @@ pub(crate) fn editor_rows(
     (rows, cursor)
 }
 
-/// Everything below the transcript. On a tiny screen the middle is what counts.
+/// Stacks everything below the transcript. On a tiny screen, the middle part has priority.
 pub(crate) fn stack(before: Vec<Row>, middle: RowsWithCursor, after: Vec<Row>, height: usize) -> RowsWithCursor {
     let (middle, cursor) = middle;
     let mut rows = before;

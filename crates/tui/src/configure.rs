@@ -1,4 +1,4 @@
-//! Enabling and disabling resources in a terminal: extensions, skills, prompt templates and themes, for the user or for the project.
+//! Enables and disables resources in a terminal: extensions, skills, prompt templates and themes, for the user or for the project.
 
 mod entries;
 mod view;
@@ -22,7 +22,7 @@ use crate::keymap::Keymap;
 use crate::terminal::{Cursor, DeviceError, TerminalCapabilities, TerminalInput};
 use crate::theme::Palette;
 
-/// How the resources are shown.
+/// Options of the configuration list.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConfigureOptions {
@@ -30,36 +30,36 @@ pub struct ConfigureOptions {
     pub host: Host,
     /// The directory of `keybindings.json`.
     pub agent_dir: PathBuf,
-    /// The name of a theme; `None`: the one that fits the terminal.
+    /// Name of a theme; `None`: the one that fits the terminal.
     pub theme: Option<String>,
-    /// Begin with the settings of the project, if it is trusted.
+    /// Whether to begin with the settings of the project, if it is trusted.
     pub begins_with_project: bool,
 }
 
 impl ConfigureOptions {
-    /// Options that begin with the settings of the user.
+    /// Creates options that begin with the user's settings.
     pub fn new(host: Host, agent_dir: impl Into<PathBuf>) -> Self {
         Self { host, agent_dir: agent_dir.into(), theme: None, begins_with_project: false }
     }
 }
 
-/// How the list was left.
+/// How the list was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigureEnd {
-    /// The user left, or it was stopped.
+    /// The user exited, or it was stopped.
     Left,
     /// The terminal is gone.
     HungUp,
 }
 
-/// Whose settings are changed.
+/// Which settings are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteScope {
     Global,
     Project,
 }
 
-/// The list and everything that it is made from.
+/// The list and its data.
 struct Configure<'a> {
     switches: &'a mut ResourceSwitches,
     host: Host,
@@ -68,7 +68,7 @@ struct Configure<'a> {
 }
 
 impl Configure<'_> {
-    /// Fills the list from what the settings say now.
+    /// Fills the list from the current settings.
     fn fill(&mut self) {
         let home = self.host.home();
         let (entries, file) = match self.scope {
@@ -79,7 +79,7 @@ impl Configure<'_> {
         self.view.set_entries(entries, self.scope == WriteScope::Project, file);
     }
 
-    /// Enables or disables a resource, or cycles what the project says of it.
+    /// Enables or disables a resource, or cycles its project setting.
     fn switch(&mut self, at: usize) {
         let done = match self.scope {
             WriteScope::Global => {
@@ -111,7 +111,7 @@ impl Configure<'_> {
     }
 }
 
-/// What comes after what the project says now: first the opposite of what is inherited, then the same, then nothing.
+/// Returns the next project setting: first the opposite of what is inherited, then the same, then none.
 fn next_override(switches: &ResourceSwitches, resource: &ListedResource) -> ProjectOverride {
     let is_inherited_on = switches.inherited_state(resource);
     match (switches.override_of(resource), is_inherited_on) {
@@ -121,19 +121,19 @@ fn next_override(switches: &ResourceSwitches, resource: &ListedResource) -> Proj
     }
 }
 
-/// The theme of a name: a built-in one, or a file of the user.
+/// Returns the theme with a name: a built-in one, or a file of the user.
 fn theme_file(name: &str, switches: &ResourceSwitches) -> Option<ThemeFile> {
     let files = || switches.global().iter().filter(|one| one.kind == ResourceKind::Theme && one.is_enabled);
     let mut themes = ThemeFile::builtin().into_iter().chain(files().filter_map(|one| ThemeFile::read(&one.path).ok()));
     themes.find(|theme| theme.name == name)
 }
 
-/// Shows the resources until the user leaves or `stop` is cancelled. What is changed is written at once.
+/// Shows the resources until the user exits or `stop` is cancelled. Changes are written immediately.
 ///
-/// When it returns the terminal is as it was before.
+/// The terminal is restored before it returns.
 ///
 /// # Errors
-/// When the terminal cannot be used.
+/// If the terminal cannot be used.
 pub async fn configure(
     options: ConfigureOptions,
     switches: &mut ResourceSwitches,

@@ -1,4 +1,4 @@
-//! Dialogs: they take the place of the editor, and say what is to be done.
+//! Dialogs: they replace the editor, and return effects.
 
 mod ask;
 mod choice;
@@ -32,47 +32,47 @@ use crate::keymap::Keymap;
 use crate::text::{SanitizeMode, sanitize, truncate, wrap};
 use crate::theme::{ColorRole, Palette};
 
-/// What dialogs are drawn and handled with.
+/// Context for drawing and handling dialogs.
 #[derive(Clone, Copy)]
 pub(crate) struct DialogCx<'a> {
     pub(crate) theme: &'a Palette,
     pub(crate) keymap: &'a Keymap,
-    /// The rows that the dialog may take.
+    /// Maximum number of rows for the dialog.
     pub(crate) max_rows: usize,
     pub(crate) columns: usize,
-    /// Unix milliseconds.
+    /// Current time, in Unix milliseconds.
     pub(crate) now_ms: i64,
 }
 
-/// What a key did to a dialog.
+/// Effect of a key on a dialog.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum DialogEvent<E = Effect> {
     /// Nothing.
     Ignored,
-    /// It looks different now.
+    /// The display has changed.
     Changed,
-    /// It is over, and these things are to be done.
+    /// The dialog closes with these effects.
     Close(Vec<E>),
-    /// These things are to be done while it stays.
+    /// The dialog stays open, with these effects.
     Do(Vec<E>),
 }
 
 impl DialogEvent {
-    /// It is over, and one thing is to be done.
+    /// Closes the dialog with one effect.
     pub(crate) fn close_with(effect: Effect) -> Self {
         Self::Close(vec![effect])
     }
 }
 
-/// What takes the place of the editor.
+/// A view that replaces the editor.
 pub(crate) trait DialogView<E = Effect> {
-    /// The rows, and where the cursor of a text field in them is.
+    /// Returns the rows, and the position of a text field's cursor in them.
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>);
 
     /// Handles a key.
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent<E>;
 
-    /// Handles a line that was typed where the terminal edits lines itself; `None`: its characters are keys, with enter behind them.
+    /// Handles a line typed on a terminal that edits lines itself; `None`: its characters are handled as keys, followed by enter.
     fn line(&mut self, _line: &str, _cx: DialogCx<'_>) -> Option<DialogEvent<E>> {
         None
     }
@@ -80,31 +80,31 @@ pub(crate) trait DialogView<E = Effect> {
     /// Handles pasted text.
     fn paste(&mut self, _text: &str) {}
 
-    /// Whether what is typed is a secret.
+    /// Returns whether the input is secret.
     fn is_secret(&self) -> bool {
         false
     }
 
-    /// Whether something in it changes with time.
+    /// Returns whether part of it changes with time.
     fn counts_down(&self) -> bool {
         false
     }
 
-    /// Takes in what was looked up for it.
+    /// Handles the result of a lookup.
     fn learn(&mut self, _news: DialogNews) {}
 }
 
-/// Something that was looked up for a dialog.
+/// The result of a lookup for a dialog.
 pub(crate) enum DialogNews {
     /// Sessions of all directories.
     Sessions(Vec<pinch_coding_agent::store::SessionSummary>),
     /// The labels of the tree's entries have changed.
     Label { target: pinch_coding_agent::entry::EntryId, label: Option<String> },
-    /// Something went wrong; the dialog shows it.
+    /// A problem to show.
     Problem(String),
 }
 
-/// Puts a dialog's content between rules, below a title.
+/// Frames a dialog's content with rules and a title.
 pub(crate) fn framed(title: &str, content: Vec<Row>, hints: &[String], cx: DialogCx<'_>) -> Vec<Row> {
     let rule = || Row::styled("─".repeat(cx.columns), cx.theme.fg(ColorRole::Border));
     let mut rows = vec![rule()];
@@ -121,12 +121,12 @@ pub(crate) fn framed(title: &str, content: Vec<Row>, hints: &[String], cx: Dialo
     rows
 }
 
-/// A hint: what a key does.
+/// Formats a key hint.
 pub(crate) fn hint(keys: &str, what: &str) -> String {
     format!("{keys} {what}")
 }
 
-/// A tab of several, the chosen one marked.
+/// Formats a tab, and marks the chosen one.
 pub(crate) fn tab(label: &str, is_chosen: bool, theme: &Palette) -> Vec<Span<'static>> {
     let (sign, style) = match is_chosen {
         true => ("◉", theme.fg(ColorRole::Accent).add_modifier(Modifier::BOLD)),

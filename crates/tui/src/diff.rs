@@ -1,4 +1,4 @@
-//! Diffs as rows: removed and added lines in their colours, with the changed words of a changed line marked.
+//! Diffs as rows: removed and added lines in their colours, with changed words highlighted.
 //!
 //! ```
 //! use pinch_tui::diff::{self, DiffOptions};
@@ -20,19 +20,19 @@ use crate::Row;
 use crate::text::{SanitizeMode, chop, sanitize};
 use crate::theme::{ColorRole, Palette};
 
-/// How long words are compared; what is not compared by then has no marks.
+/// Time limit for comparing words; later lines have no highlights.
 const DEADLINE: Duration = Duration::from_millis(20);
 
-/// How a diff is shown.
+/// Options for displaying a diff.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffOptions {
-    /// Columns of the rows at most.
+    /// Maximum width of the rows, in columns.
     pub columns: usize,
-    /// Lines that are shown at most; `None`: all.
+    /// Maximum number of lines shown; `None`: all.
     pub max_lines: Option<usize>,
 }
 
-/// A line of a diff: its sign, its number with the spaces around it, and its text.
+/// A line of a diff: its sign, its number with surrounding spaces, and its text.
 struct DiffLine<'a> {
     sign: char,
     head: &'a str,
@@ -48,7 +48,8 @@ fn parse(line: &str) -> DiffLine<'_> {
     DiffLine { sign, head: &body[..end], text: &body[end..] }
 }
 
-/// The rows of a diff whose lines are a sign (`+`, `-` or a space), a number, a space and a text, below a row that counts the changes.
+/// Returns the rows of a diff whose lines consist of a sign (`+`, `-` or a space), a number, a space and a text, below a row that counts
+/// the changes.
 pub fn rows(diff: &str, options: &DiffOptions, theme: &Palette) -> Vec<Row> {
     let diff = sanitize(diff, SanitizeMode::Output);
     let lines: Vec<DiffLine<'_>> = diff.lines().map(parse).collect();
@@ -95,7 +96,7 @@ fn line_rows(line: &DiffLine<'_>, text: Vec<Span<'static>>, columns: usize, them
     chop(&spans, columns)
 }
 
-/// The texts of a removed and an added line with the words that differ reversed. Blanks at the beginning of a change are not.
+/// Returns the texts of a removed and an added line, with the differing words reversed. Leading blanks of a change are not reversed.
 fn words(old: &str, new: &str, until: Instant, theme: &Palette) -> (Vec<Span<'static>>, Vec<Span<'static>>) {
     let left = until.saturating_duration_since(Instant::now());
     let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(left).diff_words(old, new);
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_marked_where_one_line_replaces_one_other() {
+    fn changed_words_are_highlighted_if_one_line_replaces_one_line() {
         assert_eq!(
             marked(" 1 same\n-2   let a = 1;\n+2   let b = 1;\n 3 end"),
             [" 1 same", "-2   let <a> = 1;", "+2   let <b> = 1;", " 3 end"]
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_fit_and_what_is_foreign_is_harmless() {
+    fn rows_fit_and_untrusted_text_is_sanitised() {
         let theme = Palette::builtin("dark", ColorDepth::True);
         let diff = format!("+1 {}\u{1b}[2J\n-20 日本語\n", "long ".repeat(50));
         for columns in 1..40 {

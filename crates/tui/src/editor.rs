@@ -1,7 +1,7 @@
 //! A text editor as a value: keys go in, events and rows come out.
 //!
-//! [`Editor`] holds the text, what can be undone, deleted text, the history of submissions, and how lines are broken into rows. It does no input or
-//! output. [`complete`] adds completion of commands and paths.
+//! [`Editor`] contains the text, the undo history, killed text, the history of submissions, and the layout of lines in rows. It does no
+//! I/O. [`complete`] adds completion of commands and paths.
 
 mod buffer;
 
@@ -45,10 +45,10 @@ pub use vi::ViMode;
 
 use crate::key::Key;
 
-/// A text that is edited with keys.
+/// A text editor driven by keys.
 ///
-/// Positions are always between graphemes. Long pasted texts are shown as markers such as `[paste #1 +20 lines]`, which count as one
-/// character and are replaced by what they stand for in [`Editor::text`] and in submissions.
+/// Positions are always between graphemes. Long pasted texts are shown as markers such as `[paste #1 +20 lines]`. A marker counts as one
+/// character, and is replaced by its text in [`Editor::text`] and in submissions.
 ///
 /// ```
 /// use pinch_tui::editor::{Editor, EditorEvent};
@@ -79,18 +79,18 @@ use crate::key::Key;
 pub struct Editor {
     buffer: buffer::TextBuffer,
     cursor: TextPosition,
-    /// Counts changes of the text.
+    /// Number of changes of the text.
     revision: u64,
     markers: marker::Markers,
     undo: undo::UndoStack,
     kills: kill::KillRing,
     history: history::History,
-    /// What the last operation was, where the next one can continue it.
+    /// The last operation, if the next one can continue it.
     last: LastOperation,
     column: motion::StickyColumn,
-    /// A jump that waits for its character.
+    /// A jump waiting for its character.
     jump: Option<motion::JumpDirection>,
-    /// Keys of a binding that is not complete.
+    /// Keys of an incomplete binding.
     pending: Vec<Key>,
     vi: Option<vi::Vi>,
     wrap: wrap::WrapCache,
@@ -99,12 +99,12 @@ pub struct Editor {
     is_masked: bool,
 }
 
-/// What a key did.
+/// Effect of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditorEvent {
-    /// Nothing: the key is for somebody else.
+    /// None: the editor does not handle the key.
     Ignored,
-    /// The cursor moved, or the editor waits for another key. The text is the same.
+    /// The cursor moved, or the editor waits for another key. The text is unchanged.
     Moved,
     /// The text changed.
     Changed,
@@ -119,11 +119,11 @@ enum LastOperation {
     Other,
     /// A character of a word was typed.
     TypeWord,
-    /// Text was deleted into the ring.
+    /// Text was deleted into the kill ring.
     Kill,
-    /// Text of the ring was put in between these places.
+    /// Text from the kill ring was inserted between these positions.
     Yank { start: TextPosition, end: TextPosition },
-    /// An entry of the history was put in.
+    /// A history entry was inserted.
     Recall,
 }
 
@@ -134,7 +134,7 @@ impl Default for Editor {
 }
 
 impl Editor {
-    /// An empty editor for several lines.
+    /// Creates an empty editor for several lines.
     pub fn new() -> Self {
         Self {
             buffer: buffer::TextBuffer::default(),
@@ -156,12 +156,12 @@ impl Editor {
         }
     }
 
-    /// An empty editor for one line: line breaks are dropped, and long lines scroll sideways.
+    /// Creates an empty editor for one line: line breaks are dropped, and long lines scroll sideways.
     pub fn single_line() -> Self {
         Self { is_single_line: true, ..Self::new() }
     }
 
-    /// An editor for one line whose text is shown as dots, for passwords and keys. It keeps no deleted text and no history.
+    /// Creates a single-line editor that shows its text as dots, for passwords and keys. It stores no killed text and no history.
     pub fn masked() -> Self {
         Self { is_masked: true, ..Self::single_line() }
     }
@@ -173,51 +173,51 @@ impl Editor {
         self
     }
 
-    /// Leaves columns free on both sides, at most three.
+    /// Sets the number of free columns on both sides, at most three.
     #[must_use]
     pub fn with_padding(mut self, columns: usize) -> Self {
         self.set_padding(columns);
         self
     }
 
-    /// Sets the columns that are free on both sides, at most three.
+    /// Sets the number of free columns on both sides, at most three.
     pub fn set_padding(&mut self, columns: usize) {
         self.view.padding = columns.min(3);
     }
 
-    /// Whether there is no text.
+    /// Returns whether there is no text.
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// Whether the text is a command for a shell: its first character that is not blank is `!`.
+    /// Returns whether the text is a shell command: its first non-blank character is `!`.
     pub fn is_shell_command(&self) -> bool {
         let first = self.buffer.lines().iter().map(|line| line.trim_start()).find(|line| !line.is_empty());
         first.is_some_and(|line| line.starts_with('!'))
     }
 
-    /// The text, with pasted texts and the paths of images in place of their markers.
+    /// Returns the text, with pasted texts and image paths in place of their markers.
     pub fn text(&self) -> String {
         self.markers.marked(self.buffer.text()).expanded_to_paths()
     }
 
-    /// The lines as they are shown, with markers. There is at least one.
+    /// Returns the lines as shown, with markers. There is at least one.
     pub fn lines(&self) -> &[String] {
         self.buffer.lines()
     }
 
-    /// Where the cursor is.
+    /// Returns the cursor position.
     pub fn cursor(&self) -> TextPosition {
         self.cursor
     }
 
-    /// A number that is another one after each change of the text.
+    /// Returns a number that changes with every change of the text.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 }
 
-/// Without the text, which may be secret.
+/// Omits the text, which may be secret.
 impl fmt::Debug for Editor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Editor")

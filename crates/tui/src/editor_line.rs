@@ -1,4 +1,4 @@
-//! A line of text in a dialog.
+//! A single line of text in a dialog.
 
 use crate::Row;
 use crate::editor::Editor;
@@ -6,16 +6,16 @@ use crate::key::KeyPress;
 use crate::keymap::Keymap;
 use crate::theme::Palette;
 
-/// An editor for one line.
+/// A single-line editor.
 pub(crate) struct LineEditor(Box<Editor>);
 
 impl LineEditor {
-    /// An editor with a text, and the cursor at its end.
+    /// Creates an editor with a text, and the cursor at its end.
     pub(crate) fn new(text: &str) -> Self {
         Self::of(Editor::single_line(), text)
     }
 
-    /// The same for a secret, which is not shown.
+    /// Creates an editor for a secret, which is not shown.
     pub(crate) fn masked() -> Self {
         Self::of(Editor::masked(), "")
     }
@@ -29,9 +29,9 @@ impl LineEditor {
         self.0.text()
     }
 
-    /// Handles a key of editing. Enter and escape are for the dialog.
+    /// Handles an editing key. Enter and escape are for the dialog.
     pub(crate) fn key(&mut self, press: &KeyPress, keymap: &Keymap) {
-        // Submitting is the dialog's business, and it asked before.
+        // The dialog handles submission before calling this.
         let _event = self.0.handle(press, keymap);
     }
 
@@ -39,7 +39,7 @@ impl LineEditor {
         self.0.paste(text);
     }
 
-    /// The row, and the column of the cursor in it.
+    /// Returns the row, and the column of the cursor in it.
     pub(crate) fn row(&mut self, columns: usize, theme: &Palette) -> (Row, usize) {
         let (mut rows, cursor) = self.0.rows(columns, 1, theme, ratatui_core::style::Style::new());
         let row = if rows.is_empty() { Row::default() } else { rows.swap_remove(0) };

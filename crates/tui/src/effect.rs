@@ -1,4 +1,4 @@
-//! What the interface wants done: keys and dialogs only say it, the loop that owns the session does it.
+//! Effects of the interface: keys and dialogs return them, and the loop that owns the session carries them out.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,55 +12,55 @@ use serde_json::Value;
 
 use crate::editor::PastedImage;
 
-/// A message of the user that is to be sent.
+/// A user message to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SubmittedMessage {
-    /// The text, with the labels of images.
+    /// The text, with image labels.
     pub(crate) text: String,
-    /// The images, whose files are read when it is sent.
+    /// The images, whose files are read when the message is sent.
     pub(crate) images: Vec<PastedImage>,
 }
 
-/// Something to do.
+/// An effect to carry out.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Effect {
-    /// Send a text of the user: a prompt, or a message that steers the run under way.
+    /// Send a text of the user: a prompt, or a message that steers the current run.
     Submit(SubmittedMessage),
-    /// Send a text when the model would be done.
+    /// Send a text when the model would otherwise finish.
     FollowUp(SubmittedMessage),
-    /// Run a command of the user.
+    /// Run a shell command of the user.
     Bash {
         command: String,
-        /// The model does not see it.
+        /// Whether it is hidden from the model.
         exclude: bool,
     },
-    /// Keep a submission for later sessions of the project.
+    /// Store a submission for later sessions of the project.
     Remember(String),
-    /// Stop what is under way: the run, a compaction, a wait, a command of the user.
+    /// Stop the current activity: the run, a compaction, a wait, or a user command.
     Abort,
-    /// Put the messages that wait back into the editor.
+    /// Move waiting messages back into the editor.
     Dequeue,
-    /// Take one message out of its queue, to edit it or for good.
+    /// Remove a message from its queue, optionally to edit it.
     Unqueue { message: WaitingMessage, edit: bool },
-    /// End the program.
+    /// Exit the program.
     Exit,
-    /// Draw the screen again.
+    /// Redraw the screen.
     Redraw,
-    /// Stop the program until the shell continues it.
+    /// Suspend the program until the shell continues it.
     Suspend,
-    /// Edit the text of the editor in another program.
+    /// Edit the text in an external editor.
     ExternalEditor,
-    /// Go on to the next or previous model.
+    /// Switch to the next or previous model.
     CycleModel(CycleDirection),
-    /// Go on to the next thinking level.
+    /// Switch to the next thinking level.
     CycleThinking,
     /// Use a model from the next request on; `save` makes it the default.
     SetModel { model: Arc<Model>, save: bool },
     /// Use a thinking level from the next request on.
     SetThinking { level: ThinkingLevel, save: bool },
-    /// Cycle through these models; empty: through all of them.
+    /// Set the models to cycle through; empty: all.
     SetScope { models: Vec<String>, save: bool },
-    /// Decide whether the project is trusted, and load everything again.
+    /// Decide whether the project is trusted, and reload everything.
     Trust(bool),
     /// Open a dialog.
     Open(DialogName),
@@ -70,55 +70,55 @@ pub(crate) enum Effect {
     SwitchSession(PathBuf),
     /// Delete the file of a session.
     DeleteSession(PathBuf),
-    /// Name the session of a file.
+    /// Set the name of the session in a file.
     RenameSession { path: PathBuf, name: String },
-    /// Look for sessions in all directories.
+    /// List the sessions of all directories.
     ListAllSessions,
-    /// Copy the session up to before a message of the user into a new one.
+    /// Copy the session up to just before a user message into a new one.
     Fork(EntryId),
     /// Copy the session into a new one.
     Clone,
-    /// Go to another entry of the tree.
+    /// Move to another entry of the tree.
     Navigate { target: EntryId, summarise: bool, focus: Option<String> },
-    /// Mark an entry; no label clears its mark.
+    /// Label an entry; `None` clears its label.
     Label { target: EntryId, label: Option<String> },
     /// Compact the conversation.
     Compact(Option<String>),
-    /// Load settings, resources and extensions again.
+    /// Reload settings, resources and extensions.
     Reload,
     /// Write the session to a file.
     Export(Option<String>),
     /// Continue a copy of a session file.
     Import(String),
-    /// Put the image of the clipboard into a file, and the image into the editor.
+    /// Save the clipboard image to a file, and insert it into the editor.
     PasteImage,
-    /// Put the image of this file into the editor; the text that was pasted, if it is none.
+    /// Insert the image in this file into the editor, or the pasted text if it is not an image.
     InsertImage { path: PathBuf, pasted: String },
     /// Copy the last answer.
     Copy,
-    /// Copy a text that was selected.
+    /// Copy a selected text.
     CopyText(String),
-    /// Take the mouse, or leave it to the terminal.
+    /// Enable or disable mouse reporting.
     Mouse(bool),
-    /// Name the session; `None` shows the name.
+    /// Set the name of the session; `None` shows it.
     Name(Option<String>),
-    /// Show what the session has come to.
+    /// Show the statistics of the session.
     ShowSession,
     /// Change a setting.
     Set { key: &'static str, value: Value },
-    /// Use a theme; `save` keeps it.
+    /// Use a theme; `save` makes it permanent.
     Theme { name: String, save: bool },
-    /// Log a provider in.
+    /// Log in to a provider.
     Login(String),
     /// Remove the credentials of a provider.
     Logout(String),
-    /// DialogAnswer the question of an extension.
+    /// Answer the question of an extension.
     DialogAnswer(DialogAnswer),
-    /// Change between the regular and the fullscreen mode.
+    /// Switch between regular and fullscreen mode.
     ToggleFullscreen,
 }
 
-/// A message of the user that waits.
+/// A waiting message of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WaitingMessage {
     /// Its number in the session's queues; `None`: it waits for the end of a compaction.
@@ -127,7 +127,7 @@ pub(crate) struct WaitingMessage {
     pub(crate) text: String,
 }
 
-/// A dialog that is made from what the session knows.
+/// A dialog that is created from the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DialogName {
     Models { search: String },

@@ -1,4 +1,4 @@
-//! Other programs that get the terminal for a while: the shell, and the user's editor.
+//! Other programs that temporarily get the terminal: the shell, and the user's editor.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use pinch_stdx::host::Env;
 /// The longest text that is read back, in bytes.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
-/// The command of the user's editor: of the settings, else `$VISUAL`, else `$EDITOR`, else one that is usually there.
+/// Returns the command of the user's editor: from the settings, else `$VISUAL`, else `$EDITOR`, else a common one.
 pub(crate) fn command(setting: Option<&str>, env: &Env) -> String {
     let named = setting.filter(|command| !command.trim().is_empty());
     let named = named.or_else(|| env.non_empty("VISUAL")).or_else(|| env.non_empty("EDITOR"));
@@ -32,18 +32,18 @@ pub(crate) fn edit(command: &str, text: &str, temp: &Path) -> Result<Option<Stri
     if !status.success() {
         return Ok(None);
     }
-    // Editors may have replaced the file.
+    // The editor may have replaced the file.
     let mut edited = String::new();
     fs::File::open(file.path()).and_then(|file| file.take(MAX_TEXT).read_to_string(&mut edited)).map_err(cannot)?;
     let edited = edited.strip_suffix('\n').unwrap_or(&edited);
     Ok((edited != text).then(|| edited.to_owned()))
 }
 
-/// Stops this program until the shell continues it.
+/// Suspends this program until the shell continues it.
 #[cfg(unix)]
 pub(crate) fn suspend() {
     use rustix::process::{Pid, Signal, kill_current_process_group, kill_process};
-    // The group, so that a shell script around this program is stopped as well; a group that cannot be signalled leaves the program itself.
+    // Stop the process group, so that a shell script around this program is also stopped; if that fails, stop only the program.
     if kill_current_process_group(Signal::TSTP).is_err()
         && let Some(own) = Pid::from_raw(i32::try_from(std::process::id()).unwrap_or(0))
     {
@@ -51,7 +51,7 @@ pub(crate) fn suspend() {
     }
 }
 
-/// There is no suspension.
+/// Suspension is not supported.
 #[cfg(not(unix))]
 pub(crate) fn suspend() {}
 
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_edited_text_comes_back_and_a_failed_editor_changes_nothing() {
+    fn the_edited_text_is_returned_and_a_failed_editor_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let editor = script(dir.path(), "[ \"$1\" = --wait ] || exit 9; printf 'more\\n' >> \"$2\"");
         assert_eq!(edit(&format!("{editor} --wait"), "text ", dir.path()), Ok(Some("text more".to_owned())));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_comes_before_the_environment() {
+    fn the_setting_takes_precedence_over_the_environment() {
         let env: Env = [("VISUAL", "code --wait"), ("EDITOR", "nano")].into_iter().collect();
         assert_eq!(command(Some("hx"), &env), "hx");
         assert_eq!(command(None, &env), "code --wait");

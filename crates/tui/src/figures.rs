@@ -1,10 +1,10 @@
-//! Numbers and paths as people read them.
+//! Numbers and paths formatted for people.
 
 use std::path::Path;
 
 use crate::text::{SanitizeMode, sanitize};
 
-/// A path with `~` for the home directory.
+/// Abbreviates the home directory in a path to `~`.
 pub(crate) fn short_path(path: &Path, home: Option<&Path>) -> String {
     let short = match home.and_then(|home| path.strip_prefix(home).ok()) {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
@@ -14,7 +14,7 @@ pub(crate) fn short_path(path: &Path, home: Option<&Path>) -> String {
     sanitize(&short, SanitizeMode::Output).into_owned()
 }
 
-/// A number of tokens in few characters: `950`, `1.2k`, `45k`, `1.2M`.
+/// Formats a number of tokens briefly: `950`, `1.2k`, `45k`, `1.2M`.
 pub(crate) fn tokens(n: u64) -> String {
     let in_units = |unit: f64| n as f64 / unit;
     match n {

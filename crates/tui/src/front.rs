@@ -1,4 +1,4 @@
-//! The side of the loop that faces the terminal: what comes in, when a frame is due, and getting it onto the screen.
+//! The terminal side of the loop: input, frame timing, and drawing.
 
 use std::io;
 use std::time::Duration;
@@ -14,38 +14,38 @@ use crate::terminal::{
     TerminalCapabilities, TerminalDevice, TerminalInput, WIDTH_QUERY,
 };
 
-/// Between two frames.
+/// Minimum time between two frames.
 const FRAME: Duration = Duration::from_millis(16);
-/// The same where the terminal is far away.
+/// Minimum time between two frames on a remote terminal.
 const REMOTE_FRAME: Duration = Duration::from_millis(33);
-/// A size counts when it has not changed for so long…
+/// A new size is used when it has not changed for this long…
 const SETTLED: Duration = Duration::from_millis(50);
-/// … or the window has been dragged for so long.
+/// … or the window has been resized for this long.
 const LONGEST_RESIZE: Duration = Duration::from_millis(150);
 
 /// One frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScreenFrame {
-    /// Rows that go into the scrollback; in fullscreen mode there are none.
+    /// Rows for the scrollback; none in fullscreen mode.
     pub(crate) finished: Vec<Row>,
     /// The live area, or the whole screen.
     pub(crate) live: Vec<Row>,
-    /// What the terminal has to be sent for the images among these rows.
+    /// Data to send to the terminal for images in these rows.
     pub(crate) images: FrameImages,
-    /// Where the cursor is in it, and whether it is shown.
+    /// Position of the cursor, and whether it is shown.
     pub(crate) cursor: Option<Cursor>,
-    /// What is said beside the conversation where everything is written in plain lines.
+    /// Notes besides the conversation, for plain output.
     pub(crate) plain: PlainNotes,
-    /// The title of the window.
+    /// Title of the window.
     pub(crate) title: String,
-    /// The terminal is to show that something is going on.
+    /// Whether the terminal should indicate progress.
     pub(crate) progress: bool,
 }
 
-/// Something that concerns the interface.
+/// An event for the interface.
 #[derive(Debug)]
 pub(crate) enum FrontEvent {
-    /// From the user.
+    /// Input from the user.
     TerminalInput(TerminalInput),
     /// A frame is due.
     ScreenFrame,
@@ -57,7 +57,7 @@ enum ScreenMode {
     Plain(PlainScreen),
 }
 
-/// How the terminal is written to and read from.
+/// How the terminal is read and written.
 enum FrontDevice {
     Raw(TerminalDevice),
     Lines(LineDevice),
@@ -123,20 +123,20 @@ impl FrontDevice {
     }
 }
 
-/// How long a terminal is waited for that was asked for its width.
+/// Time limit for the terminal's answer about its width.
 const ANSWER: Duration = Duration::from_millis(100);
 
-/// A change of size that is going on.
+/// A resize in progress.
 struct Resizing {
     size: Size,
     since: Instant,
     last: Instant,
-    /// When the terminal was asked for its real width.
+    /// When the terminal was asked for its actual width.
     asked: Option<Instant>,
 }
 
 impl Resizing {
-    /// When there is something to do about it.
+    /// Returns when to act on it.
     fn due(&self) -> Instant {
         match self.asked {
             Some(asked) => asked + ANSWER,
@@ -145,27 +145,27 @@ impl Resizing {
     }
 }
 
-/// The terminal, and what is known of its screen.
+/// The terminal, and the state of its screen.
 pub(crate) struct Front {
     device: FrontDevice,
     display: ScreenMode,
     capabilities: TerminalCapabilities,
     cell: CellSize,
-    /// The size at the start, for plain lines.
+    /// The initial size, for plain output.
     plain_size: Size,
     resizing: Option<Resizing>,
     dirty: bool,
     drawn_at: Option<Instant>,
     title: String,
     progress: bool,
-    /// The mouse is taken in fullscreen mode.
+    /// Whether the mouse is enabled in fullscreen mode.
     mouse: bool,
-    /// The addresses of links in frames.
+    /// URLs of the links in frames.
     links: Hyperlinks,
 }
 
 impl Front {
-    /// Takes the terminal over, and asks it what it can do if it is not written to in plain lines; answers come as inputs.
+    /// Takes over the terminal, and unless the output is plain, queries its capabilities; answers arrive as inputs.
     pub(crate) fn new(capabilities: TerminalCapabilities, links: Hyperlinks) -> Result<Self, DeviceError> {
         let (device, display) = if capabilities.plain {
             (FrontDevice::Lines(LineDevice::open()?), ScreenMode::Plain(PlainScreen::default()))
@@ -204,27 +204,27 @@ impl Front {
         }
     }
 
-    /// The size of a cell in pixels.
+    /// Returns the size of a cell in pixels.
     pub(crate) fn cell_size(&self) -> CellSize {
         self.cell
     }
 
-    /// Something has changed: a frame is due soon.
+    /// Marks the interface as changed, so that a frame is due soon.
     pub(crate) fn mark(&mut self) {
         self.dirty = true;
     }
 
-    /// Whether the window is being resized. Nothing is drawn meanwhile, and what is drawn is better not changed.
+    /// Returns whether the window is being resized. Nothing is drawn meanwhile, and the drawn content should not change.
     pub(crate) fn is_resizing(&self) -> bool {
         self.resizing.is_some()
     }
 
-    /// Whether this is the fullscreen mode.
+    /// Returns whether fullscreen mode is active.
     pub(crate) fn is_fullscreen(&self) -> bool {
         matches!(self.display, ScreenMode::Fullscreen(_))
     }
 
-    /// When the next frame is due. `animates`: something on the screen moves at this interval.
+    /// Returns when the next frame is due. `animates`: the animation interval of the screen.
     fn due(&self, animates: Option<Duration>) -> Option<Instant> {
         if let Some(resizing) = &self.resizing {
             return Some(resizing.due());
@@ -238,7 +238,7 @@ impl Front {
         }
     }
 
-    /// Waits for the next event. Nothing is lost when the future is dropped.
+    /// Waits for the next event. Cancel-safe: dropping the future loses nothing.
     pub(crate) async fn next(&mut self, animates: Option<Duration>) -> FrontEvent {
         loop {
             let due = self.due(animates);
@@ -278,26 +278,26 @@ impl Front {
         }
     }
 
-    /// The window is being resized.
+    /// Handles a resize event.
     fn resizing(&mut self, size: Size) {
         let now = Instant::now();
         let since = self.resizing.as_ref().map_or(now, |resizing| resizing.since);
         self.resizing = Some(Resizing { size, since, last: now, asked: None });
     }
 
-    /// Asks the terminal for its width before anything is drawn at the new one, unless that was done. Returns whether an answer is awaited.
+    /// Asks the terminal for its width before drawing at a new one, unless already done. Returns whether an answer is pending.
     fn asks_for_width(&mut self) -> bool {
         let is_inline = matches!(self.display, ScreenMode::Inline(_));
         let Some(resizing) = self.resizing.as_mut().filter(|resizing| is_inline && resizing.asked.is_none()) else {
             return false;
         };
         resizing.asked = Some(Instant::now());
-        // A terminal that is gone is noticed when it is read from.
+        // A terminal that is gone is noticed when reading from it.
         self.device.write(WIDTH_QUERY).is_ok()
     }
 
-    /// An input with those that are there already: a burst of keys is one change of the screen. A terminal without bracketed paste sends a
-    /// pasted text as keys; it becomes one input.
+    /// Returns an input together with those already available, so that a burst of keys is one change of the screen. On a terminal without
+    /// bracketed paste, a pasted text arrives as keys, and becomes one input.
     pub(crate) fn burst(&mut self, first: TerminalInput) -> Vec<TerminalInput> {
         let mut inputs = vec![first];
         while let Some(input) = self.try_next() {
@@ -319,7 +319,7 @@ impl Front {
         }
     }
 
-    /// An input that is there already.
+    /// Returns an input if one is already available.
     fn try_next(&mut self) -> Option<TerminalInput> {
         if self.resizing.is_some() {
             return None;
@@ -334,12 +334,12 @@ impl Front {
         }
     }
 
-    /// Takes an answer of the terminal in. Returns whether something is different now, or it was the last one.
+    /// Handles a report of the terminal. Returns whether anything changed, or it was the last report.
     fn learn(&mut self, report: &Report) -> bool {
         let is_new = self.capabilities.learn(report);
         match report {
             Report::Keyboard => {
-                // A terminal that is gone is noticed when it is read from.
+                // A terminal that is gone is noticed when reading from it.
                 self.device.change_modes(|modes| Modes { keyboard: true, ..modes }).unwrap_or_default();
             }
             Report::Synchronized(can) => match &mut self.display {
@@ -362,7 +362,7 @@ impl Front {
         self.dirty = true;
     }
 
-    /// The next frame draws everything.
+    /// Makes the next frame draw everything.
     pub(crate) fn invalidate(&mut self) {
         match &mut self.display {
             ScreenMode::Inline(screen) => screen.invalidate(),
@@ -372,7 +372,7 @@ impl Front {
         self.dirty = true;
     }
 
-    /// Changes between the regular and the fullscreen mode.
+    /// Switches between regular and fullscreen mode.
     pub(crate) fn set_fullscreen(&mut self, on: bool) -> io::Result<()> {
         if on == self.is_fullscreen() || self.capabilities.plain {
             return Ok(());
@@ -400,14 +400,14 @@ impl Front {
         Ok(())
     }
 
-    /// Takes the mouse in fullscreen mode, or leaves it to the terminal.
+    /// Enables mouse reporting in fullscreen mode, or disables it.
     pub(crate) fn set_mouse(&mut self, on: bool) -> io::Result<()> {
         self.mouse = on;
         let mouse = on && self.is_fullscreen();
         self.device.change_modes(|modes| Modes { mouse, ..modes })
     }
 
-    /// Draws a frame at this time, in Unix milliseconds.
+    /// Draws a frame; the current time is in Unix milliseconds.
     pub(crate) fn draw(&mut self, frame: &ScreenFrame, now_ms: i64) -> io::Result<()> {
         if let ScreenMode::Plain(screen) = &mut self.display {
             let bytes = screen.draw(&frame.finished, &frame.plain, now_ms);
@@ -433,7 +433,7 @@ impl Front {
             bytes.extend(format!("\x1b]0;{title}\x07").bytes());
             self.title.clone_from(&frame.title);
         }
-        // Terminals forget a progress that is not repeated.
+        // Terminals clear progress that is not repeated.
         if frame.progress {
             bytes.extend(b"\x1b]9;4;3\x07".iter().filter(|_| !self.progress));
         } else if self.progress {
@@ -445,7 +445,7 @@ impl Front {
         self.device.write(&bytes)
     }
 
-    /// Writes something beside the frames, such as a text for the clipboard.
+    /// Writes something besides frames, such as a text for the clipboard.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.capabilities.plain {
             return Ok(());
@@ -453,7 +453,7 @@ impl Front {
         self.device.write(bytes)
     }
 
-    /// Gives the terminal to another program; the live area is taken away.
+    /// Releases the terminal to another program; `last` replaces the live area.
     pub(crate) fn leave(&mut self, last: &[Row]) -> io::Result<()> {
         let bytes = match &mut self.display {
             ScreenMode::Inline(screen) => screen.leave(last),

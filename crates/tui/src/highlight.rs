@@ -1,7 +1,8 @@
-//! Code in its colours, line by line.
+//! Syntax highlighting, line by line.
 //!
-//! With the feature `highlight` the grammars of syntect find out what a word is; its colour is always that of the theme. Without the feature
-//! the same calls give plain text, so that callers need no conditions.
+//! With the feature `highlight`, the grammars of syntect classify words; colours always come from the theme. Without it, the same calls
+//! return
+//! plain text, so that callers need no conditional code.
 //!
 //! ```
 //! use pinch_tui::highlight::{Highlighter, CodeLanguage};
@@ -28,20 +29,20 @@ use grammar::{Grammar, GrammarState};
 #[cfg(not(feature = "highlight"))]
 use plain::{NoGrammar as Grammar, NoLineState as GrammarState};
 
-/// Characters of a line that is highlighted at most: of longer ones nobody reads the colours, and grammars may be slow.
+/// Maximum length of a highlighted line, in characters: highlighting longer ones is useless, and grammars may be slow.
 pub const MAX_LINE_CHARS: usize = 2000;
 
-/// Bytes of a text that are highlighted; what follows has one colour. A grammar takes some 100 µs a line, and of a text of thousands of lines
-/// nobody reads the end.
+/// Number of bytes of a text that are highlighted; the rest has a single colour. A grammar takes about 100 µs per line, and nobody reads
+/// the end of a text of thousands of lines.
 pub const MAX_BYTES: usize = 128 * 1024;
 
-/// A language whose grammar is known.
+/// A language with a known grammar.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeLanguage(Grammar);
 
 impl CodeLanguage {
-    /// The language of this name or file extension, as behind the backquotes of a code block: `rust`, `rs`, `Python`. Of `rust,ignore` or
-    /// `{.python}` the name counts only.
+    /// Returns the language with this name or file extension, as used in code fences: `rust`, `rs`, `Python`. Of `rust,ignore` or
+    /// `{.python}`, only the name is used.
     pub fn named(name: &str) -> Option<Self> {
         let name = name.trim_start_matches(['{', '.', ' ']);
         let end = name.find(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '{' | '}' | ':'));
@@ -49,18 +50,18 @@ impl CodeLanguage {
         if name.is_empty() { None } else { Grammar::named(names::grammar_name(&name)).map(Self) }
     }
 
-    /// The language of a file: by the name or extension of its path, else by the interpreter that its first line names.
+    /// Returns the language of a file: by the name or extension of its path, else by the interpreter in its first line.
     pub fn of_file(path: &str, first_line: Option<&str>) -> Option<Self> {
         let by_path = names::name_of_path(path).and_then(|name| Self::named(&name));
         by_path.or_else(|| Self::named(names::interpreter(first_line?)?))
     }
 }
 
-/// Highlights the lines of one text in their order, each of them once.
+/// Highlights the lines of a text, in order.
 #[derive(Clone, Debug)]
 pub struct Highlighter {
     state: Option<GrammarState>,
-    /// Bytes that are still to be highlighted.
+    /// Number of bytes left to highlight.
     left: usize,
 }
 
@@ -70,8 +71,8 @@ impl Highlighter {
         Self { state: language.map(|language| GrammarState::new(language.0)), left: MAX_BYTES }
     }
 
-    /// The next line, which is given without its line feed, in pieces. Lines of more than [`MAX_LINE_CHARS`] characters have one colour and do
-    /// not count for what follows; so have all lines after [`MAX_BYTES`].
+    /// Highlights the next line, given without its line feed, and returns its spans. Lines longer than [`MAX_LINE_CHARS`] have a single
+    /// colour and do not affect later lines; lines after [`MAX_BYTES`] also have a single colour.
     pub fn line(&mut self, line: &str, theme: &Palette) -> Vec<Span<'static>> {
         let is_short = line.len() <= MAX_LINE_CHARS || line.chars().count() <= MAX_LINE_CHARS;
         self.left = self.left.saturating_sub(line.len());
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
     use crate::theme::ColorDepth;
 
-    /// The pieces of a text with what they are, where they are anything.
+    /// Checks the highlighted spans of a text and their roles.
     #[cfg(feature = "highlight")]
     #[track_caller]
     fn check(language: &str, text: &str, expected: &[(ColorRole, &str)]) {
@@ -103,7 +104,7 @@ mod tests {
 
     #[cfg(feature = "highlight")]
     #[test]
-    fn words_have_the_token_of_what_they_are() {
+    fn words_have_the_colour_role_of_their_scope() {
         use ColorRole::*;
         check(
             "rust",
@@ -148,7 +149,7 @@ mod tests {
 
     #[cfg(feature = "highlight")]
     #[test]
-    fn what_a_line_opens_the_next_one_continues() {
+    fn constructs_continue_across_lines() {
         check(
             "c",
             "/* a\nb */ 1",

@@ -1,5 +1,5 @@
-//! Links on the screen (OSC 8). The style of a text carries the number of its address, in the colour of its underline, which is not used otherwise:
-//! widths, wrapping and comparisons of rows know nothing of links, and only what writes rows to the terminal looks the address up.
+//! Links on the screen (OSC 8). The style of a text contains the number of its URL, encoded in the otherwise unused underline colour.
+//! Widths, wrapping and comparisons of rows are thus unaffected by links, and only the code that writes rows to the terminal looks up URLs.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ratatui_core::style::{Color, Style};
 
-/// Bytes of an address, as terminals and browsers take them.
+/// Maximum length of a URL accepted by terminals and browsers, in bytes.
 const MAX_URL: usize = 2083;
-/// Bytes of all addresses that are kept; links beyond that are shown with their addresses.
+/// Maximum total size of all URLs, in bytes; further links are shown with their URLs.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// The addresses of links that are shown, shared by what lays text out and what writes it to the terminal.
+/// A table of URLs, shared by the code that lays out text and the code that writes it to the terminal.
 #[derive(Clone, Debug, Default)]
 pub struct Hyperlinks(Arc<Mutex<LinkTable>>);
 
@@ -24,7 +24,7 @@ struct LinkTable {
     n_bytes: usize,
 }
 
-/// Two are equal if they are the same table.
+/// Two tables are equal if they are the same.
 impl PartialEq for Hyperlinks {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -34,7 +34,7 @@ impl PartialEq for Hyperlinks {
 impl Eq for Hyperlinks {}
 
 impl Hyperlinks {
-    /// Makes a style that of a link. `None`: the address is not one that terminals may be given, or there are too many.
+    /// Turns a style into that of a link; `None` if the URL is not allowed for terminals, or there are too many.
     pub fn link(&self, url: &str, style: Style) -> Option<Style> {
         let url = clean_url(url)?;
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +56,7 @@ impl Hyperlinks {
         Some(style.underline_color(Color::Rgb(red, green, blue)))
     }
 
-    /// The number and the address of the link that a style belongs to.
+    /// Returns the number and URL of the link that a style belongs to.
     pub(crate) fn of(&self, style: Style) -> Option<(u32, Arc<str>)> {
         let Some(Color::Rgb(red, green, blue)) = style.underline_color else { return None };
         let number = u32::from_be_bytes([0, red, green, blue]);
@@ -66,7 +66,7 @@ impl Hyperlinks {
     }
 }
 
-/// An address that terminals may be given: of a web page, a mailbox or a local file, in printable ASCII.
+/// Returns a URL that is safe for terminals: of a web page, a mailbox or a local file, in printable ASCII.
 fn clean_url(url: &str) -> Option<String> {
     let url = url.trim_matches(' ');
     let (scheme, rest) = url.split_once(':')?;
@@ -76,7 +76,7 @@ fn clean_url(url: &str) -> Option<String> {
             rest.strip_prefix("//").is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric() || c == '['))
         }
         "mailto" => rest.contains('@'),
-        // Those of other computers would be asked for the file.
+        // A file URL with a host would request the file from another computer.
         "file" => rest.starts_with("///") || rest.starts_with("//localhost/"),
         _ => false,
     };
@@ -88,18 +88,18 @@ fn clean_url(url: &str) -> Option<String> {
     (clean.len() <= MAX_URL).then_some(clean)
 }
 
-/// Appends a text of which everything but printable ASCII is encoded, and some more.
+/// Appends a text with everything but printable ASCII percent-encoded, and also the bytes in `more`.
 fn append_encoded(to: &mut String, text: &str, more: &[u8]) {
     for byte in text.bytes() {
         match byte {
             b'!'..=b'~' if !more.contains(&byte) => to.push(char::from(byte)),
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             _ => write!(to, "%{byte:02X}").unwrap_or_default(),
         }
     }
 }
 
-/// The address of a file; a relative path is one below a directory. `None`: there is no address for it.
+/// Returns the URL of a file; a relative path is resolved against a directory. `None`: there is no URL for it.
 pub(crate) fn file_url(path: &Path, below: &Path) -> Option<String> {
     let mut url = "file://".to_owned();
     for part in below.join(path).components() {
@@ -110,7 +110,7 @@ pub(crate) fn file_url(path: &Path, below: &Path) -> Option<String> {
                 append_encoded(&mut url, name.to_str()?, b"%?#;");
             }
             Component::CurDir => {}
-            // Where a link leads is not known here.
+            // The target of a parent component is unknown here.
             Component::ParentDir | Component::Prefix(_) => return None,
         }
     }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_terminals_may_be_given_are_printable() {
+    fn allowed_urls_are_printable() {
         for (url, expected) in [
             ("https://a.b/c?d=e#f", Some("https://a.b/c?d=e#f")),
             ("HTTP://A.b", Some("http://A.b")),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_addresses() {
+    fn files_have_urls() {
         for (path, expected) in [
             ("src/a b.rs", Some("file:///work/src/a%20b.rs")),
             ("/etc/50%?#", Some("file:///etc/50%25%3F%23")),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_address_has_the_same_number_and_their_size_is_bounded() {
+    fn equal_urls_have_equal_numbers_and_their_total_size_is_bounded() {
         let links = Hyperlinks::default();
         let style = links.link("https://a.b", Style::new()).unwrap();
         links.link("https://a.c", Style::new()).unwrap();

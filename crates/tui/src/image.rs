@@ -1,8 +1,9 @@
-//! Images in a terminal: how large they are, and the bytes that show them.
+//! Images in a terminal: sizes, and the control sequences that show them.
 //!
-//! Two protocols are known. With kitty's an image is sent once and then shown wherever its placeholders are ([`kitty_placeholders`]): rows of
-//! ordinary text that scroll, can be compared and are drawn again like any other. [`kitty_image`] and [`iterm2_image`] draw an image at the
-//! cursor instead, which is for terminals without placeholders. Nothing is decoded here: terminals do that.
+//! Two protocols are supported. With kitty's, an image is sent once and then shown wherever its placeholders are ([`kitty_placeholders`]):
+//! rows of
+//! ordinary text that scroll, can be compared, and are redrawn like any other. For terminals without placeholders, [`kitty_image`] and
+//! [`iterm2_image`] draw an image at the cursor instead. Nothing is decoded here: terminals do that.
 //!
 //! ```
 //! use pinch_tui::image::{CellSize, ImageCells, PixelSize, cells_for, kitty_placeholders};
@@ -34,30 +35,30 @@ pub(crate) use board::{DrawnImage, FrameImages, ImageBoard, ImageLook, SharedIma
 pub(crate) use kitty::is_placeholder;
 pub(crate) use source::ImageSource;
 
-/// Pixels of a side of an image that is shown, at most.
+/// Maximum side length of an image that is shown, in pixels.
 pub const MAX_SIDE: u32 = 16_384;
 
-/// Bytes of the file of an image that is shown or attached, at most.
+/// Maximum file size of an image that is shown or attached, in bytes.
 pub const MAX_BYTES: u64 = 50 * 1024 * 1024;
 
-/// Columns and rows of an image at most: what placeholders can count.
+/// Maximum number of columns and rows of an image: as many as placeholders can count.
 pub const MAX_CELLS: u16 = 120;
 
 /// The size of an image in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PixelSize {
-    /// Pixels from left to right.
+    /// Width in pixels.
     pub width: u32,
-    /// Pixels from top to bottom.
+    /// Height in pixels.
     pub height: u32,
 }
 
-/// The size of a cell of the terminal in pixels.
+/// The size of a terminal cell in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellSize {
-    /// Pixels from left to right.
+    /// Width in pixels.
     pub width: u16,
-    /// Pixels from top to bottom.
+    /// Height in pixels.
     pub height: u16,
 }
 
@@ -70,14 +71,14 @@ impl Default for CellSize {
 /// The size of an image in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageCells {
-    /// Columns.
+    /// Width in columns.
     pub columns: u16,
-    /// Rows.
+    /// Height in rows.
     pub rows: u16,
 }
 
-/// The cells that an image takes: its own size where there is room for it, else as many as there is room for in its proportions. It is never
-/// enlarged.
+/// Returns the cells that an image takes: its own size if there is room for it, else the largest size that fits and keeps its proportions.
+/// It is never enlarged.
 pub fn cells_for(image: PixelSize, cell: CellSize, max: ImageCells) -> ImageCells {
     let (width, height) = (u64::from(image.width.max(1)), u64::from(image.height.max(1)));
     let (cell_width, cell_height) = (u64::from(cell.width.max(1)), u64::from(cell.height.max(1)));
@@ -121,13 +122,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_image_never_takes_more_cells_than_there_are(
+        fn an_image_never_exceeds_the_available_cells(
             (width, height) in (0..=u32::MAX, 0..=u32::MAX),
             (cell_width, cell_height) in (0..100u16, 0..100u16),
             (columns, rows) in (0..500u16, 0..500u16),
         ) {
             let cell = CellSize { width: cell_width, height: cell_height };
-            // Headers say at most so much.
+            // Headers report at most this size.
             let image = PixelSize { width: width % (MAX_SIDE + 1), height: height % (MAX_SIDE + 1) };
             let cells = cells_for(image, cell, ImageCells { columns, rows });
             prop_assert!(cells.columns >= 1 && cells.columns <= columns.clamp(1, MAX_CELLS));

@@ -1,4 +1,4 @@
-//! Keys as people write them in `keybindings.json`: `ctrl+x`, `shift+enter`, `alt+up`.
+//! Keys as written in `keybindings.json`: `ctrl+x`, `shift+enter`, `alt+up`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,9 +6,9 @@ use std::str::FromStr;
 /// A key without its modifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyCode {
-    /// A key that stands for a character: letters are lower case, a space is [`KeyCode::Space`].
+    /// A character key: letters are lower case, and a space is [`KeyCode::Space`].
     Char(char),
-    /// A key `F1` to `F12`.
+    /// A function key, `F1` to `F12`.
     F(u8),
     /// Escape.
     Escape,
@@ -44,7 +44,7 @@ pub enum KeyCode {
     Right,
 }
 
-/// Keys that have a name, and that name.
+/// Keys with names.
 const NAMES: [(KeyCode, &str); 16] = [
     (KeyCode::Escape, "escape"),
     (KeyCode::Enter, "enter"),
@@ -64,33 +64,33 @@ const NAMES: [(KeyCode, &str); 16] = [
     (KeyCode::Right, "right"),
 ];
 
-/// A key with its modifiers: what a binding names.
+/// A key with its modifiers, as used in bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// The key.
     pub code: KeyCode,
-    /// Control is held.
+    /// Whether Ctrl is held.
     pub ctrl: bool,
-    /// Alt (option, meta) is held.
+    /// Whether Alt (Option, Meta) is held.
     pub alt: bool,
-    /// Shift is held; never set for a character that shift itself made, such as `A` or `?`.
+    /// Whether Shift is held; never set for a character produced by Shift, such as `A` or `?`.
     pub shift: bool,
-    /// Super (command, the Windows key) is held.
+    /// Whether Super (Command, the Windows key) is held.
     pub meta: bool,
 }
 
 impl Key {
-    /// A key without modifiers.
+    /// Creates a key without modifiers.
     pub const fn plain(code: KeyCode) -> Self {
         Self { code, ctrl: false, alt: false, shift: false, meta: false }
     }
 
-    /// A key with control.
+    /// Creates a key with Ctrl.
     pub const fn ctrl(code: char) -> Self {
         Self { ctrl: true, ..Self::plain(KeyCode::Char(code)) }
     }
 
-    /// A key with alt.
+    /// Creates a key with Alt.
     pub const fn alt(code: KeyCode) -> Self {
         Self { alt: true, ..Self::plain(code) }
     }
@@ -102,22 +102,22 @@ impl From<KeyCode> for Key {
     }
 }
 
-/// One press of a key, as the terminal reported it.
+/// A key press as reported by the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyPress {
-    /// The key that bindings are compared with.
+    /// The key to compare with bindings.
     pub key: Key,
-    /// The character that the press types, where it types one. Keys with control or alt type nothing.
+    /// The character that it types, if any. Keys with Ctrl or Alt type nothing.
     pub text: Option<char>,
 }
 
 impl KeyPress {
-    /// The press of a key that types nothing.
+    /// Creates a press of a key that types nothing.
     pub const fn of(key: Key) -> Self {
         Self { key, text: None }
     }
 
-    /// The press that types a character.
+    /// Creates a press that types a character.
     pub fn typed(c: char) -> Self {
         let key = match c {
             ' ' => Key::plain(KeyCode::Space),
@@ -146,7 +146,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// A text that names no key.
+/// A text that is not the name of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a key; write modifiers and a key such as `ctrl+x`, `alt+enter` or `f5`")]
 pub struct ParseKeyError(String);
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_read_as_they_are_written() {
+    fn keys_round_trip_through_text() {
         for (text, written) in [
             ("ctrl+x", "ctrl+x"),
             ("Shift+Ctrl+P", "ctrl+shift+p"),

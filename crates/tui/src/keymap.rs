@@ -1,4 +1,4 @@
-//! Which key does what: actions with their default keys, and the user's changes to them.
+//! Key bindings: actions with their default keys, and the user's changes to them.
 //!
 //! ```
 //! use pinch_tui::key::Key;
@@ -35,11 +35,11 @@ use crate::key::Key;
 pub struct Keymap {
     /// In the order of [`KeyAction::ALL`].
     keys: Vec<Vec<KeyChord>>,
-    /// Actions whose keys the user chose; they are asked before the others.
+    /// Actions with keys chosen by the user; they take precedence.
     chosen: Vec<KeyAction>,
 }
 
-/// What keys mean that were pressed one after another.
+/// Meaning of a sequence of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyMatch {
     /// They are bound to this action.
@@ -59,8 +59,8 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// The default keys with the changes of a `keybindings.json`, and everything in it that is wrong or ambiguous. A list of keys replaces the
-    /// defaults of its action only; the names of older versions are understood. `file` is what problems name.
+    /// Parses a `keybindings.json` on top of the default keys, and returns everything in it that is wrong or ambiguous. A list of keys only
+    /// replaces the defaults of its action; names of older versions are recognised. Problems name `file`.
     pub fn parse(file: &Path, text: &str) -> (Self, Vec<Problem>) {
         let (bindings, mut problems) = file::read(file, text);
         let mut keymap = Self::default();
@@ -72,17 +72,17 @@ impl Keymap {
         (keymap, problems)
     }
 
-    /// The keys of the `keybindings.json` in a directory, as [`Keymap::parse`] reads it; the defaults where there is none.
+    /// Loads the `keybindings.json` in a directory with [`Keymap::parse`]; without one, the defaults apply.
     pub(crate) fn load(dir: &Path) -> (Self, Vec<Problem>) {
         let file = dir.join("keybindings.json");
         match std::fs::read_to_string(&file) {
             Ok(text) => Self::parse(&file, &text),
-            // A file that is not there changes nothing.
+            // A missing file changes nothing.
             Err(_) => (Self::default(), Vec::new()),
         }
     }
 
-    /// Keys that the user gave to two actions where only one of them can get them.
+    /// Returns keys that the user assigned to two actions of which only one can receive them.
     fn conflicts(&self, file: &Path) -> Vec<Problem> {
         let mut problems = Vec::new();
         for (at, first) in self.chosen.iter().enumerate() {
@@ -97,7 +97,7 @@ impl Keymap {
         problems
     }
 
-    /// The action of a single key in a context.
+    /// Returns the action of a single key in a context.
     pub fn action(&self, context: KeyContext, key: &Key) -> Option<KeyAction> {
         match self.resolve(context, std::slice::from_ref(key)) {
             KeyMatch::Action(action) => Some(action),
@@ -105,7 +105,7 @@ impl Keymap {
         }
     }
 
-    /// What keys pressed one after another mean in a context. What the user bound counts before defaults.
+    /// Returns the meaning of a key sequence in a context. The user's bindings take precedence over defaults.
     pub fn resolve(&self, context: KeyContext, pressed: &[Key]) -> KeyMatch {
         let pressed: Vec<Key> = pressed.iter().copied().map(chord::canonical).collect();
         for context in context.chain() {
@@ -124,12 +124,12 @@ impl Keymap {
         KeyMatch::None
     }
 
-    /// The keys of an action; none when it is unbound.
+    /// Returns the keys of an action; none if it is unbound.
     pub fn keys(&self, action: KeyAction) -> &[KeyChord] {
         &self.keys[action as usize]
     }
 
-    /// The keys of an action for people: joined by `/`, or `none`.
+    /// Formats the keys of an action for people: joined by `/`, or `none`.
     pub fn hint(&self, action: KeyAction) -> String {
         let keys: Vec<String> = self.keys(action).iter().map(ToString::to_string).collect();
         if keys.is_empty() { "none".to_owned() } else { keys.join("/") }

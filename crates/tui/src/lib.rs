@@ -1,24 +1,24 @@
-//! A terminal for coding agents: the parts that draw and edit, and the interactive mode and the agent chat of `pinch`.
+//! A terminal user interface for coding agents: widgets for drawing and editing, and the interactive mode and agent chat of `pinch`.
 //!
-//! The parts can be used by themselves:
+//! Every module can be used separately:
 //!
-//! * [`text`]: width, wrapping, truncation, and making foreign text harmless;
-//! * [`hyperlink`]: links that can be clicked;
-//! * [`theme`]: styles by name, at the depth of colour that a terminal has;
-//! * [`key`]: keys as people write them in `keybindings.json`;
+//! * [`text`]: width, wrapping, truncation, and sanitising of untrusted text;
+//! * [`hyperlink`]: clickable links;
+//! * [`theme`]: named styles, at the colour depth of the terminal;
+//! * [`key`]: keys as written in `keybindings.json`;
 //! * [`image`]: images in a terminal;
-//! * [`terminal`]: the terminal itself: input, and rows that get onto it without disturbing its scrollback;
-//! * [`keymap`]: which key does what;
-//! * [`editor`]: a text that is edited with keys, and completion;
-//! * [`highlight`]: code in its colours;
-//! * [`markdown`]: Markdown as it arrives;
-//! * [`diff`]: changes of a file, word by word;
-//! * [`widget`]: lists to choose from, and a sign that something is going on;
+//! * [`terminal`]: the terminal itself: input, and drawing rows without disturbing the scrollback;
+//! * [`keymap`]: key bindings;
+//! * [`editor`]: a text editor with completion;
+//! * [`highlight`]: syntax highlighting;
+//! * [`markdown`]: streaming Markdown;
+//! * [`diff`]: word-level diffs of files;
+//! * [`widget`]: selection lists and spinners;
 //! * [`configure`]: enabling and disabling extensions, skills, prompts and themes;
 //! * [`app`]: the interactive mode;
 //! * [`chat`]: a chat with agents, wherever they run.
 //!
-//! Everything that is shown is rows: [`Row`] is a line of styled text that is not wider than what it was made for.
+//! Everything is drawn as rows: a [`Row`] is a line of styled text that is no wider than the width it was laid out for.
 
 pub mod text;
 
@@ -74,10 +74,10 @@ pub mod app;
 
 pub mod chat;
 
-/// One row of a screen: styled text on a single line.
+/// A row of the screen: a single line of styled text.
 pub type Row = ratatui_core::text::Line<'static>;
 
-/// The examples of the README are tests.
+/// Tests the examples in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

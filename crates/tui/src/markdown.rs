@@ -1,4 +1,4 @@
-//! Markdown as it arrives: text goes in piece by piece, rows come out.
+//! Streaming Markdown: text goes in piece by piece, rows come out.
 //!
 //! ```
 //! use pinch_tui::markdown::{Markdown, MarkdownOptions};
@@ -10,7 +10,7 @@
 //! let rows = markdown.rows(12, &theme);
 //! let shown: Vec<String> = rows.iter().map(ToString::to_string).collect();
 //! assert_eq!(shown, ["Title", "", "Some text", "that is sti"]);
-//! // The heading, and the rows of the paragraph that are full, can go where they cannot be changed any more.
+//! // The heading and the full rows of the paragraph can move to where they cannot be changed any more.
 //! assert_eq!(markdown.n_stable_rows(12, &theme), 1);
 //! markdown.push("ll arriving.\n");
 //! markdown.finish();
@@ -61,28 +61,31 @@ use split::Splitter;
 use crate::Row;
 use crate::theme::Palette;
 
-/// A Markdown text that grows. Each part is parsed and laid out once for a width and a theme. The part that is still arriving is laid out on every
-/// call, as if the text ended there, and is limited to 8 KiB: the cost of a frame does not depend on the length of the text.
+/// A growing Markdown text. Each part is parsed and laid out once per width and theme. The part that is still arriving is laid out on every
+/// call, as if the text ended there, and is limited to 8 KiB, so that the cost of a frame does not depend on the length of the text.
 ///
 /// # Long blocks
 ///
 /// Parts end at block boundaries at any depth of lists and quotes, after each line of code, and inside blocks of more than 8 KiB:
 ///
-/// * A paragraph is divided between words. The division is invisible, except that markup which spans it is shown as written.
-/// * A table keeps the column widths that fit its first 8 KiB; longer cells of later rows wrap. A row of more than 8 KiB becomes several rows.
+/// * A paragraph is split between words. The split is invisible, except that markup which spans it is shown verbatim.
+/// * A table keeps the column widths that fit its first 8 KiB; longer cells of later rows wrap. A row of more than 8 KiB becomes several
+///   rows.
 /// * A heading continues as a paragraph.
-/// * A line of code is divided invisibly. It has one colour, like all lines of more than [`MAX_LINE_CHARS`] characters.
+/// * A line of code is split invisibly. It has a single colour, like all lines of more than [`MAX_LINE_CHARS`] characters.
 ///
 /// Lists and quotes nested more than 24 levels deep are shown as text.
 ///
 /// # Reference links
 ///
-/// Link reference definitions are not shown, whether they are used or not, as in CommonMark. A definition applies to the references in later parts and
-/// the first one of a label wins. A reference that precedes its definition is shown as written, because its rows may be on the screen for good.
+/// Link reference definitions are not shown, whether they are used or not, as in CommonMark. A definition applies to the references in
+/// later parts, and the first one for a label wins. A reference that precedes its definition is shown verbatim, because its rows may
+/// already be in the scrollback.
 ///
 /// # Code
 ///
-/// An unfinished code block has no closing line yet. Its last line is highlighted while it arrives, from the state at the start of the line.
+/// An unfinished code block has no closing line yet. Its last line is highlighted while it arrives, from the state at the start of the
+/// line.
 ///
 /// [`MAX_LINE_CHARS`]: crate::highlight::MAX_LINE_CHARS
 #[derive(Debug)]
@@ -96,7 +99,7 @@ pub struct Markdown {
 }
 
 impl Markdown {
-    /// An empty text.
+    /// Creates an empty text.
     pub fn new(options: MarkdownOptions) -> Self {
         Self {
             options,
@@ -108,7 +111,7 @@ impl Markdown {
         }
     }
 
-    /// A whole text.
+    /// Creates a complete text.
     pub fn of(text: &str, options: MarkdownOptions) -> Self {
         let mut markdown = Self::new(options);
         markdown.push(text);
@@ -116,13 +119,13 @@ impl Markdown {
         markdown
     }
 
-    /// More of the text. Control sequences in it are taken out.
+    /// Appends text. Control sequences are removed.
     pub fn push(&mut self, text: &str) {
         self.intake.push(text, &mut self.text);
         self.splitter.advance(&self.text);
     }
 
-    /// The text is whole.
+    /// Marks the text as complete.
     pub fn finish(&mut self) {
         if !std::mem::replace(&mut self.finished, true) {
             self.intake.finish(&mut self.text);
@@ -130,32 +133,32 @@ impl Markdown {
         }
     }
 
-    /// Whether there is nothing to see.
+    /// Returns whether there is nothing to see.
     pub fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
     }
 
-    /// The text so far, without control sequences.
+    /// Returns the text so far, without control sequences.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Rows that never change at this width and in this theme, whatever follows: the first ones of [`Markdown::rows`].
+    /// Returns how many of the first rows never change at this width and in this theme, whatever text follows.
     pub fn n_stable_rows(&mut self, columns: usize, theme: &Palette) -> usize {
         self.laid_out(columns, theme).stable().len()
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub fn rows(&mut self, columns: usize, theme: &Palette) -> Vec<Row> {
         self.rows_from(0, columns, theme)
     }
 
-    /// The rows from one on: what is before it costs nothing.
+    /// Returns the rows from `first` on; the cost does not depend on the rows before it.
     pub fn rows_from(&mut self, first: usize, columns: usize, theme: &Palette) -> Vec<Row> {
         self.rows_in(first..usize::MAX, columns, theme)
     }
 
-    /// Some of the rows: finished ones outside of the range cost nothing.
+    /// Returns a range of the rows; the cost does not depend on finished rows outside the range.
     pub fn rows_in(&mut self, range: Range<usize>, columns: usize, theme: &Palette) -> Vec<Row> {
         let rest = if self.finished { Vec::new() } else { self.splitter.rest(&self.text) };
         let stable = self.laid_out(columns, theme).stable();
@@ -171,12 +174,12 @@ impl Markdown {
         rows
     }
 
-    /// Forgets the rows, which are made again when they are wanted.
+    /// Drops the cached rows, which are rebuilt on demand.
     pub fn release(&mut self) {
         self.layout = None;
     }
 
-    /// Lays out what has been finished since the last time.
+    /// Lays out what has been finished since the last call.
     fn laid_out(&mut self, columns: usize, theme: &Palette) -> &MarkdownLayout {
         let is_current = |layout: &MarkdownLayout| layout.is_for(columns, theme, &self.options);
         let layout = match self.layout.take().filter(is_current) {
@@ -188,7 +191,7 @@ impl Markdown {
         layout
     }
 
-    /// How the text is shown; what is changed here holds from the next rows on.
+    /// Returns the display options; changes apply to rows from now on.
     pub fn options_mut(&mut self) -> &mut MarkdownOptions {
         &mut self.options
     }

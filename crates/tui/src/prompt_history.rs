@@ -1,4 +1,4 @@
-//! What a user has submitted in earlier sessions of a project: a private file that every session appends to, at most a few processes at once.
+//! Submissions of a user in earlier sessions of a project: a private file that all sessions append to, at most a few at once.
 
 use std::collections::HashSet;
 use std::io::{self, Write as _};
@@ -9,16 +9,16 @@ use pinch_stdx::fs::lock::{FileLock, LockError};
 use pinch_stdx::fs::{Access, create_private_dir, make_private, read_regular, write_atomic};
 use serde_json::{Value, json};
 
-/// The file in the agent directory.
+/// Name of the file in the agent directory.
 const FILE: &str = "prompt-history.jsonl";
-/// Bytes of a text that is kept.
+/// Maximum size of a stored text, in bytes.
 const MAX_TEXT: usize = 32 * 1024;
-/// Bytes of the file; beyond them the oldest entries are dropped.
+/// Maximum size of the file, in bytes; beyond it, the oldest entries are dropped.
 const MAX_FILE: u64 = 1024 * 1024;
-/// Entries, and bytes of them, that are kept then.
+/// Number of entries, and their size in bytes, that are then kept.
 const KEPT_ENTRIES: usize = 1_000;
 const KEPT_BYTES: usize = 512 * 1024;
-/// How long the file of another process is waited for.
+/// Time limit for waiting for another process to release the file.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The history of one project.
@@ -29,12 +29,12 @@ pub(crate) struct PromptHistory {
 }
 
 impl PromptHistory {
-    /// The history of a working directory, in an agent directory.
+    /// Opens the history of a working directory, in an agent directory.
     pub(crate) fn new(agent_dir: &Path, cwd: &Path) -> Self {
         Self { file: agent_dir.join(FILE), cwd: cwd.to_string_lossy().into_owned() }
     }
 
-    /// Appends a submission. Texts that are very long are left out. Blocks while another process writes.
+    /// Appends a submission. Very long texts are skipped. Blocks while another process is writing.
     ///
     /// # Errors
     /// The file cannot be locked or written.
@@ -44,7 +44,7 @@ impl PromptHistory {
         }
         let mut line = serde_json::to_vec(&json!({"cwd": self.cwd, "time": now_ms, "text": text}))?;
         line.push(b'\n');
-        // A link would have the text written elsewhere.
+        // A link would cause the text to be written elsewhere.
         if std::fs::symlink_metadata(&self.file).is_ok_and(|meta| !meta.is_file()) {
             return Err(io::Error::other(format!("{} is not a file", self.file.display())));
         }
@@ -64,7 +64,7 @@ impl PromptHistory {
         write_atomic(&self.file, &kept, Access::Private)
     }
 
-    /// The newest submissions of the project, at most `n`, the newest one last; each text once, in its newest place. No file is no history.
+    /// Returns the newest submissions of the project, at most `n`, newest last and without duplicates. A missing file counts as empty.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -73,7 +73,7 @@ impl PromptHistory {
         let mut seen = HashSet::new();
         let mut found = Vec::new();
         for line in bytes.rsplit(|byte| *byte == b'\n') {
-            // A line that was not written whole, or by something else, is passed over.
+            // Incomplete and foreign lines are skipped.
             let Ok(line) = serde_json::from_slice::<Value>(line) else { continue };
             let member = |name: &str| line.get(name).and_then(Value::as_str);
             let Some(text) = member("text").filter(|_| member("cwd") == Some(&self.cwd)) else { continue };
@@ -96,11 +96,11 @@ impl PromptHistory {
     }
 }
 
-/// The newest lines, as many as are kept.
+/// Returns the newest lines, as many as are kept.
 fn newest(bytes: &[u8]) -> Vec<u8> {
     let mut first = bytes.len();
     let ends = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
-    // The last line ends at the end; the line before it begins behind the next line break that is met.
+    // The last line ends at the end; the line before it begins after the next line break found.
     for start in ends.chain([0]).skip(1).take(KEPT_ENTRIES) {
         if bytes.len() - start > KEPT_BYTES {
             break;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn each_project_has_its_own_and_every_text_is_there_once() {
+    fn each_project_has_a_separate_history_without_duplicates() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (history(&dir, "/a"), history(&dir, "/b"));
         assert_eq!(a.load(10).unwrap(), [""; 0]);
@@ -136,7 +136,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_file_is_for_the_user_alone_and_links_are_not_followed() {
+    fn the_file_is_private_and_links_are_not_followed() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let a = history(&dir, "/a");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn many_short_entries_are_cut_to_the_newest_thousand() {
+    fn only_the_newest_thousand_entries_are_kept() {
         let line = |at: usize| format!("{{\"cwd\":\"/a\",\"time\":0,\"text\":\"{at}\"}}\n");
         let all: String = (0..3_000).map(line).collect();
         let kept = newest(all.as_bytes());
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_write_at_once_lose_nothing() {
+    fn concurrent_writers_lose_nothing() {
         let dir = tempfile::tempdir().unwrap();
         std::thread::scope(|threads| {
             for writer in 0..4 {

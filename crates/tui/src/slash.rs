@@ -1,4 +1,4 @@
-//! What is typed behind a slash: what all modes share of it.
+//! Slash commands: what all modes share.
 
 use strsim::damerau_levenshtein;
 
@@ -7,24 +7,24 @@ use crate::keymap::{KeyAction, KeyContext, Keymap};
 /// A command.
 pub(crate) struct InterfaceCommand {
     pub(crate) name: &'static str,
-    /// What may follow it; empty: nothing.
+    /// Its arguments; empty: none.
     pub(crate) argument: &'static str,
     pub(crate) about: &'static str,
 }
 
-/// A command, as a constant.
+/// Creates a command as a constant.
 pub(crate) const fn command(name: &'static str, argument: &'static str, about: &'static str) -> InterfaceCommand {
     InterfaceCommand { name, argument, about }
 }
 
-/// A command as it was typed: its name, and what follows it without the space around it.
+/// Splits a typed command into its name and its trimmed arguments.
 pub(crate) fn typed(text: &str) -> Option<(&str, &str)> {
     let rest = text.trim().strip_prefix('/')?;
     let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     Some((name, argument.trim()))
 }
 
-/// The commands in Markdown, one item each.
+/// Formats the commands in Markdown, one item each.
 pub(crate) fn list(commands: &[InterfaceCommand]) -> String {
     let mut text = String::new();
     for command in commands {
@@ -34,7 +34,7 @@ pub(crate) fn list(commands: &[InterfaceCommand]) -> String {
     text
 }
 
-/// Keys in Markdown, below a title.
+/// Formats keys in Markdown, below a title.
 pub(crate) fn keys(title: &str, actions: impl Iterator<Item = KeyAction>, keymap: &Keymap) -> String {
     let mut text = format!("**{title}**\n\n");
     for action in actions.filter(|action| !keymap.keys(*action).is_empty()) {
@@ -44,12 +44,12 @@ pub(crate) fn keys(title: &str, actions: impl Iterator<Item = KeyAction>, keymap
     text
 }
 
-/// The actions of some contexts.
+/// Returns the actions of some contexts.
 pub(crate) fn actions_of(contexts: &[KeyContext]) -> impl Iterator<Item = KeyAction> {
     KeyAction::ALL.iter().copied().filter(|action| contexts.contains(&action.context()))
 }
 
-/// Whether a text looks like a command that nobody knows: the typed name, and the known one that is like it, if there is one.
+/// Returns the typed name, and the most similar known one if any, if a text looks like an unknown command.
 pub(crate) fn unknown<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<(String, Option<String>)> {
     let name = text.strip_prefix('/')?.split(char::is_whitespace).next()?;
     let is_like_a_name = name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -66,7 +66,7 @@ pub(crate) fn unknown<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> O
     Some((name.to_owned(), near))
 }
 
-/// What is said of a command that nobody knows, which was submitted once.
+/// Returns the warning about an unknown command that was submitted once.
 pub(crate) fn unknown_warning((name, near): &(String, Option<String>)) -> String {
     let near = near.as_ref().map_or_else(|| ".".to_owned(), |near| format!(", did you mean /{near}?"));
     format!("Unknown command /{name}{near} Press enter again to send it as a message")

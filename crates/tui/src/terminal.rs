@@ -1,4 +1,4 @@
-//! The terminal itself: what it can do, what it sends, and how rows get onto it.
+//! The terminal itself: its capabilities, its input, and drawing rows on it.
 
 mod input;
 mod notification;
@@ -29,17 +29,17 @@ pub struct Size {
 }
 
 impl Size {
-    /// A size of at least one cell.
+    /// Creates a size of at least one cell.
     pub fn new(columns: u16, rows: u16) -> Self {
         Self { columns: columns.max(1), rows: rows.max(1) }
     }
 
-    /// The columns, for arithmetic with widths of text.
+    /// Returns the number of columns, for arithmetic with text widths.
     pub fn width(self) -> usize {
         usize::from(self.columns)
     }
 
-    /// The rows, for arithmetic with lists.
+    /// Returns the number of rows, for arithmetic with lists.
     pub fn height(self) -> usize {
         usize::from(self.rows)
     }

@@ -1,4 +1,4 @@
-//! Text as a terminal shows it: width in columns, wrapping and truncation, and foreign text made harmless.
+//! Text in a terminal: width in columns, wrapping and truncation, and sanitising of untrusted text.
 
 mod sanitize;
 mod width;

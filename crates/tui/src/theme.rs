@@ -1,26 +1,26 @@
-//! Styles by name: the colours of a theme file at the depth of colour that a terminal has.
+//! Named styles: the colours of a theme file, at the colour depth of the terminal.
 
 use pinch_coding_agent::resources::themes::{COLORS, Color as ThemeColor, Theme as ThemeFile};
 use ratatui_core::style::{Color, Modifier, Style};
 
 use crate::hyperlink::Hyperlinks;
 
-/// How many colours a terminal shows.
+/// Colour depth of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ColorDepth {
-    /// None: attributes such as bold and reverse only.
+    /// No colours, only attributes such as bold and reverse.
     None,
-    /// The 16 of old terminals.
+    /// The 16 ANSI colours.
     Ansi16,
-    /// The 256 of xterm.
+    /// The 256 colours of xterm.
     Ansi256,
-    /// 24 bits.
+    /// 24-bit colours.
     True,
 }
 
 macro_rules! tokens {
     ($($(#[$doc:meta])* $token:ident),* $(,)?) => {
-        /// What a colour is for; the names are those of theme files.
+        /// The purpose of a colour, named as in theme files.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(usize)]
         pub enum ColorRole { $(#[doc = concat!("The colour `", stringify!($token), "` of a theme.")] $(#[$doc])* $token),* }
@@ -50,7 +50,7 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// The colours of a theme file for a terminal of this depth.
+    /// Creates the palette of a theme file for a terminal of this depth.
     pub fn new(file: &ThemeFile, depth: ColorDepth) -> Self {
         let colors = COLORS.map(|name| {
             file.colors.get(name).map_or(Color::Reset, |color| match *color {
@@ -62,12 +62,12 @@ impl Palette {
         Self { name: file.name.clone(), depth, colors, links: None }
     }
 
-    /// The built-in theme that fits a background; `None`: it is not known.
+    /// Returns the built-in theme that fits a background; `None`: unknown background.
     pub(crate) fn name_for(light_background: Option<bool>) -> &'static str {
         if light_background == Some(true) { "light" } else { "dark" }
     }
 
-    /// The built-in theme of this name, `dark` or `light`; `dark` if there is none.
+    /// Returns the built-in theme `dark` or `light`; `dark` for other names.
     pub fn builtin(name: &str, depth: ColorDepth) -> Self {
         let files = ThemeFile::builtin();
         let file =
@@ -78,39 +78,39 @@ impl Palette {
         )
     }
 
-    /// The same with links that can be clicked, or without. Whatever writes the rows to the terminal needs the same table.
+    /// Enables or disables clickable links. The code that writes rows to the terminal needs the same table.
     #[must_use]
     pub fn with_links(mut self, links: Option<Hyperlinks>) -> Self {
         self.links = links;
         self
     }
 
-    /// The style of a link to an address; `None`: it cannot be clicked.
+    /// Returns the style of a link to a URL; `None` if it cannot be clickable.
     pub fn link(&self, url: &str, style: Style) -> Option<Style> {
         self.links.as_ref()?.link(url, style)
     }
 
-    /// The theme's name.
+    /// Returns the name of the theme.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The depth of colour it was converted for.
+    /// Returns the colour depth it was converted for.
     pub fn depth(&self) -> ColorDepth {
         self.depth
     }
 
-    /// Whether backgrounds can tell things apart. Where they cannot, boxes have a bar at their left side instead.
+    /// Returns whether backgrounds are distinguishable. If not, boxes have a bar on their left side instead.
     pub fn has_backgrounds(&self) -> bool {
         self.depth != ColorDepth::None
     }
 
-    /// A colour.
+    /// Returns a colour.
     pub fn color(&self, token: ColorRole) -> Color {
         self.colors[token as usize]
     }
 
-    /// Text in a colour.
+    /// Returns the style of text in a colour.
     pub fn fg(&self, token: ColorRole) -> Style {
         match self.color(token) {
             Color::Reset => Style::new(),
@@ -118,12 +118,12 @@ impl Palette {
         }
     }
 
-    /// Bold text in a colour.
+    /// Returns the style of bold text in a colour.
     pub fn bold(&self, token: ColorRole) -> Style {
         self.fg(token).add_modifier(Modifier::BOLD)
     }
 
-    /// A background in a colour.
+    /// Returns the style of a background in a colour.
     pub fn bg(&self, token: ColorRole) -> Style {
         match self.color(token) {
             Color::Reset => Style::new(),
@@ -149,11 +149,11 @@ fn rgb(rgb: [u8; 3], depth: ColorDepth) -> Color {
     }
 }
 
-/// The levels of the colour cube of xterm's 256 colours.
+/// Levels of the colour cube in xterm's 256 colours.
 const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
 fn distance(a: [u8; 3], b: [u8; 3]) -> u32 {
-    // The eye sees green best and blue worst.
+    // The eye is most sensitive to green, and least to blue.
     let weights = [3, 6, 1];
     (0..3).map(|i| weights[i] * u32::from(a[i].abs_diff(b[i])).pow(2)).sum()
 }
@@ -174,7 +174,7 @@ fn nearest_256(rgb: [u8; 3]) -> u8 {
     nearest.unwrap_or(15)
 }
 
-/// The 16 colours as VGA shows them.
+/// The 16 colours of VGA.
 const ANSI: [[u8; 3]; 16] = [
     [0, 0, 0],
     [170, 0, 0],
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_have_the_names_of_theme_files() {
+    fn roles_have_the_names_used_in_theme_files() {
         let names = TOKENS.iter().map(|token| {
             let name = format!("{token:?}");
             name[..1].to_lowercase() + &name[1..]
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn colors_become_the_nearest_that_the_terminal_has() {
+    fn colours_map_to_the_nearest_available_ones() {
         let file = ThemeFile::builtin().remove(0);
         let at = |depth| {
             let mut file = file.clone();

@@ -1,4 +1,4 @@
-//! The conversation on the screen: what is finished goes into the scrollback row by row, the rest is drawn again with each frame.
+//! The conversation on the screen: finished rows go into the scrollback, and the rest is redrawn with each frame.
 
 mod texts;
 mod mark;
@@ -34,39 +34,39 @@ use crate::image::{ImageBoard, ImageSource, SharedImages};
 use crate::keymap::Keymap;
 use crate::theme::Palette;
 
-/// How the conversation is shown.
+/// Display options of the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TranscriptOptions {
-    /// Output of tools is shown whole.
+    /// Whether tool output is expanded.
     pub(crate) expanded: bool,
-    /// One line stands for the thinking of the model.
+    /// Whether one line replaces the model's thinking.
     pub(crate) hide_thinking: bool,
-    /// The same as long as the model is thinking.
+    /// Whether one line replaces thinking that is still in progress.
     pub(crate) hide_open_thinking: bool,
-    /// Results of tools are shown only when they are expanded.
+    /// Whether tool results are only shown when expanded.
     pub(crate) hide_output: bool,
-    /// Everything is plain lines, and each entry says whose it is.
+    /// Whether output is plain lines, in which each entry names its role.
     pub(crate) plain: bool,
-    /// Stands before the lines of code blocks.
+    /// Prefix of the lines of code blocks.
     pub(crate) code_indent: String,
-    /// The home directory, which is shown as `~`.
+    /// Home directory, shown as `~`.
     pub(crate) home: Option<PathBuf>,
-    /// The directory of relative paths, where paths are links to files.
+    /// Base directory of relative paths, if paths are links to files.
     pub(crate) link_base: Option<PathBuf>,
-    /// The images: layouts note here what the terminal has to be sent.
+    /// The images; layouts record in it what the terminal must be sent.
     pub(crate) images: SharedImages,
 }
 
-/// Rows of an entry, as they were made last.
+/// Cached rows of an entry.
 struct Cached {
     entry: TranscriptEntry,
     rows: Option<(usize, Vec<Row>)>,
 }
 
-/// Prompts that an editor recalls.
+/// Maximum number of prompts that an editor recalls.
 const MAX_PROMPTS: usize = 100;
 
-/// The last prompts of the user in a conversation, oldest first: what an editor recalls.
+/// Returns the last prompts of the user in a conversation, oldest first, for the editor's history.
 pub(crate) fn prompts_in(messages: &[Arc<Message>]) -> Vec<String> {
     let prompts = messages.iter().rev().filter_map(|message| match &**message {
         Message::User(user) => Some(user.content.text("\n")),
@@ -82,15 +82,15 @@ pub(crate) fn prompts_in(messages: &[Arc<Message>]) -> Vec<String> {
 pub(crate) struct TranscriptView {
     pub(crate) options: TranscriptOptions,
     entries: Vec<Cached>,
-    /// Entries that are in the scrollback whole.
+    /// Number of entries that are entirely in the scrollback.
     n_committed: usize,
-    /// Rows of the next entry that are in the scrollback.
+    /// Number of rows of the next entry that are in the scrollback.
     n_rows_committed: usize,
     is_fullscreen: bool,
-    /// Where the entries are that stand for messages which are not shown yet, in their order.
+    /// Indices of the entries for messages that are not shown yet, in order.
     folded: Vec<usize>,
     viewport: Viewport,
-    /// When something came from the session last, in Unix milliseconds.
+    /// When something last arrived from the session, in Unix milliseconds.
     heard_ms: i64,
 }
 
@@ -104,7 +104,7 @@ impl TranscriptView {
         self.viewport = Viewport::default();
     }
 
-    /// Whether nothing was shown yet.
+    /// Returns whether nothing has been shown yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -118,7 +118,7 @@ impl TranscriptView {
         self.entries.push(Cached { entry, rows: None });
     }
 
-    /// The theme or what is shown has changed. What is in the scrollback stays as it is.
+    /// Called when the theme or the display options have changed. The scrollback stays as it is.
     pub(crate) fn invalidate(&mut self) {
         for cached in &mut self.entries {
             cached.rows = None;
@@ -139,25 +139,25 @@ impl TranscriptView {
         self.is_fullscreen
     }
 
-    /// In fullscreen mode nothing goes into the scrollback; what came meanwhile goes there afterwards.
+    /// Called when the mode changes. In fullscreen mode nothing goes into the scrollback; new rows are added to it afterwards.
     pub(crate) fn mode_changed(&mut self, is_fullscreen: bool) {
         self.is_fullscreen = is_fullscreen;
         self.viewport = Viewport::default();
         self.screen_lost();
     }
 
-    /// The terminal has forgotten what was on its alternate screen.
+    /// Called when the terminal has lost the contents of its alternate screen.
     pub(crate) fn screen_lost(&mut self) {
         self.images().screen_changed(self.is_fullscreen);
         self.forget_rows();
     }
 
-    /// The images, to be told what the terminal is like and to be asked what it has to be sent.
+    /// Returns the images, to configure the terminal and to get what it must be sent.
     pub(crate) fn images(&self) -> MutexGuard<'_, ImageBoard> {
         self.options.images.lock()
     }
 
-    /// An image was converted, or cannot be.
+    /// Called when an image was converted, or could not be.
     pub(crate) fn converted(&mut self, image: &ImageSource, png: Option<ImageSource>) {
         self.images().converted(image, png);
         self.forget_rows();
@@ -170,13 +170,13 @@ impl TranscriptView {
         self.viewport.selection = None;
     }
 
-    /// The rows that became final since the last call, for the scrollback.
+    /// Returns the rows that became final since the last call, for the scrollback.
     pub(crate) fn take_finished(&mut self, columns: usize, theme: &Palette, keymap: &Keymap) -> Vec<Row> {
         let mut finished = Vec::new();
         let options = self.options.clone();
         let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms, is_final: true };
         while let Some(cached) = self.entries.get_mut(self.n_committed) {
-            // All of them are asked for at once.
+            // Request all of them at once.
             let waiting = cached.entry.images().iter().filter(|image| options.images.lock().is_waiting(image));
             let is_settled = waiting.count() == 0 && cached.entry.is_settled();
             let is_first = self.n_committed == 0;
@@ -197,7 +197,7 @@ impl TranscriptView {
         finished
     }
 
-    /// The rows that are not final.
+    /// Returns the rows that are not final.
     pub(crate) fn live(&mut self, columns: usize, theme: &Palette, keymap: &Keymap, now_ms: i64) -> Vec<Row> {
         let options = self.options.clone();
         let cx = ViewCx { columns, theme, keymap, options: &options, now_ms, is_final: false };
@@ -209,32 +209,32 @@ impl TranscriptView {
         rows
     }
 
-    /// Something came from the session.
+    /// Records that something arrived from the session.
     pub(crate) fn heard(&mut self, now_ms: i64) {
         self.heard_ms = now_ms;
     }
 
-    /// How long nothing came from the session, in milliseconds.
+    /// Returns how long nothing has arrived from the session, in milliseconds.
     pub(crate) fn silent_ms(&self, now_ms: i64) -> i64 {
         if self.running_tool().is_some() { 0 } else { now_ms - self.heard_ms }
     }
 
-    /// The name of a tool that is running.
+    /// Returns the name of a running tool.
     pub(crate) fn running_tool(&self) -> Option<&str> {
         self.entries.iter().skip(self.n_committed).find_map(|cached| cached.entry.running_tool())
     }
 
-    /// Whether a command of the user is running.
+    /// Returns whether a user command is running.
     pub(crate) fn runs_bash(&self) -> bool {
         self.entries.iter().skip(self.n_committed).any(|cached| cached.entry.is_running_bash())
     }
 
-    /// The text of the last answer that has one.
+    /// Returns the text of the last answer that has one.
     pub(crate) fn last_answer(&self) -> Option<String> {
         self.entries.iter().rev().find_map(|cached| cached.entry.answer_text())
     }
 
-    /// Takes an event of a run in.
+    /// Handles an event of a run.
     pub(crate) fn agent_event(&mut self, event: &AgentEvent, now_ms: i64) {
         match event {
             AgentEvent::MessageStart(message) => {
@@ -338,26 +338,26 @@ impl TranscriptView {
         open.map(|cached| &mut cached.entry).find(|entry| entry.call_id() == Some(id))
     }
 
-    /// The run is over: what was not finished never will be.
+    /// Ends the run: unfinished entries stay unfinished.
     pub(crate) fn run_ended(&mut self) {
         for cached in self.entries.iter_mut().skip(self.n_committed) {
             cached.entry.settle();
         }
     }
 
-    /// The conversation was compacted.
+    /// Shows that the conversation was compacted.
     pub(crate) fn compacted(&mut self, summary: &str, tokens_before: u64) {
         self.push(TranscriptEntry::compaction(summary, tokens_before));
     }
 
-    /// An entry was appended that belongs to no message of a run.
+    /// Shows an entry that was appended outside the messages of a run.
     pub(crate) fn appended(&mut self, body: &EntryBody) {
         if let Some(entry) = TranscriptEntry::of_entry(body) {
             self.push(entry);
         }
     }
 
-    /// A note of the interface. A status replaces the one right before it, as long as that is not in the scrollback.
+    /// Shows a notice of the interface. A status replaces a directly preceding one, unless that is already in the scrollback.
     pub(crate) fn notice(&mut self, kind: NoticeKind, text: &str) {
         let is_open = self.entries.len() > self.n_committed;
         if kind == NoticeKind::Status
@@ -372,17 +372,17 @@ impl TranscriptView {
         self.push(TranscriptEntry::notice(kind, text));
     }
 
-    /// A text of the interface in Markdown.
+    /// Shows a Markdown text of the interface.
     pub(crate) fn markdown(&mut self, text: &str) {
         self.push(TranscriptEntry::text(text));
     }
 
-    /// The header.
+    /// Shows the header.
     pub(crate) fn header(&mut self, name: &str, hints: &str) {
         self.push(TranscriptEntry::Header { name: name.to_owned(), hints: hints.to_owned() });
     }
 
-    /// Lines of little importance.
+    /// Shows unimportant lines.
     pub(crate) fn dim(&mut self, text: &str) {
         self.push(TranscriptEntry::notice(NoticeKind::Resources, text));
     }

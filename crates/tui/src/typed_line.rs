@@ -1,35 +1,35 @@
-//! Lines that are typed where the terminal edits them itself, as keys of a dialog.
+//! Converts lines typed on a terminal that edits them itself into keys for a dialog.
 
 use crate::key::{Key, KeyCode, KeyPress};
 
-/// What a dialog is given of a line.
+/// A part of a line passed to a dialog.
 #[derive(Clone, Copy)]
 pub(crate) enum DialogLine<'a> {
-    /// The whole line, for dialogs that know what to do with it.
+    /// The whole line, for dialogs that can handle it.
     Line(&'a str),
     /// A key.
     Key(&'a KeyPress),
 }
 
-/// What a dialog did with it.
+/// Effect on the dialog.
 pub(crate) enum LineStep<E> {
     /// Nothing.
     Ignored,
-    /// Something, and these things are to be done.
+    /// Handled, with these effects.
     Taken(Vec<E>),
-    /// The same, and the dialog is over.
+    /// Handled, with these effects, and the dialog is closed.
     Closed(Vec<E>),
 }
 
-/// The dialog does not understand the line.
+/// The dialog cannot handle the line.
 pub(crate) struct NotUnderstood;
 
-/// Said of such a line.
+/// Message about such a line.
 pub(crate) const NOT_UNDERSTOOD: &str =
     "Type the number of a choice or the beginning of its name, or a key behind a slash: /escape, /down, /space";
 
-/// Gives a line to a dialog, and returns what is to be done. A slash names one key: `/escape`, `/down`, `/ctrl+s`. Other lines are for the
-/// dialog as a whole, or else their characters are typed, with enter behind them if any of them meant something.
+/// Passes a line to a dialog, and returns the effects. A slash names one key: `/escape`, `/down`, `/ctrl+s`. Other lines are passed to the
+/// dialog as a whole, or else typed character by character, followed by enter if any of them had an effect.
 pub(crate) fn answer<E>(
     line: &str,
     mut give: impl FnMut(DialogLine<'_>) -> LineStep<E>,
@@ -54,7 +54,7 @@ pub(crate) fn answer<E>(
                 is_taken = true;
                 all.extend(effects);
             }
-            // What follows is not for whatever is open now.
+            // The rest is not meant for whatever is open now.
             LineStep::Closed(effects) => {
                 all.extend(effects);
                 return Ok(all);
@@ -74,7 +74,7 @@ pub(crate) fn answer<E>(
 
 const ENTER: KeyPress = KeyPress::of(Key::plain(KeyCode::Enter));
 
-/// The key that a line names behind a slash.
+/// Returns the key that a line names after a slash.
 fn named_key(line: &str) -> Option<KeyPress> {
     let key: Key = line.strip_prefix('/').filter(|name| name.len() > 1)?.parse().ok()?;
     let is_space = key == Key::plain(KeyCode::Space);
@@ -85,7 +85,7 @@ fn named_key(line: &str) -> Option<KeyPress> {
 mod tests {
     use super::*;
 
-    /// A dialog that takes the letters of a search, the choice `No` as a line, and closes at y, enter and escape.
+    /// Passes a line to a dialog that accepts search letters, the line `No`, and closes at y, enter and escape.
     fn answered(line: &str) -> Option<String> {
         let mut seen = String::new();
         let done = answer(line, |input| match input {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_names_a_key_or_a_choice_or_is_typed_with_enter_behind_it() {
+    fn a_line_is_a_key_or_a_choice_or_typed_followed_by_enter() {
         for (line, expected) in [
             ("/escape", Some("escape")),
             ("/space", Some("space")),

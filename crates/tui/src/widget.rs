@@ -1,4 +1,4 @@
-//! Parts of dialogs: lists to choose from, and a sign that something is going on.
+//! Widgets for dialogs: selection lists and spinners.
 
 mod loader;
 mod picker;

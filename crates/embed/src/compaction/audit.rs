@@ -1,4 +1,4 @@
-//! Checks a summary: whether it has its sections, names what must be kept literally, and reflects the newest request.
+//! Checks that a summary has its sections, contains the required identifiers verbatim, and reflects the newest request.
 
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
@@ -8,15 +8,15 @@ use regex::Regex;
 
 use crate::config::compaction::IdentifierPolicy;
 
-/// Headings that a summary must have, each on a line of its own.
+/// Headings that a summary must have, each on its own line.
 pub(crate) const HEADINGS: [&str; 5] =
     ["## Decisions", "## Open TODOs", "## Constraints/Rules", "## Pending user asks", "## Exact identifiers"];
 
-/// Messages whose identifiers are looked for.
+/// Number of newest messages whose identifiers are checked.
 const RECENT: usize = 10;
-/// Identifiers that are looked for.
+/// Maximum number of identifiers checked.
 const MAX_IDENTIFIERS: usize = 12;
-/// Words of the newest request that are looked for.
+/// Maximum number of words of the newest request that are checked.
 const MAX_WORDS: usize = 12;
 
 /// Hashes, addresses, paths, hosts with a port, and long numbers.
@@ -28,13 +28,13 @@ static IDENTIFIER: LazyLock<Regex> = LazyLock::new(|| {
     .unwrap()
 });
 
-/// Words that say nothing about a request.
+/// Words that carry no meaning in a request.
 const STOP_WORDS: [&str; 32] = [
     "the", "a", "an", "and", "or", "but", "to", "of", "in", "on", "at", "for", "with", "is", "are", "was", "be", "it",
     "this", "that", "please", "can", "could", "you", "me", "my", "we", "do", "does", "what", "how", "i",
 ];
 
-/// What a summary of these messages lacks, as feedback to the model; empty if nothing.
+/// Returns what a summary of these messages lacks, as feedback for the model; empty if it lacks nothing.
 pub(crate) fn lacks(summary: &str, messages: &[Arc<Message>], identifiers: &IdentifierPolicy) -> Vec<String> {
     let mut lacks: Vec<String> = Vec::new();
     let lines: HashSet<&str> = summary.lines().map(str::trim).collect();

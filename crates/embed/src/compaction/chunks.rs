@@ -1,4 +1,4 @@
-//! How a history is cut into chunks that a summarising model can read (embed-runner 6.3.1).
+//! Splits a history into chunks that fit a summarising model.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use pinch_coding_agent::compaction::estimate::message_tokens;
 use pinch_llm::ids::ToolCallId;
 use pinch_llm::message::Message;
 
-/// The share of the window that a chunk of ordinary messages has.
+/// Share of the window for a chunk of ordinary messages.
 const BASE_RATIO: f64 = 0.4;
-/// The share that a chunk of long messages has at least.
+/// Minimum share of the window for a chunk of long messages.
 const MIN_RATIO: f64 = 0.15;
-/// Estimates may be too low by this factor.
+/// Factor by which token estimates may be too low.
 const SAFETY_MARGIN: f64 = 1.2;
-/// A message that takes more of the window is too long to be summarised.
+/// A message that takes a larger share of the window is too long to summarise.
 const OVERSIZED_SHARE: f64 = 0.5;
 
-/// Tokens of messages together.
+/// Returns the total number of tokens in the messages.
 pub fn tokens_of(messages: &[Arc<Message>]) -> u64 {
     messages.iter().map(|message| message_tokens(message)).sum()
 }
 
-/// The share of the window that one chunk may take: less if messages are long, since estimates of those are further off.
+/// Returns the share of the window that one chunk may take: smaller for long messages, whose estimates are less accurate.
 pub fn adaptive_ratio(messages: &[Arc<Message>], window: u64) -> f64 {
     if messages.is_empty() || window == 0 {
         return BASE_RATIO;
@@ -31,12 +31,12 @@ pub fn adaptive_ratio(messages: &[Arc<Message>], window: u64) -> f64 {
     if share > 0.1 { (BASE_RATIO - (2.0 * share).min(BASE_RATIO - MIN_RATIO)).max(MIN_RATIO) } else { BASE_RATIO }
 }
 
-/// Whether a message is too long to be summarised.
+/// Returns whether a message is too long to be summarised.
 pub fn is_oversized(tokens: u64, window: u64) -> bool {
     window > 0 && tokens as f64 * SAFETY_MARGIN > window as f64 * OVERSIZED_SHARE
 }
 
-/// Cuts messages into at most `parts` parts of about the same size, never between calls and their results.
+/// Splits messages into at most `parts` parts of about the same size, never between a call and its result.
 pub fn split_by_share(messages: &[Arc<Message>], parts: usize) -> Vec<Vec<Arc<Message>>> {
     let parts = parts.clamp(1, messages.len().max(1));
     let target = tokens_of(messages) as f64 / parts as f64;
@@ -59,7 +59,7 @@ pub fn split_by_share(messages: &[Arc<Message>], parts: usize) -> Vec<Vec<Arc<Me
     chunks
 }
 
-/// Cuts messages into chunks of at most `max` tokens, less a margin for estimates. A message that is longer ends its chunk.
+/// Splits messages into chunks of at most `max` tokens, minus a margin for estimation errors. A longer message ends its chunk.
 pub fn chunk_by_max(messages: &[Arc<Message>], max: u64) -> Vec<Vec<Arc<Message>>> {
     let limit = ((max as f64 / SAFETY_MARGIN) as u64).max(1);
     let mut chunks: Vec<Vec<Arc<Message>>> = Vec::new();
@@ -83,20 +83,20 @@ pub fn chunk_by_max(messages: &[Arc<Message>], max: u64) -> Vec<Vec<Arc<Message>
     chunks
 }
 
-/// A history whose oldest part was cut off.
+/// A history whose oldest messages were dropped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DroppedHistory {
-    /// What is left.
+    /// Messages that were kept.
     pub kept: Vec<Arc<Message>>,
-    /// What was cut off, oldest first, with results whose calls were cut off.
+    /// Messages that were dropped, oldest first, including results whose calls were dropped.
     pub dropped: Vec<Arc<Message>>,
-    /// How often something was cut off.
+    /// Number of times messages were dropped.
     pub n_chunks: usize,
-    /// How many tokens were allowed.
+    /// The token budget.
     pub budget: u64,
 }
 
-/// Cuts off the older half of a history until the rest takes no more than a share of the window.
+/// Drops the older half of a history until the rest takes no more than a share of the window.
 pub fn drop_history(messages: &[Arc<Message>], window: u64, share: f64) -> DroppedHistory {
     let budget = ((window as f64 * share) as u64).max(1);
     let mut history = DroppedHistory { kept: messages.to_vec(), dropped: Vec::new(), n_chunks: 0, budget };

@@ -1,24 +1,24 @@
-//! What an agent saves before its conversation is compacted: when it is asked, and how.
+//! Memory flush: when an agent is asked to save memories before a compaction, and how.
 
 use crate::config::memory_flush::MemoryFlushConfig;
 use crate::replies::tokens::SILENT;
 
-/// What is known about a session before its next run.
+/// Size of a session before its next run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionSize {
-    /// Tokens of its context after the last run.
+    /// Tokens in its context after the last run.
     pub(crate) total_tokens: u64,
     /// The window of the model.
     pub(crate) window: u64,
-    /// Tokens that are always kept free.
+    /// Tokens that are always reserved.
     pub(crate) reserve_tokens: u64,
-    /// How often it was compacted.
+    /// Number of compactions so far.
     pub(crate) n_compactions: u64,
-    /// How often it had been compacted when the agent was last asked.
+    /// Number of compactions when the agent was last asked.
     pub(crate) asked_at: Option<u64>,
 }
 
-/// Whether the agent is asked now: the conversation will soon be compacted, and nobody asked since the last time it was.
+/// Returns whether to ask the agent now: a compaction is near, and the agent has not been asked since the last one.
 pub(crate) fn is_due(config: &MemoryFlushConfig, session: SessionSize) -> bool {
     let threshold = session.window.saturating_sub(session.reserve_tokens).saturating_sub(config.soft_threshold_tokens);
     config.enabled
@@ -27,14 +27,14 @@ pub(crate) fn is_due(config: &MemoryFlushConfig, session: SessionSize) -> bool {
         && session.asked_at != Some(session.n_compactions)
 }
 
-/// What stands for the date in texts.
+/// Placeholder for the date in texts.
 const DATE: &str = "YYYY-MM-DD";
 
-/// What the agent is asked.
+/// Prompts for the agent.
 pub(crate) struct FlushTexts {
     pub(crate) prompt: String,
     pub(crate) system_prompt: String,
-    /// The file that it may append to, relative to the workspace.
+    /// The file it may append to, relative to the workspace.
     pub(crate) path: String,
 }
 
@@ -59,7 +59,7 @@ impl FlushTexts {
     }
 }
 
-/// A configured text with the date filled in, and with a sentence about the silent token if it does not name the token.
+/// Returns a configured text with the date filled in, and with a sentence about the silent token if the text does not mention it.
 fn with_token(text: &str, date: &str) -> String {
     let text = text.trim().replace(DATE, date);
     match text.contains(SILENT) {

@@ -1,4 +1,4 @@
-//! Which model writes a summary.
+//! Chooses the model that writes a summary.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use pinch_llm::model::Model;
 use crate::config::compaction::SummaryModelSetting;
 use crate::models::select::ModelRef;
 
-/// The model that writes the summaries of a run with `run`; `None`: that of the run. Summaries need no deep reasoning, so that a model of at
-/// most half the price will do if it reads as much.
+/// Returns the model that writes summaries for a run with model `run`, or `None` for `run` itself. Summaries need no deep reasoning, so a
+/// model at no more than half the price will do if its window is as large.
 ///
-/// `usable`: the models with credentials.
+/// `usable`: models with credentials.
 pub fn choose(setting: &SummaryModelSetting, run: &Model, usable: &[Arc<Model>]) -> Option<Arc<Model>> {
     let is_run = |model: &Model| model.provider == run.provider && model.id == run.id;
     let chosen = match setting {

@@ -1,7 +1,7 @@
-//! Shortens old results of tools in requests, once the provider's cache of the prompt has expired anyway (embed-runner 6.4).
+//! Shortens old tool results in requests once the provider's prompt cache has expired.
 //!
-//! The transcript keeps the results whole. What was shortened once stays shortened, in this run and in later ones, so that requests keep
-//! their common beginning: the entry `openclaw.cache-ttl` lists the results by call id and hash, never their text.
+//! The transcript keeps the full results. A shortened result stays shortened, in this run and later ones, so that requests keep a common
+//! prefix: the entry `openclaw.cache-ttl` lists results by call id and hash, never by text.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,24 +14,24 @@ use sha2::{Digest as _, Sha256};
 
 use crate::config::pruning::{PruningConfig, SoftTrim};
 
-/// The entry that says when a session's prompt was cached last, and what is shortened in it.
+/// Type of the entry that records when a session's prompt was last cached, and which results are shortened in it.
 pub(crate) const CACHE_TTL: &str = "openclaw.cache-ttl";
 
-/// Characters that an image counts as.
+/// Characters counted for an image.
 const IMAGE_CHARS: usize = 8_000;
-/// Characters that any other message counts as.
+/// Characters counted for any other message.
 const OTHER_CHARS: usize = 256;
-/// Characters of a token.
+/// Characters per token.
 const CHARS_PER_TOKEN: u64 = 4;
-/// The newest results with images, which are never cleared.
+/// Number of newest results with images that are never cleared.
 const PROTECTED_IMAGES: usize = 3;
 
 /// How a result is shortened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortening {
-    /// Its beginning and its end are left.
+    /// Its beginning and end are kept.
     Trimmed,
-    /// Nothing is left.
+    /// Its text is replaced by the placeholder.
     Cleared,
 }
 
@@ -44,7 +44,7 @@ impl Shortening {
     }
 }
 
-/// Whether a provider caches prompts in the way that pruning is made for.
+/// Returns whether the provider has the kind of prompt cache that pruning is designed for.
 pub fn is_eligible(provider: &str, model: &str, api: &str) -> bool {
     match provider.to_lowercase().as_str() {
         "anthropic" | "moonshot" | "zai" => true,
@@ -53,12 +53,12 @@ pub fn is_eligible(provider: &str, model: &str, api: &str) -> bool {
     }
 }
 
-/// Whether the cache has expired: the prompt was sent before, and not within the last `ttl_ms`.
+/// Returns whether the cache has expired: the prompt was sent before, but not within the last `ttl_ms`.
 pub fn is_due(last_touch: Option<i64>, ttl_ms: i64, now: i64) -> bool {
     ttl_ms > 0 && last_touch.is_some_and(|touched| now.saturating_sub(touched) >= ttl_ms)
 }
 
-/// The results of a request that are shortened, by call id. `window` in tokens; 0 = unknown, then nothing is.
+/// Decides which results of a request to shorten, by call id. `window` is in tokens; if it is 0 (unknown), nothing is shortened.
 pub fn plan(messages: &[Arc<Message>], config: &PruningConfig, window: u64) -> BTreeMap<String, Shortening> {
     let mut planned = BTreeMap::new();
     let is_answer = |at: &usize| matches!(*messages[*at], Message::Assistant(_));
@@ -108,7 +108,7 @@ pub fn plan(messages: &[Arc<Message>], config: &PruningConfig, window: u64) -> B
     planned
 }
 
-/// A result of a tool as it is sent when it is shortened; `None` if there is nothing to shorten.
+/// Returns a tool result in its shortened form, or `None` if there is nothing to shorten.
 pub fn shorten(result: &ToolResult, how: Shortening, config: &PruningConfig) -> Option<ToolResult> {
     let text = match how {
         Shortening::Trimmed => trimmed(result, config.soft_trim)?,
@@ -119,7 +119,7 @@ pub fn shorten(result: &ToolResult, how: Shortening, config: &PruningConfig) -> 
     Some(short)
 }
 
-/// The beginning and the end of a text that is too long, with a note.
+/// Returns the beginning and end of a text that is too long, with a note.
 fn trimmed(result: &ToolResult, rule: SoftTrim) -> Option<String> {
     if has_image(result) {
         return None;
@@ -182,14 +182,14 @@ pub(crate) struct Pruner {
 
 #[derive(Default)]
 struct PrunerState {
-    /// When the prompt was sent last.
+    /// When the prompt was last sent.
     last_touch: Option<i64>,
-    /// What is shortened, with a hash of the whole result.
+    /// Shortened results, each with a hash of the full result.
     shortened: BTreeMap<String, (Shortening, String)>,
 }
 
 impl Pruner {
-    /// A pruner that goes on from the last entry of a session; `None` if the model's provider does not cache prompts.
+    /// Creates a pruner that continues from the last entry of a session; `None` if the model's provider does not cache prompts.
     pub(crate) fn new(config: &PruningConfig, model: &Model, last: Option<&Value>, host: &Host) -> Option<Self> {
         if !is_eligible(model.provider.as_str(), model.id.as_str(), model.api.as_str()) {
             return None;
@@ -212,7 +212,7 @@ impl Pruner {
         })
     }
 
-    /// The messages of a request with old results shortened.
+    /// Shortens old results in the messages of a request.
     pub(crate) fn prune(&self, messages: &mut [Arc<Message>]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.host.now_ms();
@@ -225,7 +225,7 @@ impl Pruner {
                     let Some(result) = result(message) else { continue };
                     let id = result.tool_call_id.as_str();
                     let Some(how) = planned.get(id) else { continue };
-                    // Of a result that is shortened already, the hash of the whole one counts.
+                    // If a result is already shortened, compare the hash of the full one.
                     let known = state.shortened.get(id).map(|(_, whole)| whole.clone());
                     let whole = known.unwrap_or_else(|| hash(result));
                     let Some(short) = shorten(result, *how, &self.config) else { continue };
@@ -237,7 +237,7 @@ impl Pruner {
         }
     }
 
-    /// Shortens again what was shortened before. A result that is another one by now is left alone.
+    /// Reapplies earlier shortenings. A result that has changed since is left alone.
     fn apply(&self, state: &PrunerState, messages: &mut [Arc<Message>]) {
         if state.shortened.is_empty() {
             return;
@@ -253,7 +253,7 @@ impl Pruner {
         }
     }
 
-    /// The entry after an attempt, which the next run goes on from.
+    /// Returns the entry to write after an attempt; the next run continues from it.
     pub(crate) fn stamp(&self, model: &Model) -> Value {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.host.now_ms();
@@ -270,7 +270,7 @@ impl Pruner {
     }
 }
 
-/// A hash of a result's text.
+/// Returns a hash of a result's text.
 fn hash(result: &ToolResult) -> String {
     let digest = Sha256::digest(pinch_llm::message::block::join_text(&result.content, "\n").as_bytes());
     digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()

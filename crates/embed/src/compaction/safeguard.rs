@@ -1,4 +1,4 @@
-//! Summaries in chunks that fit the window, with what must not be lost (embed-runner 6.3).
+//! Summarises in chunks that fit the window, and preserves what must not be lost.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -15,40 +15,40 @@ use super::chunks::{adaptive_ratio, chunk_by_max, drop_history, is_oversized, sp
 use super::sections;
 use crate::config::compaction::{CompactionConfig, IdentifierPolicy};
 
-/// Tokens of a request beside the conversation.
+/// Tokens in a request besides the conversation.
 const OVERHEAD: u64 = 4_096;
-/// Fewer messages are summarised at once.
+/// Fewer messages than this are summarised in one request.
 const MIN_TO_SPLIT: usize = 4;
-/// Parts of a long history.
+/// Number of parts a long history is split into.
 const PARTS: usize = 2;
 /// The longest summary, in characters.
 const MAX_SUMMARY: usize = 16_000;
-/// The share of the window that a summary takes at most, in hundredths.
+/// Largest share of the window that a summary may take, in percent.
 const MAX_SUMMARY_PERCENT: u64 = 10;
-/// The longest instructions of a configuration, in characters.
+/// The longest configured instructions, in characters.
 const MAX_INSTRUCTIONS: usize = 4_000;
-/// The summary of a conversation without messages. Without a summary, the same compaction would be due again and again.
+/// The summary of a conversation without messages. With an empty summary, the same compaction would be due again and again.
 const NOTHING: &str = "No prior history.";
-/// What failed requests are called.
+/// Name of failed requests in error messages.
 const WHAT: &str = "Summarization";
 
-/// One summary under way.
+/// A summary in progress.
 struct Safeguard<'a, 'm> {
     model: &'a SummaryModel<'m>,
     config: &'a CompactionConfig,
     cancel: &'a Cancel,
     focus: String,
-    /// Tokens of a chunk.
+    /// Maximum tokens per chunk.
     max_chunk: u64,
-    /// Tokens of an answer.
+    /// Maximum tokens per answer.
     max_tokens: u64,
     usage: Option<Usage>,
 }
 
-/// Summarises what was prepared.
+/// Summarises the prepared messages.
 ///
 /// # Errors
-/// [`CompactError`], and nothing is lost.
+/// [`CompactError`]; the conversation is unchanged.
 pub(crate) async fn summarise(
     model: &SummaryModel<'_>,
     config: &CompactionConfig,
@@ -96,7 +96,7 @@ pub(crate) async fn summarise(
     let mut summary = safeguard.checked(older, prefix, previous).await?;
     let mut added: Vec<String> =
         [sections::turns(recent), sections::tool_failures(&all)].into_iter().flatten().collect();
-    // The limit holds for the whole; the newest turns go first.
+    // The limit applies to the whole summary; the newest turns are dropped first.
     let limit = match usize::try_from(window.saturating_mul(4) * MAX_SUMMARY_PERCENT / 100) {
         Ok(of_window) if of_window > 0 => of_window.min(MAX_SUMMARY),
         _ => MAX_SUMMARY,
@@ -119,7 +119,7 @@ pub(crate) async fn summarise(
 }
 
 impl Safeguard<'_, '_> {
-    /// The summary of the history, asked for again if it lacks something, and that of the beginning of the turn that is cut.
+    /// Summarises the history (again if the check finds something missing), and the beginning of the turn that is split.
     async fn checked(
         &mut self,
         history: &[Arc<Message>],
@@ -161,7 +161,7 @@ impl Safeguard<'_, '_> {
         Ok(summary)
     }
 
-    /// A long history in parts whose summaries are merged, a short one at once.
+    /// Summarises a long history in parts and merges the summaries, a short one in a single request.
     async fn staged(&mut self, messages: &[Arc<Message>], previous: Option<String>) -> Result<String, CompactError> {
         if messages.len() < MIN_TO_SPLIT || tokens_of(messages) <= self.max_chunk {
             return self.with_fallback(messages, previous).await;
@@ -183,7 +183,7 @@ impl Safeguard<'_, '_> {
         self.ask(history_prompt(&partial.join("\n\n"), None, Some(&merge))).await
     }
 
-    /// All messages; if that fails, without those that are too long to be summarised.
+    /// Summarises all messages; if that fails, leaves out those that are too long.
     async fn with_fallback(
         &mut self,
         messages: &[Arc<Message>],
@@ -210,7 +210,7 @@ impl Safeguard<'_, '_> {
         self.fold(&rest, previous, &format!("\n\n{}", notes.join("\n"))).await
     }
 
-    /// One chunk after the other, each with the summary so far.
+    /// Summarises one chunk after another, each together with the summary so far.
     async fn fold(
         &mut self,
         messages: &[Arc<Message>],
@@ -235,7 +235,7 @@ impl Safeguard<'_, '_> {
     }
 }
 
-/// What every summary looks at in particular.
+/// Returns what every summary should focus on.
 fn focus(asked: Option<&str>, config: &CompactionConfig) -> String {
     let mut focus = String::new();
     if config.quality.enabled {

@@ -1,4 +1,4 @@
-//! What is added to a summary word for word: failures of tools, and the newest turns.
+//! Parts of a summary that are copied verbatim: tool failures and the newest turns.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use pinch_llm::message::{Message, ToolResult};
 use serde_json::Value;
 
-/// Failures that are listed.
+/// Maximum number of failures listed.
 const MAX_FAILURES: usize = 8;
-/// The longest text of a failure, in characters.
+/// The longest text per failure, in characters.
 const MAX_FAILURE: usize = 240;
-/// The longest text of a message that is repeated, in characters.
+/// The longest text per repeated message, in characters.
 const MAX_TURN_TEXT: usize = 600;
 
-/// The section about tools that failed, one line for each call; `None` if none did.
+/// Returns the section about failed tools, one line per call; `None` if none failed.
 pub fn tool_failures(messages: &[Arc<Message>]) -> Option<String> {
     let mut seen = HashSet::new();
     let failures: Vec<String> = messages
@@ -59,8 +59,8 @@ fn failure(result: &ToolResult) -> String {
     format!("- {}{meta}: {text}", result.tool_name)
 }
 
-/// Where the newest turns begin that are repeated word for word: those of the last `n` messages of the user. If there are fewer, the newest
-/// messages, at most half of them. Something is always left to summarise.
+/// Returns where the turns that are repeated verbatim begin: at the last `n` user messages. If there are fewer, at the newest messages, at
+/// most half of them. Something is always left to summarise.
 pub(crate) fn recent_turns(messages: &[Arc<Message>], n: usize) -> usize {
     if n == 0 {
         return messages.len();
@@ -73,7 +73,7 @@ pub(crate) fn recent_turns(messages: &[Arc<Message>], n: usize) -> usize {
     if start == 0 { messages.len().div_ceil(2) } else { start }
 }
 
-/// The newest turns, a line for each message; `None` if there are none.
+/// Returns the newest turns, one line per message; `None` if there are none.
 pub(crate) fn turns(messages: &[Arc<Message>]) -> Option<String> {
     let lines: Vec<String> = messages
         .iter()
@@ -97,7 +97,7 @@ pub(crate) fn turns(messages: &[Arc<Message>]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("## Most Recent Turns\n{}", lines.join("\n")))
 }
 
-/// A text with at most so many characters; what is missing is marked.
+/// Truncates a text to `max` characters and marks the truncation.
 fn cut(text: &str, max: usize) -> String {
     if text.chars().count() <= max {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Makes the summaries of embedded sessions.
+//! Writes the summaries of embedded sessions.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,10 +22,10 @@ use pinch_stdx::host::Host;
 use super::safeguard;
 use crate::config::compaction::{CompactionConfig, SummaryMode};
 
-/// A model that writes summaries, with its credentials.
+/// A model that writes summaries, and its credentials.
 type AuthorisedModel = (Arc<Model>, Arc<dyn RequestAuth>);
 
-/// Names a model that writes in place of the run's.
+/// Chooses a model to write summaries instead of the run's.
 type LighterModel = Arc<dyn Fn(&Model) -> Option<AuthorisedModel> + Send + Sync>;
 
 /// How the summaries of a run are made.
@@ -36,7 +36,7 @@ pub struct SummaryPlan {
 }
 
 impl SummaryPlan {
-    /// `lighter` names a model that writes in place of the run's, with its credentials.
+    /// Creates a plan; `lighter` chooses a model to write summaries instead of the run's, with its credentials.
     pub(crate) fn new(
         config: CompactionConfig,
         lighter: impl Fn(&Model) -> Option<AuthorisedModel> + Send + Sync + 'static,
@@ -51,14 +51,14 @@ impl fmt::Debug for SummaryPlan {
     }
 }
 
-/// The summaries of one session.
+/// Summaries for one session.
 pub(crate) struct Summaries {
     plan: SummaryPlan,
     providers: Arc<ProviderRegistry>,
     model: Arc<Model>,
     options: CallOptions,
     host: Host,
-    /// The credentials of the attempt under way.
+    /// Credentials of the current attempt.
     auth: Mutex<Option<Arc<dyn RequestAuth>>>,
 }
 
@@ -73,12 +73,12 @@ impl Summaries {
         Self { plan, providers, model, options, host, auth: Mutex::default() }
     }
 
-    /// Summaries by the run's own model use these credentials from now on.
+    /// Sets the credentials for summaries written by the run's own model.
     pub(crate) fn authorise(&self, auth: Arc<dyn RequestAuth>) {
         *self.auth.lock().unwrap_or_else(PoisonError::into_inner) = Some(auth);
     }
 
-    /// The models that are asked, in this order.
+    /// Returns the models to ask, in order.
     fn writers(&self) -> Vec<AuthorisedModel> {
         let own = self.auth.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let lighter = (self.plan.lighter)(&self.model);
@@ -115,7 +115,7 @@ impl Summaries {
         }
     }
 
-    /// The request of a summary: a conversation of its own, without tools, which no cache keeps.
+    /// Builds the request for a summary: a separate conversation without tools, which is not cached.
     fn request(&self, model: &Arc<Model>, prompt: &SummaryPrompt) -> Request {
         let mut options = self.options.clone();
         options.temperature = None;
@@ -134,7 +134,7 @@ impl Summaries {
     }
 }
 
-/// Requests for summaries are repeated twice, after half a second to five seconds.
+/// Retry limits for summaries: two retries, with delays from half a second to five seconds.
 fn retries() -> pinch_coding_agent::recovery::TurnRetry {
     let mut plan = RecoveryPlan::default().turn;
     plan.max_retries = 2;

@@ -1,4 +1,4 @@
-//! `agents`: defaults for all agents, and settings of individual agents.
+//! `agents`: defaults for all agents, and settings for individual agents.
 
 use std::time::Duration;
 
@@ -32,66 +32,66 @@ pub struct Agents {
 pub struct AgentDefaults {
     /// The models to use.
     pub model: ModelSetting,
-    /// Settings of models by reference. If it is not empty, only the models listed here may be used, unless there is a list of its own for that.
+    /// Settings of models by reference. If not empty, only the models listed here may be used, unless `allowed_models` is set.
     pub models: Vec<(String, ModelEntry)>,
-    /// The only models that may be used (`modelPolicy.allow`), instead of the keys of `models`.
+    /// The only models that may be used (`modelPolicy.allow`); takes precedence over the keys of `models`.
     pub allowed_models: Option<Vec<String>>,
-    /// The directory that tools work in.
+    /// Working directory of the tools.
     pub workspace: Option<String>,
-    /// Time limit of a run, in seconds.
+    /// Time limit per run, in seconds.
     pub timeout_seconds: Option<f64>,
-    /// The runtime that carries out attempts.
+    /// Runtime that carries out attempts.
     pub runtime: Option<String>,
-    /// How many runs the global lane admits at once.
+    /// Maximum number of concurrent runs in the global lane.
     pub max_concurrent: Option<usize>,
-    /// How many runs of sub-agents go on at once (`subagents.maxConcurrent`).
+    /// Maximum number of concurrent sub-agent runs (`subagents.maxConcurrent`).
     pub max_concurrent_subagents: Option<usize>,
-    /// How hard models think.
+    /// Thinking level.
     pub thinking: Option<ThinkingLevel>,
-    /// Upper bound of any model's context, in tokens.
+    /// Upper limit for the context of any model, in tokens.
     pub context_tokens: Option<u64>,
-    /// At which level commands leave the sandbox where they may (`elevatedDefault`).
+    /// Level at which commands that may leave the sandbox do so (`elevatedDefault`).
     pub elevated_level: Option<ElevatedLevel>,
-    /// Pixels of the longer side of images (`imageMaxDimensionPx`); `None`: what the model takes.
+    /// Longer side of images, in pixels (`imageMaxDimensionPx`); `None`: the model's limit.
     pub image_max_side: Option<u32>,
     /// Command-line agents (`cliBackends`).
     pub cli_backends: CliBackends,
     /// Compaction.
     pub compaction: CompactionConfig,
-    /// Shortening old results of tools in requests (`contextPruning`).
+    /// Shortening of old tool results in requests (`contextPruning`).
     pub pruning: Option<PruningConfig>,
-    /// Delivering replies in blocks while the run continues.
+    /// Delivery of replies in blocks during the run.
     pub block_streaming: BlockStreaming,
     /// Pauses between blocks.
     pub human_delay: Option<HumanDelay>,
-    /// How many attempts a run may make.
+    /// Maximum number of attempts per run.
     pub run_retries: RunRetries,
-    /// The names of the skills that agents may use; `None`: all (`skills`).
+    /// Names of the skills that agents may use; `None`: all (`skills`).
     pub skills: Option<Vec<String>>,
-    /// What system prompts say.
+    /// Contents of the system prompt.
     pub prompt: PromptConfig,
 }
 
-/// What system prompts say.
+/// Contents of the system prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PromptConfig {
-    /// How much of the files of the workspace they contain (`bootstrapMaxChars`, `bootstrapTotalMaxChars`).
+    /// How much of the workspace files it includes (`bootstrapMaxChars`, `bootstrapTotalMaxChars`).
     pub files: BootstrapLimits,
     /// The user's time zone (`userTimezone`).
     pub time_zone: Option<String>,
-    /// The directory of the repository, instead of the one around the workspace (`repoRoot`).
+    /// Repository directory, instead of the one around the workspace (`repoRoot`).
     pub repo_root: Option<String>,
-    /// What an agent is sent when it is woken up (`heartbeat.prompt`).
+    /// Prompt that wakes an agent up (`heartbeat.prompt`).
     pub heartbeat: Option<String>,
 }
 
-/// How much of the files of a workspace a system prompt contains, in UTF-16 units.
+/// How much of the workspace files a system prompt includes, in UTF-16 code units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BootstrapLimits {
-    /// Of one file.
+    /// Limit per file.
     pub file: usize,
-    /// Of all files together.
+    /// Limit for all files together.
     pub total: usize,
 }
 
@@ -120,7 +120,7 @@ impl PromptConfig {
     }
 }
 
-/// Which models are used, in order.
+/// Models to use, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelSetting {
     /// The primary model.
@@ -134,20 +134,20 @@ pub struct ModelSetting {
 pub struct ModelEntry {
     /// An alias for the model.
     pub alias: Option<String>,
-    /// Parameters of its calls.
+    /// Parameters for its requests.
     pub params: StreamParams,
 }
 
-/// How many attempts a run may make: `base + per_profile · profiles`, between `min` and `max`.
+/// Maximum number of attempts per run: `base + per_profile · profiles`, between `min` and `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunRetries {
-    /// Attempts allowed in any case.
+    /// Attempts regardless of the number of profiles.
     pub base: u32,
     /// Additional attempts for each profile.
     pub per_profile: u32,
-    /// Lower bound.
+    /// Minimum.
     pub min: u32,
-    /// Upper bound.
+    /// Maximum.
     pub max: u32,
 }
 
@@ -158,7 +158,7 @@ impl Default for RunRetries {
 }
 
 impl RunRetries {
-    /// The number of attempts allowed with this many profiles.
+    /// Returns the number of attempts allowed with this many profiles.
     pub fn bound(&self, n_profiles: usize) -> u32 {
         let n = u32::try_from(n_profiles.max(1)).unwrap_or(u32::MAX);
         let wanted = self.base.max(1).saturating_add(self.per_profile.saturating_mul(n));
@@ -170,39 +170,39 @@ impl RunRetries {
 /// Settings of one agent.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    /// Its name.
+    /// Its id.
     pub id: AgentId,
-    /// Whether this is the agent used when none is named.
+    /// Whether this agent is used when a request names none.
     pub is_default: bool,
-    /// The directory that its tools work in.
+    /// Working directory of its tools.
     pub workspace: Option<String>,
-    /// The directory of its documents: settings, models, credentials.
+    /// Directory with its settings, models and credentials.
     pub agent_dir: Option<String>,
     /// Its primary model.
     pub primary: Option<String>,
-    /// Its fallbacks. If set, even to an empty list, they replace those of the defaults.
+    /// Its fallbacks. If set, even to an empty list, they replace the default ones.
     pub fallbacks: Option<Vec<String>>,
-    /// The runtime that carries out its attempts.
+    /// Runtime that carries out its attempts.
     pub runtime: Option<String>,
-    /// How hard its models think.
+    /// Thinking level of its models.
     pub thinking: Option<ThinkingLevel>,
-    /// The names of the skills that it may use, instead of those of the defaults.
+    /// Names of the skills it may use, instead of the default ones.
     pub skills: Option<Vec<String>>,
-    /// How many attempts its runs may make.
+    /// Maximum number of attempts per run.
     pub run_retries: Option<RunRetries>,
-    /// Pauses between its blocks; `Some(None)`: it makes none.
+    /// Pauses between its blocks; `Some(None)`: no pauses.
     pub human_delay: Option<Option<HumanDelay>>,
-    /// `tools.exec`: its settings of commands, over those for all agents.
+    /// `tools.exec`: its command settings; they override those for all agents.
     pub exec: ExecConfig,
-    /// `tools.elevated`: it narrows who may run commands outside of the sandbox.
+    /// `tools.elevated`: further restricts who may run commands outside the sandbox.
     pub elevated: ElevatedConfig,
-    /// `tools.loopDetection`: when its repeated calls count as a loop, over what holds for all agents.
+    /// `tools.loopDetection`: when repeated calls count as a loop; overrides the settings for all agents.
     pub loop_detection: Value,
-    /// `tools.fs.workspaceOnly`, over what holds for all agents.
+    /// `tools.fs.workspaceOnly`; overrides the setting for all agents.
     pub workspace_only: Option<bool>,
-    /// Keys that restrict its tools in a way that is not enforced, with their paths.
+    /// Paths of keys whose restrictions of its tools are not enforced.
     pub unenforced: Vec<String>,
-    /// Keys of its tools that are only enforced for runs in a sandbox, with their paths.
+    /// Paths of its tool keys that are enforced only for sandboxed runs.
     pub need_sandbox: Vec<String>,
 }
 
@@ -235,18 +235,18 @@ impl Agents {
         Self { defaults, list }
     }
 
-    /// The agent used when none is named: the one marked as default, else the first, else `main`.
+    /// Returns the agent to use when none is named: the one marked as default, else the first, else `main`.
     pub fn default_id(&self) -> AgentId {
         let marked = self.list.iter().find(|agent| agent.is_default);
         marked.or(self.list.first()).map(|agent| agent.id.clone()).unwrap_or_default()
     }
 
-    /// The settings of one agent.
+    /// Returns the settings of an agent.
     pub fn get(&self, id: &AgentId) -> Option<&AgentConfig> {
         self.list.iter().find(|agent| agent.id == *id)
     }
 
-    /// The models of an agent: its own, completed from the defaults.
+    /// Returns the models of an agent; the defaults fill in what it does not set.
     pub fn models_of(&self, id: &AgentId) -> ModelSetting {
         let own = self.get(id);
         let defaults = &self.defaults.model;
@@ -257,21 +257,21 @@ impl Agents {
     }
 }
 
-/// The longest time limit of a run in milliseconds; it means no limit (embed-runner 3.13).
+/// The longest time limit of a run, in milliseconds. It means no limit.
 const MAX_TIMEOUT_MS: u64 = 2_147_000_000;
 
-/// The time limit of a run in seconds when nothing is configured.
+/// Time limit of a run in seconds if none is configured.
 pub(super) const DEFAULT_TIMEOUT_SECONDS: f64 = 600.0;
 
 impl AgentDefaults {
-    /// The time limit of a run; `None` if there is none. `override_ms` is the request's: 0 means no limit, a negative value the configured
-    /// one.
+    /// Returns the time limit of a run, or `None` if there is none. `override_ms` comes from the request: 0 means no limit, a negative
+    /// value the configured one.
     pub fn timeout(&self, override_ms: Option<i64>) -> Option<Duration> {
         let configured = || self.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS).max(1.0).floor() * 1000.0;
         let ms = match override_ms.map(u64::try_from) {
             Some(Ok(0)) => MAX_TIMEOUT_MS,
             Some(Ok(ms)) => ms,
-            // A value that does not fit the number type exceeds the longest limit.
+            // A value too large for the number type exceeds the longest limit.
             Some(Err(_)) | None => configured() as u64,
         };
         Some(ms).filter(|ms| *ms < MAX_TIMEOUT_MS).map(Duration::from_millis)
@@ -344,7 +344,7 @@ impl AgentConfig {
     }
 }
 
-/// Reads a model: a reference, or an object with a primary model and its fallbacks.
+/// Reads a model setting: a reference, or an object with a primary model and fallbacks.
 fn read_model(node: &Node<'_>, problems: &mut Vec<Problem>) -> (Option<String>, Option<Vec<String>>) {
     match node.is_object() {
         true => (node.get("primary").text(problems), node.get("fallbacks").texts(problems)),

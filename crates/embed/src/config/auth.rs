@@ -1,4 +1,4 @@
-//! `auth`: profiles, their order, and their cooldowns.
+//! `auth`: profiles, their order and their cooldowns.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use super::node::Node;
 use super::secrets::{KeySource, SecretRef, SecretsConfig};
 use crate::key::ProfileId;
 
-/// Profiles, their order, and their cooldowns.
+/// Profiles, their order and their cooldowns.
 #[derive(Clone, Debug, Default)]
 pub struct AuthConfig {
     /// The profiles, in order.
     pub profiles: Vec<InlineProfile>,
-    /// Whether the profiles were given as a list, whose order is then the order of each provider.
+    /// Whether the profiles are given as a list; its order then applies to each provider.
     pub is_list: bool,
-    /// Explicit orders by normalised provider name.
+    /// Explicit orders, by normalised provider name.
     pub order: BTreeMap<String, Vec<ProfileId>>,
-    /// How long profiles cool down after failures.
+    /// Cooldowns after failures.
     pub cooldowns: Cooldowns,
-    /// Where secrets are kept that profiles refer to (`secrets`).
+    /// Where the secrets that profiles refer to are stored (`secrets`).
     pub secrets: SecretsConfig,
 }
 
 /// A profile named in the configuration, with or without its credential.
 #[derive(Clone, Debug)]
 pub struct InlineProfile {
-    /// Its name.
+    /// Its id.
     pub id: ProfileId,
     /// The normalised name of its provider.
     pub provider: ProviderId,
@@ -42,19 +42,19 @@ pub struct InlineProfile {
     pub credential: Option<InlineCredential>,
 }
 
-/// Kinds of credentials.
+/// Kind of credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfileMode {
     /// An API key.
     ApiKey,
-    /// An OAuth login, which can be refreshed.
+    /// A refreshable OAuth login.
     OAuth,
     /// A token that cannot be refreshed.
     Token,
 }
 
 impl ProfileMode {
-    /// Parses the word used in files.
+    /// Parses the name used in files.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "api_key" => Self::ApiKey,
@@ -65,7 +65,7 @@ impl ProfileMode {
     }
 }
 
-/// A credential in the configuration. `${NAME}` in it is replaced from the environment when it is used.
+/// A credential in the configuration. `${NAME}` is expanded from the environment on use.
 #[derive(Clone, Debug)]
 pub enum InlineCredential {
     /// A key.
@@ -74,34 +74,34 @@ pub enum InlineCredential {
     Token {
         /// The token.
         token: KeySource,
-        /// When it expires, in milliseconds since the epoch; 0 = never.
+        /// Expiry time, in milliseconds since the epoch; 0: never.
         expires: i64,
     },
     /// A login.
     OAuth {
         /// The access token.
         access: Secret,
-        /// When it expires, in milliseconds since the epoch.
+        /// Expiry time, in milliseconds since the epoch.
         expires: i64,
     },
 }
 
-/// How long profiles cool down after failures.
+/// Cooldowns of profiles after failures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cooldowns {
     /// Cooldowns after the first, second, … failure, in milliseconds.
     pub series: Vec<i64>,
-    /// The first cooldown after a billing failure, in milliseconds; each further one is twice as long.
+    /// First cooldown after a billing failure, in milliseconds; each further one doubles.
     pub billing_ms: i64,
-    /// The same for individual providers.
+    /// `billing_ms` for individual providers.
     pub billing_ms_by_provider: BTreeMap<String, i64>,
-    /// The longest cooldown after a billing failure, in milliseconds.
+    /// Longest cooldown after a billing failure, in milliseconds.
     pub billing_max_ms: i64,
-    /// The first cooldown of an invalid credential, in milliseconds.
+    /// First cooldown of an invalid credential, in milliseconds.
     pub auth_permanent_ms: i64,
-    /// The longest cooldown of an invalid credential, in milliseconds.
+    /// Longest cooldown of an invalid credential, in milliseconds.
     pub auth_permanent_max_ms: i64,
-    /// After this time without a failure the failure counters start over, in milliseconds.
+    /// Time without failures after which the failure counters restart, in milliseconds.
     pub failure_window_ms: i64,
 }
 
@@ -123,7 +123,7 @@ impl Default for Cooldowns {
 }
 
 impl AuthConfig {
-    /// Reads `auth` and `secrets`. `cooldowns`: what applies where nothing is set.
+    /// Reads `auth` and `secrets`. `cooldowns`: the values to use where none are set.
     pub(super) fn read(
         node: &Node<'_>,
         secrets: &Node<'_>,
@@ -143,17 +143,17 @@ impl AuthConfig {
         Self { profiles, is_list, order, cooldowns, secrets: SecretsConfig::read(secrets, problems) }
     }
 
-    /// Whether a profile or an order names this profile.
+    /// Returns whether a profile or an order names this profile.
     pub(crate) fn names(&self, id: &ProfileId) -> bool {
         self.profiles.iter().any(|profile| profile.id == *id) || self.order.values().flatten().any(|other| other == id)
     }
 
-    /// Whether the configuration contains the credential of this profile.
+    /// Returns whether the configuration contains the credential of this profile.
     pub(crate) fn has_key_of(&self, id: &ProfileId) -> bool {
         self.profiles.iter().any(|profile| profile.id == *id && profile.credential.is_some())
     }
 
-    /// Whether the file itself contains a secret.
+    /// Returns whether the file itself contains a secret.
     pub fn has_secrets(&self) -> bool {
         let literal = |secret: &Secret| !secret.reveal().trim_start().starts_with("${");
         self.profiles.iter().any(|profile| match &profile.credential {
@@ -234,7 +234,7 @@ fn read_profile(id: ProfileId, node: &Node<'_>, problems: &mut Vec<Problem>) -> 
     Some(InlineProfile { id, provider, mode, email: node.get("email").text(problems), credential })
 }
 
-/// Cleans a pasted secret: removes line breaks anywhere and surrounding spaces.
+/// Cleans up a pasted secret: removes all line breaks and surrounding spaces.
 pub fn clean_secret(text: &str) -> String {
     let is_break = |c: char| matches!(c, '\r' | '\n' | '\u{2028}' | '\u{2029}');
     text.replace(is_break, "").trim().to_owned()

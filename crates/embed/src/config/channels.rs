@@ -1,4 +1,4 @@
-//! `channels`: what is set for single chat channels and their accounts: limits of the history, and how replies are delivered.
+//! `channels`: settings of chat channels and their accounts, such as history limits and reply delivery.
 
 use std::collections::BTreeMap;
 
@@ -7,42 +7,42 @@ use pinch_coding_agent::document::Problem;
 use super::node::Node;
 use super::streaming::ChannelDelivery;
 
-/// All channels, by name in lower case.
+/// All channels, by lower-case name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelsConfig(BTreeMap<String, ChannelConfig>);
 
 /// One channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelConfig {
-    /// User turns that a model is given of a group or channel; 0: all.
+    /// Number of user turns of a group or channel sent to the model; 0: all.
     pub history_limit: Option<u64>,
-    /// User turns that a model is given of a direct chat; 0: all.
+    /// Number of user turns of a direct chat sent to the model; 0: all.
     pub dm_history_limit: Option<u64>,
-    /// The same for single direct chats, by the id of the peer in lower case.
+    /// The same for individual direct chats, by lower-case peer id.
     pub dms: BTreeMap<String, Option<u64>>,
     /// How often agents react to messages (`reactionLevel`): `off`, `ack`, `minimal` or `extensive`.
     pub reaction_level: Option<String>,
-    /// What the channel can do, and what single accounts can (`capabilities`).
+    /// Capabilities of the channel and of individual accounts (`capabilities`).
     pub capabilities: ChannelCapabilities,
-    /// Keys that restrict what agents may do in single chats, with their paths: they are not enforced.
+    /// Paths of keys that restrict agents in individual chats; they are not enforced.
     pub unenforced: Vec<String>,
     /// How replies are delivered.
     pub delivery: ChannelDelivery,
-    /// The same for single accounts, by id.
+    /// Delivery settings of individual accounts, by id.
     pub accounts: BTreeMap<String, ChannelDelivery>,
 }
 
-/// What a channel can do, as far as it is configured as a list.
+/// Capabilities of a channel, if configured as a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelCapabilities {
-    /// The channel.
+    /// Capabilities of the channel.
     pub channel: Vec<String>,
-    /// Single accounts, by id, instead of what holds for the channel.
+    /// Capabilities of individual accounts, by id; they replace those of the channel.
     pub accounts: BTreeMap<String, Vec<String>>,
 }
 
 impl ChannelCapabilities {
-    /// What an account can do.
+    /// Returns the capabilities of an account.
     pub fn of(&self, account: Option<&str>) -> &[String] {
         let named = |id: &str| self.accounts.iter().find(|(name, _)| name.eq_ignore_ascii_case(id));
         account.map(str::trim).and_then(named).map_or(&self.channel, |(_, own)| own)
@@ -59,7 +59,7 @@ impl ChannelCapabilities {
     }
 }
 
-/// The capabilities in a list; an object switches parts of a channel, and is not one.
+/// Returns the capabilities in a list. An object, which switches parts of a channel on and off, yields `None`.
 fn listed(node: &Node<'_>) -> Option<Vec<String>> {
     let list = node.get("capabilities").value()?.as_array()?;
     let texts = list.iter().filter_map(serde_json::Value::as_str).map(str::trim);
@@ -67,12 +67,12 @@ fn listed(node: &Node<'_>) -> Option<Vec<String>> {
 }
 
 impl ChannelsConfig {
-    /// Keys that restrict what agents may do, and are not enforced.
+    /// Returns keys that restrict agents but are not enforced.
     pub(crate) fn unenforced(&self) -> impl Iterator<Item = &String> {
         self.0.values().flat_map(|channel| &channel.unenforced)
     }
 
-    /// How replies are delivered to an account of a channel: as set for the account, else for the channel.
+    /// Returns how replies are delivered to an account of a channel: the account's settings, else the channel's.
     pub fn delivery(&self, channel: Option<&str>, account: Option<&str>) -> ChannelDelivery {
         let Some(config) = channel.and_then(|channel| self.get(&channel.trim().to_lowercase())) else {
             return ChannelDelivery::default();
@@ -84,7 +84,7 @@ impl ChannelsConfig {
         account.map(str::trim).and_then(named).map_or_else(|| config.delivery.clone(), |own| own.or(&config.delivery))
     }
 
-    /// The settings of a channel, whose name is given in lower case.
+    /// Returns the settings of a channel. `channel` must be in lower case.
     pub fn get(&self, channel: &str) -> Option<&ChannelConfig> {
         self.0.get(channel)
     }
@@ -92,7 +92,7 @@ impl ChannelsConfig {
     pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         let mut channels = BTreeMap::new();
         for (name, channel) in node.members(problems) {
-            // Other members of a channel belong to the programs that connect it.
+            // Other members of a channel are for the programs that connect it.
             if !channel.is_object() {
                 continue;
             }
@@ -122,7 +122,7 @@ impl ChannelsConfig {
     }
 }
 
-/// Tool policies of a channel, of its accounts, and of its guilds, teams and rooms, which are not enforced; those of groups are.
+/// Returns the tool policies of a channel, its accounts, guilds, teams and rooms, which are not enforced. Those of groups are enforced.
 fn restrictions(channel: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<String> {
     let accounts = channel.get("accounts");
     let accounts: Vec<Node<'_>> = match accounts.is_object() {
@@ -132,7 +132,7 @@ fn restrictions(channel: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<String> 
     let mut found = Vec::new();
     for part in std::iter::once(channel).chain(&accounts).filter(|part| part.is_object()) {
         let mut chats = vec![part.clone()];
-        // The policies of groups are read elsewhere, with those of all tools.
+        // Group policies are read together with all tool policies.
         if part.get("groups").is_object() {
             for (_, group) in part.get("groups").members(problems) {
                 group.get("tools").value();

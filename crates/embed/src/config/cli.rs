@@ -1,4 +1,4 @@
-//! `agents.defaults.cliBackends`: command-line agents that answer in place of a model, by the name of their provider.
+//! `agents.defaults.cliBackends`: command-line agents that answer instead of a model, by provider name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use pinch_coding_agent::document::Problem;
 
 use super::node::Node;
 
-/// The backends by name: `claude-cli`, `codex-cli`, and those of the configuration.
+/// Backends by name: the built-in `claude-cli` and `codex-cli`, and the configured ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CliBackends(Arc<BTreeMap<String, CliBackend>>);
 
@@ -16,81 +16,82 @@ pub struct CliBackends(Arc<BTreeMap<String, CliBackend>>);
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CliBackend {
-    /// The program (`command`): a path, or a name on the `PATH`.
+    /// Program (`command`): a path, or a name on the `PATH`.
     pub command: String,
     /// Its arguments (`args`).
     pub args: Vec<String>,
-    /// Its arguments when a conversation is resumed, with `{sessionId}` (`resumeArgs`); empty: it cannot resume.
+    /// Arguments to resume a conversation, with `{sessionId}` (`resumeArgs`). If empty, it cannot resume.
     pub resume_args: Vec<String>,
-    /// What it prints (`output`).
+    /// Output format (`output`).
     pub output: CliOutput,
-    /// What it prints when it resumes, if that differs (`resumeOutput`).
+    /// Output format when resuming, if different (`resumeOutput`).
     pub resume_output: Option<CliOutput>,
-    /// Whether the prompt goes to its input (`input: "stdin"`), not to its arguments.
+    /// Whether the prompt is passed on stdin (`input: "stdin"`) rather than as an argument.
     pub prompt_on_stdin: bool,
-    /// Longer prompts go to its input in any case, in characters (`maxPromptArgChars`).
+    /// Prompts with more characters are always passed on stdin (`maxPromptArgChars`).
     pub max_prompt_arg_chars: Option<usize>,
-    /// The option that names the model (`modelArg`).
+    /// Option for the model (`modelArg`).
     pub model_arg: Option<String>,
-    /// What it calls models (`modelAliases`).
+    /// Its names for models (`modelAliases`).
     pub model_aliases: BTreeMap<String, String>,
-    /// The option that names the conversation (`sessionArg`).
+    /// Option for the session id (`sessionArg`).
     pub session_arg: Option<String>,
-    /// Arguments that name the conversation, with `{sessionId}`, instead of `session_arg` (`sessionArgs`).
+    /// Arguments for the session id, with `{sessionId}`, instead of `session_arg` (`sessionArgs`).
     pub session_args: Vec<String>,
-    /// When the conversation is named (`sessionMode`).
+    /// When the session id is passed (`sessionMode`).
     pub session_mode: CliSessionMode,
-    /// Members of its output that name the conversation (`sessionIdFields`).
+    /// Members of its output that contain the session id (`sessionIdFields`).
     pub session_id_fields: Vec<String>,
-    /// The option with the system prompt (`systemPromptArg`).
+    /// Option for the system prompt (`systemPromptArg`).
     pub system_prompt_arg: Option<String>,
-    /// When the system prompt is handed over (`systemPromptWhen`).
+    /// When the system prompt is passed (`systemPromptWhen`).
     pub system_prompt_when: SystemPromptWhen,
-    /// The option with an image's path (`imageArg`); without it the paths follow the prompt.
+    /// Option for the path of an image (`imageArg`); without it the paths follow the prompt.
     pub image_arg: Option<String>,
     /// Whether one option takes all images, separated by commas (`imageMode: "list"`).
     pub images_as_list: bool,
-    /// Variables of its environment (`env`).
+    /// Environment variables (`env`).
     pub env: BTreeMap<String, String>,
-    /// Variables that it does not inherit (`clearEnv`).
+    /// Environment variables that it does not inherit (`clearEnv`).
     pub clear_env: Vec<String>,
-    /// Whether it answers one prompt at a time (`serialize`).
+    /// Whether it answers only one prompt at a time (`serialize`).
     pub serialize: bool,
-    /// How long it may print nothing (`reliability.watchdog.fresh.noOutputTimeoutMs`); `None`: four fifths of the run's time limit, within three to
-    /// ten minutes.
+    /// Output timeout (`reliability.watchdog.fresh.noOutputTimeoutMs`); `None`: four fifths of the run's time limit, between three and ten
+    /// minutes.
     pub silence: Option<Duration>,
-    /// The same when it resumes (`reliability.watchdog.resume.noOutputTimeoutMs`); `None`: three tenths, within one to three minutes.
+    /// Output timeout when resuming (`reliability.watchdog.resume.noOutputTimeoutMs`); `None`: three tenths of the run's time limit,
+    /// between one and three minutes.
     pub resume_silence: Option<Duration>,
 }
 
-/// What a command-line agent prints.
+/// Output format of a command-line agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CliOutput {
     /// One JSON document.
     #[default]
     Json,
-    /// One JSON document a line.
+    /// One JSON document per line.
     JsonLines,
-    /// The answer as it is.
+    /// The plain answer.
     Text,
 }
 
-/// When a command-line agent is told the name of the conversation.
+/// When a command-line agent is passed a session id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CliSessionMode {
-    /// Always: a new conversation gets a new name.
+    /// Always; a new conversation gets a new id.
     #[default]
     Always,
-    /// If it has named one before.
+    /// If the agent has reported an id before.
     Existing,
     /// Never.
     None,
 }
 
-/// When a command-line agent is given the system prompt.
+/// When a command-line agent is passed the system prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SystemPromptWhen {
-    /// When a conversation begins.
+    /// At the start of a conversation.
     #[default]
     First,
     /// Whenever it does not resume.
@@ -100,7 +101,7 @@ pub enum SystemPromptWhen {
 }
 
 impl CliOutput {
-    /// Parses the word used in configurations.
+    /// Parses the name used in configurations.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "json" => Self::Json,
@@ -116,7 +117,7 @@ fn texts<const N: usize>(words: [&str; N]) -> Vec<String> {
 }
 
 impl CliBackend {
-    /// A backend without options.
+    /// Creates a backend without options.
     fn new(command: &str) -> Self {
         Self {
             command: command.to_owned(),
@@ -144,7 +145,7 @@ impl CliBackend {
         }
     }
 
-    /// Claude Code.
+    /// Returns the built-in backend for Claude Code.
     fn claude() -> Self {
         let args = texts(["-p", "--output-format", "json", "--dangerously-skip-permissions"]);
         let alias = |(name, model): (&str, &str)| (name.to_owned(), model.to_owned());
@@ -177,7 +178,7 @@ impl CliBackend {
         }
     }
 
-    /// Codex.
+    /// Returns the built-in backend for Codex.
     fn codex() -> Self {
         let (sandbox, check) = (["--color", "never", "--sandbox", "read-only"], "--skip-git-repo-check");
         let args =
@@ -195,7 +196,8 @@ impl CliBackend {
         }
     }
 
-    /// Reads an entry over what is known about a backend. An entry without a command is refused, unless its backend is known.
+    /// Reads an entry; values of a known backend fill in what it does not set. An entry without a command is rejected, unless its backend
+    /// is known.
     fn read(node: &Node<'_>, known: Option<Self>, problems: &mut Vec<Problem>) -> Option<Self> {
         node.object(problems)?;
         let command = node.get("command").text(problems).filter(|command| !command.trim().is_empty());
@@ -288,7 +290,7 @@ impl CliBackends {
         Self(Arc::new(all))
     }
 
-    /// The backend of a provider.
+    /// Returns the backend of a provider.
     pub fn get(&self, provider: &str) -> Option<&CliBackend> {
         self.0.get(provider)
     }
@@ -300,7 +302,7 @@ impl Default for CliBackends {
     }
 }
 
-/// The backends that need no configuration.
+/// Returns the built-in backends.
 fn builtin() -> BTreeMap<String, CliBackend> {
     BTreeMap::from([("claude-cli".to_owned(), CliBackend::claude()), ("codex-cli".to_owned(), CliBackend::codex())])
 }

@@ -1,4 +1,4 @@
-//! `agents.defaults.compaction`: how conversations that become too long are summarised.
+//! `agents.defaults.compaction`: how long conversations are summarised.
 
 use std::time::Duration;
 
@@ -11,74 +11,74 @@ use super::node::Node;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CompactionConfig {
-    /// Tokens that are always kept free (`reserveTokensFloor`).
+    /// Tokens that are always reserved (`reserveTokensFloor`).
     pub reserve_tokens_floor: Option<u64>,
     /// How summaries are made (`mode`).
     pub mode: SummaryMode,
     /// Which model writes them (`model`).
     pub model: SummaryModelSetting,
-    /// The share of the window that old messages may fill before the oldest are summarised on their own (`maxHistoryShare`, 0.1 to 0.9).
+    /// Share of the window that old messages may fill before the oldest are summarised separately (`maxHistoryShare`, 0.1 to 0.9).
     pub max_history_share: f64,
-    /// How many of the newest turns that are summarised away are also repeated word for word (`recentTurnsPreserve`, at most 12).
+    /// Number of newest summarised turns that are also repeated verbatim (`recentTurnsPreserve`, at most 12).
     pub recent_turns: usize,
     /// How summaries are checked (`qualityGuard`).
     pub quality: QualityGuard,
     /// How identifiers are treated (`identifierPolicy`, `identifierInstructions`).
     pub identifiers: IdentifierPolicy,
-    /// What every summary looks at in particular (`customInstructions`).
+    /// What every summary should focus on (`customInstructions`).
     pub instructions: Option<String>,
-    /// How long one request for a summary may take (`timeoutSeconds`).
+    /// Timeout of a summary request (`timeoutSeconds`).
     pub timeout: Duration,
-    /// What the agent saves before a compaction (`memoryFlush`).
+    /// Memories saved before a compaction (`memoryFlush`).
     pub memory_flush: MemoryFlushConfig,
 }
 
 /// How summaries are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SummaryMode {
-    /// In chunks that fit the window, with the failures of tools and the newest turns, and checked if configured.
+    /// In chunks that fit the window, with tool failures and the newest turns, and checked if configured.
     #[default]
     Safeguard,
-    /// As a session of `pinch-coding-agent` makes them.
+    /// As `pinch-coding-agent` makes them.
     Default,
 }
 
 /// Which model writes summaries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SummaryModelSetting {
-    /// A cheaper model of the run's provider, if there is one with as large a window; else that of the run.
+    /// A cheaper model of the run's provider with at least as large a window, if there is one; else the run's model.
     #[default]
     Auto,
-    /// The model of the run.
+    /// The run's model.
     Run,
-    /// This one, as `provider/model`; that of the run if it cannot be used.
+    /// This model, as `provider/model`; if it cannot be used, the run's model.
     Named(String),
 }
 
-/// How summaries are checked.
+/// Checks of summaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QualityGuard {
-    /// Whether they are.
+    /// Whether summaries are checked.
     pub enabled: bool,
-    /// How often a summary that lacks something is asked for again.
+    /// Number of times an incomplete summary is requested again.
     pub max_retries: u32,
 }
 
 /// How summaries treat identifiers such as paths, addresses and hashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum IdentifierPolicy {
-    /// They are kept literally, and the check looks for them.
+    /// They are kept verbatim, and the check looks for them.
     #[default]
     Strict,
-    /// Nothing is said about them.
+    /// The prompt does not mention them.
     Off,
-    /// As these instructions say.
+    /// According to these instructions.
     Custom(String),
 }
 
-/// The most turns that are repeated word for word.
+/// Maximum number of turns repeated verbatim.
 const MAX_RECENT_TURNS: u64 = 12;
-/// The most retries of a check.
+/// Maximum number of retries after failed checks.
 const MAX_QUALITY_RETRIES: u64 = 3;
 
 impl CompactionConfig {

@@ -1,4 +1,4 @@
-//! `tools.elevated`: who may run commands outside of the sandbox.
+//! `tools.elevated`: who may run commands outside the sandbox.
 
 use pinch_coding_agent::document::Problem;
 use pinch_ports::Caller;
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::node::Node;
 
-/// Who may run commands outside of the sandbox, for all agents or for one.
+/// Who may run commands outside the sandbox, for all agents or for one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ElevatedConfig {
-    /// Whether it is possible at all (`enabled`).
+    /// Whether anybody may (`enabled`).
     pub enabled: Option<bool>,
-    /// The senders who may do it, by channel (`allowFrom`).
+    /// Allowed senders, by channel (`allowFrom`).
     pub allow_from: Vec<(String, Vec<String>)>,
 }
 
@@ -34,18 +34,18 @@ impl ElevatedConfig {
         }
     }
 
-    /// Whether the sender is on the list for the channel; `None` if there is no list.
+    /// Returns whether the sender is on the channel's list; `None` if there is no list.
     fn allows(&self, caller: &Caller) -> Option<bool> {
         let channel = caller.channel.as_deref()?.trim().to_lowercase();
         let (_, list) = self.allow_from.iter().find(|(listed, _)| *listed == channel)?;
         let sender = &caller.sender;
-        // Names that anybody can choose do not count.
+        // Display names do not count, since anybody can choose one.
         let known = [&sender.id, &sender.phone, &sender.user_name];
         let known: Vec<String> = known.into_iter().flatten().map(|name| plain(name, &channel)).collect();
         Some(list.iter().any(|entry| entry == "*" || known.contains(&plain(entry, &channel))))
     }
 
-    /// What holds for a caller: an agent can only narrow what holds for all.
+    /// Returns the rules for a caller. An agent can only narrow the rules for all agents.
     pub(crate) fn rules(&self, of_agent: Option<&Self>, caller: &Caller, level: ElevatedLevel) -> ElevatedRules {
         let is_on = |config: &Self| config.enabled != Some(false);
         let is_subagent = nesting_depth(caller.session_key.as_deref().unwrap_or_default(), None, &|_| None) > 0;
@@ -60,7 +60,7 @@ impl ElevatedConfig {
     }
 }
 
-/// An entry without what may stand in front of it: the channel, `@`.
+/// Strips the optional prefixes of an entry: the channel and `@`.
 fn plain(entry: &str, channel: &str) -> String {
     let entry = entry.trim().to_lowercase();
     let entry = entry.strip_prefix(channel).and_then(|rest| rest.strip_prefix(':')).unwrap_or(&entry);

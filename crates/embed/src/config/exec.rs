@@ -1,4 +1,4 @@
-//! `tools.exec`: which commands run, and how.
+//! `tools.exec`: which commands may run, and how.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,30 +10,30 @@ use serde_json::{Map, Value};
 
 use super::node::Node;
 
-/// Settings of commands, for all agents or for one.
+/// Command settings, for all agents or for one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecConfig {
-    /// Where commands run (`host`); `None`: in the sandbox of the run, if it has one.
+    /// Where commands run (`host`); `None`: in the run's sandbox, if it has one.
     pub host: Option<ConfiguredHost>,
-    /// `mode`, `security` and `ask` as they stand there: what cannot be read must not be passed over.
+    /// `mode`, `security` and `ask`, unparsed: an invalid value must not be ignored.
     modes: Map<String, Value>,
-    /// How long commands may run (`timeoutSeconds`); `None`: half an hour.
+    /// Time limit of commands (`timeoutSeconds`); `None`: 30 minutes.
     pub timeout: Option<Duration>,
-    /// How long a call waits before its command goes to the background (`backgroundMs`); `None`: ten seconds.
+    /// Time after which a call moves its command to the background (`backgroundMs`); `None`: ten seconds.
     pub yield_after: Option<Duration>,
-    /// Directories in front of `PATH` (`pathPrepend`).
+    /// Directories prepended to `PATH` (`pathPrepend`).
     pub path_prepend: Option<Vec<String>>,
-    /// Variables of the host that commands get besides the usual ones (`passEnv`).
+    /// Host variables passed to commands in addition to the usual ones (`passEnv`).
     pub pass_env: Option<Vec<String>>,
-    /// Programs that need no approval as long as they read only their input (`safeBins`); `None`: those of OpenClaw.
+    /// Programs that need no approval as long as they only read stdin (`safeBins`); `None`: OpenClaw's list.
     pub safe_bins: Option<Vec<String>>,
-    /// Directories that those must be in, besides `/bin` and `/usr/bin` (`safeBinTrustedDirs`).
+    /// Directories that may contain safe programs, in addition to `/bin` and `/usr/bin` (`safeBinTrustedDirs`).
     pub safe_bin_dirs: Option<Vec<PathBuf>>,
-    /// Whether patches change only files in the workspace (`applyPatch.workspaceOnly`); `None`: they do.
+    /// Whether patches may only change files in the workspace (`applyPatch.workspaceOnly`); `None`: yes.
     pub patch_workspace_only: Option<bool>,
 }
 
-/// The keys that say which commands run.
+/// Keys that decide which commands may run.
 const MODE_KEYS: [&str; 3] = ["mode", "security", "ask"];
 
 impl ExecConfig {
@@ -62,7 +62,8 @@ impl ExecConfig {
         }
     }
 
-    /// These settings over those for all agents. A way of setting the modes replaces the other way.
+    /// Returns these settings, with those for all agents filling the gaps. The two notations for modes (`mode`, or `security` and `ask`)
+    /// replace each other.
     #[must_use]
     pub fn over(&self, all: &Self) -> Self {
         let mut modes = all.modes.clone();
@@ -86,15 +87,15 @@ impl ExecConfig {
         }
     }
 
-    /// Whether anything is said about which commands run.
+    /// Returns whether these settings decide which commands may run.
     pub fn sets_modes(&self) -> bool {
         !self.modes.is_empty()
     }
 
-    /// Which commands run, and when a person is asked; `None` if nothing is said about it.
+    /// Returns which commands may run, and when a person is asked; `None` if not configured.
     ///
     /// # Errors
-    /// When both ways of setting that are used, or a word is not known.
+    /// If both notations are used, or a value is unknown.
     pub fn configured_modes(&self) -> Result<Option<(ExecSecurity, ExecAsk)>, ModeError> {
         self.sets_modes().then(|| configured_modes(&Value::Object(self.modes.clone()))).transpose()
     }
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_overrides_single_members_and_one_way_of_setting_modes_replaces_the_other() {
+    fn an_agent_overrides_single_members_and_either_notation_for_modes_replaces_the_other() {
         let all = read(&json!({"security": "full", "ask": "off", "timeoutSeconds": 5, "safeBins": ["jq"]}));
         assert_eq!(all.configured_modes(), Ok(Some((ExecSecurity::Full, ExecAsk::Off))));
         let own = read(&json!({"ask": "always", "safeBins": []})).over(&all);
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mixed_or_unknown_is_an_error() {
+    fn mixed_notations_and_unknown_values_are_errors() {
         assert_eq!(read(&json!({"mode": "full", "ask": "off"})).configured_modes(), Err(ModeError::Mixed));
         assert!(read(&json!({"security": "none"})).configured_modes().is_err());
         assert!(read(&json!({"ask": 5})).configured_modes().is_err());

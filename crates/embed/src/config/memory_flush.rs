@@ -1,4 +1,4 @@
-//! `agents.defaults.compaction.memoryFlush`: what an agent saves before its conversation is compacted.
+//! `agents.defaults.compaction.memoryFlush`: memories that an agent saves before its conversation is compacted.
 
 use pinch_coding_agent::document::Problem;
 
@@ -8,13 +8,13 @@ use super::node::Node;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryFlushConfig {
-    /// Whether the agent is asked (`enabled`).
+    /// Whether the agent is asked to save memories (`enabled`).
     pub enabled: bool,
-    /// How many tokens before the compaction it is asked (`softThresholdTokens`).
+    /// Number of tokens before the compaction threshold at which it is asked (`softThresholdTokens`).
     pub soft_threshold_tokens: u64,
-    /// What it is asked, instead of the default (`prompt`). `YYYY-MM-DD` stands for the date.
+    /// Prompt, instead of the default (`prompt`). `YYYY-MM-DD` stands for the date.
     pub prompt: Option<String>,
-    /// What its system prompt says about it, instead of the default (`systemPrompt`). `YYYY-MM-DD` stands for the date.
+    /// Addition to its system prompt, instead of the default (`systemPrompt`). `YYYY-MM-DD` stands for the date.
     pub system_prompt: Option<String>,
 }
 

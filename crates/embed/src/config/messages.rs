@@ -1,4 +1,4 @@
-//! `messages`: what happens to messages that arrive while a run of their session is active.
+//! `messages`: handling of messages that arrive while a run of their session is active.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use pinch_coding_agent::document::Problem;
 
 use super::node::Node;
 
-/// What happens to a message that arrives while a run of its session is active.
+/// Handling of a message that arrives while a run of its session is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InboxMode {
-    /// The run reads it in its next turn. If it cannot, as with [`InboxMode::Collect`].
+    /// The run reads it in its next turn. If that is impossible, it is handled as with [`InboxMode::Collect`].
     Steer,
-    /// It gets a run of its own afterwards.
+    /// It gets its own run afterwards.
     FollowUp,
-    /// One run afterwards reads all messages that have arrived by then from the same place.
+    /// A single run afterwards reads all messages that have arrived by then from the same conversation.
     Collect,
-    /// The run is stopped, messages that wait are dropped, and this one gets a run at once.
+    /// The run is stopped, waiting messages are dropped, and this one starts a run immediately.
     Interrupt,
 }
 
 impl InboxMode {
-    /// Parses the word used in configurations. `queue` and `steer-backlog` are earlier names of `steer`.
+    /// Parses the name used in configurations. `queue` and `steer-backlog` are former names of `steer`.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "steer" | "queue" | "steer-backlog" => Self::Steer,
@@ -33,14 +33,14 @@ impl InboxMode {
     }
 }
 
-/// Which message is dropped when too many wait.
+/// Which message is dropped when too many are waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DropPolicy {
-    /// The one that has waited longest.
+    /// The oldest.
     Old,
-    /// The one that just arrived.
+    /// The newest.
     New,
-    /// The one that has waited longest; its first line is shown to the model with the next message.
+    /// The oldest; the model sees its first line with the next message.
     #[default]
     Summarize,
 }
@@ -59,13 +59,13 @@ impl DropPolicy {
 /// `messages.queue`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// What happens to messages of channels that are not in `by_channel`.
+    /// Mode for channels that are not in `by_channel`.
     pub mode: InboxMode,
-    /// The same for single channels, by name in lower case.
+    /// Modes of individual channels, by lower-case name.
     pub by_channel: BTreeMap<String, InboxMode>,
-    /// How long a session must be quiet before messages that wait get their run.
+    /// How long a session must be quiet before waiting messages start a run.
     pub debounce: Duration,
-    /// How many messages of one session wait at most.
+    /// Maximum number of messages waiting per session.
     pub cap: usize,
     /// Which message is dropped when more arrive.
     pub drop: DropPolicy,
@@ -86,7 +86,7 @@ impl Default for QueueConfig {
 const MODES: [&str; 6] = ["steer", "followup", "collect", "interrupt", "queue", "steer-backlog"];
 
 impl QueueConfig {
-    /// What happens to messages of a channel.
+    /// Returns the mode for a channel.
     pub fn mode_of(&self, channel: Option<&str>) -> InboxMode {
         channel.and_then(|channel| self.by_channel.get(&channel.to_lowercase())).copied().unwrap_or(self.mode)
     }

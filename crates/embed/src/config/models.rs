@@ -9,13 +9,13 @@ use super::node::Node;
 /// The configured providers.
 #[derive(Clone, Debug, Default)]
 pub struct ModelsConfig {
-    /// What becomes of the providers of `models.json`.
+    /// What happens to the providers in `models.json`.
     pub mode: ModelsMode,
     /// The providers.
     pub providers: Vec<ProviderConfig>,
 }
 
-/// What becomes of the providers of `models.json` (`models.mode`).
+/// What happens to the providers in `models.json` (`models.mode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ModelsMode {
     /// They are kept, unless the configuration has a provider of the same name.
@@ -32,7 +32,7 @@ pub struct ProviderConfig {
     pub id: ProviderId,
     /// Its models, with the members that the runner uses.
     pub models: Vec<ModelConfig>,
-    /// The complete entry, in the form of models.json.
+    /// The complete entry, in the format of models.json.
     pub entry: Map<String, Value>,
 }
 
@@ -55,7 +55,7 @@ impl ModelsConfig {
         });
         let mut providers = Vec::new();
         for (name, entry) in node.get("providers").members(problems) {
-            // The registry of models reads the rest of the entry.
+            // The model registry reads the rest of the entry.
             let Some(Value::Object(object)) = entry.value() else {
                 entry.object(problems);
                 continue;
@@ -74,7 +74,7 @@ impl ModelsConfig {
         Self { mode: mode.unwrap_or_default(), providers }
     }
 
-    /// The configured context window of a model, in tokens.
+    /// Returns the configured context window of a model, in tokens.
     pub fn window(&self, provider: &ProviderId, model: &str) -> Option<u64> {
         let provider = normalise_provider(provider.as_str());
         let entry = self.providers.iter().find(|entry| entry.id == provider)?;
@@ -82,7 +82,7 @@ impl ModelsConfig {
     }
 }
 
-/// The canonical spelling of a provider's name.
+/// Returns the canonical spelling of a provider's name.
 pub fn normalise_provider(name: &str) -> ProviderId {
     let lower = name.trim().to_lowercase();
     ProviderId::new(match lower.as_str() {

@@ -16,7 +16,7 @@ pub(super) struct Node<'a> {
     used: &'a UsedKeys,
 }
 
-/// The members of a document that something has read.
+/// The members of a document that have been read.
 #[derive(Debug, Default)]
 pub(super) struct UsedKeys(RefCell<BTreeSet<String>>);
 
@@ -25,7 +25,7 @@ impl UsedKeys {
         self.0.borrow_mut().insert(path.to_owned());
     }
 
-    /// The members of a document that nothing has read, each named as a whole: `gateway`, not `gateway.port`.
+    /// Returns the members of a document that nothing has read, at the highest level: `gateway`, not `gateway.port`.
     pub(super) fn ignored(&self, document: &Map<String, Value>) -> Vec<String> {
         let used = self.0.borrow();
         let mut ignored = Vec::new();
@@ -62,7 +62,7 @@ impl<'a> Node<'a> {
         Self { value: Some(value), path: String::new(), file, used }
     }
 
-    /// The member with this name.
+    /// Returns the member with this name.
     pub(super) fn get(&self, name: &str) -> Self {
         let value = self.value.and_then(|value| value.get(name)).filter(|value| !value.is_null());
         Self { value, path: self.join(name), file: self.file, used: self.used }
@@ -72,7 +72,7 @@ impl<'a> Node<'a> {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// Its path in the document.
+    /// Returns its path in the document.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
@@ -81,7 +81,7 @@ impl<'a> Node<'a> {
         self.value.is_some()
     }
 
-    /// Its value, for those that read all of it.
+    /// Returns its value and marks all of it as read.
     pub(super) fn value(&self) -> Option<&'a Value> {
         self.used.add(&self.path);
         self.value
@@ -107,7 +107,7 @@ impl<'a> Node<'a> {
         self.read_whole(problems, "a number", Value::as_f64)
     }
 
-    /// A non-negative integer.
+    /// Reads a non-negative integer.
     pub(super) fn count(&self, problems: &mut Vec<Problem>) -> Option<u64> {
         let whole = |value: &Value| value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64));
         self.read_whole(problems, "a number, not a negative one", whole)
@@ -117,7 +117,7 @@ impl<'a> Node<'a> {
         self.read(problems, "an object", Value::as_object)
     }
 
-    /// The members of an object.
+    /// Reads the members of an object.
     pub(super) fn members(&self, problems: &mut Vec<Problem>) -> Vec<(&'a str, Self)> {
         let Some(object) = self.object(problems) else { return Vec::new() };
         if object.is_empty() {
@@ -129,7 +129,7 @@ impl<'a> Node<'a> {
         object.iter().map(member).collect()
     }
 
-    /// The items of an array.
+    /// Reads the items of an array.
     pub(super) fn items(&self, problems: &mut Vec<Problem>) -> Vec<Self> {
         let Some(list) = self.read(problems, "a list", Value::as_array) else { return Vec::new() };
         if list.is_empty() {
@@ -144,12 +144,12 @@ impl<'a> Node<'a> {
         list.iter().enumerate().map(item).collect()
     }
 
-    /// The strings of an array; other items are reported.
+    /// Reads the strings of an array and reports other items.
     pub(super) fn texts(&self, problems: &mut Vec<Problem>) -> Option<Vec<String>> {
         self.is_there().then(|| self.items(problems).iter().filter_map(|item| item.text(problems)).collect())
     }
 
-    /// One of a set of keywords.
+    /// Reads one of a set of keywords.
     pub(super) fn word<T>(
         &self,
         problems: &mut Vec<Problem>,
@@ -167,12 +167,12 @@ impl<'a> Node<'a> {
         parsed
     }
 
-    /// A problem with this member.
+    /// Returns a problem with this member.
     pub(super) fn problem(&self, what: impl Into<String>) -> Problem {
         Problem::new(self.file, what).at(self.path.clone())
     }
 
-    /// A problem with the member at a path from the root of the document.
+    /// Returns a problem with the member at a path from the root of the document.
     pub(super) fn problem_at(&self, path: &str, what: impl Into<String>) -> Problem {
         Problem::new(self.file, what).at(path)
     }

@@ -1,4 +1,4 @@
-//! `agents.defaults.models["provider/model"].params`: parameters of a model's calls.
+//! `agents.defaults.models["provider/model"].params`: request parameters of a model.
 
 use pinch_coding_agent::document::Problem;
 use pinch_llm::request::CacheRetention;
@@ -6,17 +6,17 @@ use serde_json::{Map, Value};
 
 use super::node::Node;
 
-/// Parameters of a model's calls, from the configuration or from a request.
+/// Request parameters of a model, from the configuration or from a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct StreamParams {
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Maximum number of tokens of an answer.
+    /// Maximum number of output tokens.
     pub max_tokens: Option<u64>,
     /// How long the provider caches the prompt. Only sent to Anthropic's own API.
     pub cache_retention: Option<CacheRetention>,
-    /// Further members of the request's body, as the provider names them. They are only sent in the formats of Anthropic and OpenAI.
+    /// Further members of the request body, named as the provider names them. Only sent in the Anthropic and OpenAI formats.
     pub extra: Map<String, Value>,
 }
 
@@ -28,7 +28,7 @@ impl StreamParams {
         self
     }
 
-    /// Sets the maximum number of tokens of an answer.
+    /// Sets the maximum number of output tokens.
     #[must_use]
     pub fn max_tokens(mut self, tokens: u64) -> Self {
         self.max_tokens = Some(tokens);
@@ -42,7 +42,7 @@ impl StreamParams {
         self
     }
 
-    /// These parameters; those of `below` fill in what is not set.
+    /// Returns these parameters, with `below` filling the gaps.
     pub(crate) fn over(self, below: Self) -> Self {
         let mut extra = below.extra;
         extra.extend(self.extra);
@@ -54,7 +54,7 @@ impl StreamParams {
         }
     }
 
-    /// Reads the parameters of one model. Those that have no meaning here are for the provider.
+    /// Reads the parameters of one model. Unknown ones are passed to the provider.
     pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         let mut params = Self::default();
         for (name, member) in node.members(problems) {
@@ -64,7 +64,7 @@ impl StreamParams {
                 "cacheRetention" => {
                     params.cache_retention = member.word(problems, &["none", "short", "long"], retention);
                 }
-                // The older name; the newer one takes precedence.
+                // The former name; the current one takes precedence.
                 "cacheControlTtl" if !node.get("cacheRetention").is_there() => {
                     params.cache_retention = member.word(problems, &["5m", "1h"], |word| match word {
                         "5m" => Some(CacheRetention::Short),

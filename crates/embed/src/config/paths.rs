@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The path with a leading `~` replaced by the home directory, if that is known.
+/// Expands a leading `~` to the home directory, if known.
 pub(crate) fn expand_home(path: &Path, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),

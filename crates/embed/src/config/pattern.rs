@@ -1,6 +1,6 @@
-//! Names with `*`, as lists of tools have them.
+//! Patterns with `*` for names, as in lists of tools.
 
-/// Whether a name matches a pattern in which `*` matches any text.
+/// Returns whether a name matches a pattern in which `*` matches any text.
 pub(super) fn glob(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };

@@ -1,4 +1,4 @@
-//! `preset`: which release of OpenClaw the defaults are those of, in one table of values.
+//! `preset`: the OpenClaw release whose defaults apply, as a table of values.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::compaction::{CompactionConfig, QualityGuard};
 use super::messages::{InboxMode, QueueConfig};
 use super::sessions::ResetRules;
 
-/// The release of OpenClaw whose defaults a configuration builds on (`preset`). Every value can still be set by its own key.
+/// The OpenClaw release whose defaults apply (`preset`). Every value can still be set by its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Preset {
@@ -23,19 +23,19 @@ pub enum Preset {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PresetValues {
-    /// The time limit of a run, in seconds.
+    /// Time limit of a run, in seconds.
     pub timeout_seconds: f64,
-    /// How long a model may be silent; `None`: as the settings say.
+    /// How long a model may be silent; `None`: according to the settings.
     pub silence: Option<SilenceLimits>,
-    /// How failures that may pass are retried.
+    /// Retries of transient failures.
     pub retries: TransientRetries,
-    /// How long profiles cool down after failures.
+    /// Cooldowns of profiles after failures.
     pub cooldowns: Cooldowns,
-    /// What happens to messages that arrive while their session is busy.
+    /// Handling of messages that arrive while their session is busy.
     pub queue: QueueConfig,
-    /// When a session starts anew by itself.
+    /// When a session is reset automatically.
     pub reset: ResetRules,
-    /// How many sessions work at once.
+    /// Maximum number of sessions that run concurrently.
     pub main_slots: usize,
     /// How conversations are summarised.
     pub compaction: CompactionConfig,
@@ -56,26 +56,26 @@ impl Default for PresetValues {
     }
 }
 
-/// How failures that may pass (rate limits, overload, faults of a server or a connection) are retried with the same profile.
+/// Retries of transient failures (rate limits, overload, server and connection errors) with the same profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TransientRetries {
-    /// Before another profile is tried, and before another model. Otherwise the last profile is retried; where another model follows, once at
-    /// most, and never after a rate limit.
+    /// Whether to retry before trying another profile or model. Otherwise only the last profile is retried; if another model follows, at
+    /// most once, and never after a rate limit.
     pub before_rotation: bool,
-    /// The maximum number of retries after rate limits.
+    /// Maximum number of retries after rate limits.
     pub rate_limits: u32,
-    /// The maximum number of retries after other failures.
+    /// Maximum number of retries after other failures.
     pub others: u32,
-    /// The time in which retries after other failures must begin, from the first failure since a completed answer.
+    /// Time in which retries after other failures must begin, counted from the first failure since a completed answer.
     pub window: Option<Duration>,
-    /// The wait before the first retry; each further one is twice as long.
+    /// Delay before the first retry; each further one doubles.
     pub first_delay: Duration,
-    /// The longest wait that is not asked for by the provider.
+    /// Longest delay, unless the provider asks for more.
     pub max_delay: Duration,
-    /// The fraction by which a wait may be randomly longer or shorter.
+    /// Fraction by which a delay may be randomly longer or shorter.
     pub jitter: f64,
-    /// Waits for a provider that asks for more than a minute where no other model follows.
+    /// Whether to wait for a provider that asks for more than a minute if no other model follows.
     pub waits_long: bool,
 }
 
@@ -95,7 +95,8 @@ impl Default for TransientRetries {
 }
 
 impl TransientRetries {
-    /// Retries of the same profile first, as 2026.9.6 makes them: nine after rate limits, and eight in 90 seconds after other failures.
+    /// Returns the behaviour of 2026.9.6, which retries the same profile first: nine times after rate limits, and eight times in 90 seconds
+    /// after other failures.
     pub fn same_profile_first() -> Self {
         Self {
             before_rotation: true,
@@ -109,7 +110,7 @@ impl TransientRetries {
         }
     }
 
-    /// At most this many retries.
+    /// Limits the number of retries.
     #[must_use]
     pub fn at_most(self, n: u32) -> Self {
         Self { rate_limits: self.rate_limits.min(n), others: self.others.min(n), ..self }
@@ -119,21 +120,21 @@ impl TransientRetries {
 /// How long a model may be silent before its request counts as failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SilenceLimits {
-    /// A provider on the internet.
+    /// Limit for a provider on the internet.
     pub cloud: Duration,
-    /// A server on this machine or its network.
+    /// Limit for a server on this machine or its network.
     pub self_hosted: Duration,
 }
 
 impl SilenceLimits {
-    /// The limit for a server.
+    /// Returns the limit for a server.
     pub fn of_server(self, url: &str) -> Duration {
         if pinch_llm::http::url_parts::is_near(url) { self.self_hosted } else { self.cloud }
     }
 }
 
 impl Preset {
-    /// Parses the word used in configurations.
+    /// Parses the name used in configurations.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "2026.2" => Self::V2026_2,
@@ -142,7 +143,7 @@ impl Preset {
         })
     }
 
-    /// The defaults. Those of 2026.9 are in its documents and were measured where they differ from them.
+    /// Returns the defaults. Those of 2026.9 are from its documentation, or measured where its behaviour differs.
     pub fn values(self) -> PresetValues {
         const MINUTE_MS: i64 = 60_000;
         match self {

@@ -1,4 +1,4 @@
-//! `agents.defaults.contextPruning`: which old results of tools are shortened in requests.
+//! `agents.defaults.contextPruning`: which old tool results are shortened in requests.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::pattern::glob;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PruningConfig {
-    /// How long a provider keeps a prompt cached: nothing is shortened earlier, because that would make the cache useless (`ttl`).
+    /// How long a provider caches a prompt (`ttl`). Nothing is shortened earlier, because that would invalidate the cache.
     pub ttl: Duration,
     /// Results since this many answers are left alone (`keepLastAssistants`).
     pub keep_last_assistants: usize,
-    /// From this share of the window on, long results are shortened (`softTrimRatio`, 0 to 1).
+    /// Share of the window from which long results are shortened (`softTrimRatio`, 0 to 1).
     pub soft_trim_ratio: f64,
-    /// From this share on, results are cleared (`hardClearRatio`, 0 to 1).
+    /// Share of the window from which results are cleared (`hardClearRatio`, 0 to 1).
     pub hard_clear_ratio: f64,
-    /// Results are only cleared if they have this many characters together (`minPrunableToolChars`).
+    /// Results are only cleared if they have at least this many characters in total (`minPrunableToolChars`).
     pub min_prunable_chars: usize,
     /// How results are shortened (`softTrim`).
     pub soft_trim: SoftTrim,
-    /// What a cleared result says; `None`: results are not cleared (`hardClear`).
+    /// Text that replaces a cleared result; `None`: results are not cleared (`hardClear`).
     pub placeholder: Option<String>,
     /// The tools whose results may be shortened (`tools`).
     pub tools: ToolFilter,
@@ -34,23 +34,23 @@ pub struct PruningConfig {
 pub struct SoftTrim {
     /// Shorter results are left alone.
     pub max_chars: usize,
-    /// What is kept of the beginning.
+    /// Number of characters kept at the beginning.
     pub head_chars: usize,
-    /// What is kept of the end.
+    /// Number of characters kept at the end.
     pub tail_chars: usize,
 }
 
-/// Names of tools, with `*` for any text.
+/// Tool names, with `*` for any text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolFilter {
-    /// These only; empty: all.
+    /// Only these; empty: all.
     pub allow: Vec<String>,
     /// Not these.
     pub deny: Vec<String>,
 }
 
 impl ToolFilter {
-    /// Whether it lets a tool through. The case of letters does not matter.
+    /// Returns whether the filter matches a tool, ignoring case.
     pub fn allows(&self, tool: &str) -> bool {
         let tool = tool.trim().to_lowercase();
         let names = |list: &[String]| list.iter().any(|pattern| glob(&pattern.trim().to_lowercase(), &tool));
@@ -61,7 +61,7 @@ impl ToolFilter {
 const DEFAULT_TTL: Duration = Duration::from_secs(300);
 
 impl PruningConfig {
-    /// `None` unless the mode is `cache-ttl`.
+    /// Reads the settings; `None` unless the mode is `cache-ttl`.
     pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
         node.object(problems)?;
         let mode = node.get("mode").word(problems, &["off", "cache-ttl"], |word| match word {
@@ -102,7 +102,7 @@ impl PruningConfig {
     }
 }
 
-/// A time: a number of minutes, or a number with `ms`, `s`, `m`, `h` or `d`.
+/// Parses a duration: a number of minutes, or a number with the unit `ms`, `s`, `m`, `h` or `d`.
 fn ttl(value: &serde_json::Value) -> Option<Duration> {
     let text = match value {
         serde_json::Value::String(text) => text.trim().to_lowercase(),

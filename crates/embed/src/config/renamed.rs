@@ -1,4 +1,4 @@
-//! Keys of other versions of OpenClaw: they are read under their present names, with a notice that names the new key.
+//! Keys of other OpenClaw versions: read under their current names, with a notice that names the new key.
 
 use std::path::Path;
 
@@ -25,11 +25,11 @@ const RENAMED: [(&str, &str); 16] = [
     ("cron.failureDestination", "cron.failureAlert"),
 ];
 
-/// Keys that are gone: they had a meaning once, and have no successor.
+/// Keys that no longer have a meaning or a successor.
 const RETIRED: [&str; 3] =
     ["agents.defaults.llm", "agents.defaults.silentReplyRewrite", "agents.defaults.systemPromptOverride"];
 
-/// Copies what stands under old keys to the new ones, unless those are there. A notice names every old key.
+/// Copies values from old keys to new ones that are not set. A notice names every old key.
 pub(super) fn modernise(document: &mut Map<String, Value>, file: &Path) -> Vec<Problem> {
     let mut notices = Vec::new();
     for (old, new) in RENAMED {
@@ -50,7 +50,7 @@ pub(super) fn modernise(document: &mut Map<String, Value>, file: &Path) -> Vec<P
     notices
 }
 
-/// Copies one path, below every member that a `*` of both paths stands for. `at`: the path of the object.
+/// Copies one path, for every member that a `*` in both paths matches. `at`: the path of the object.
 fn rename(
     object: &mut Map<String, Value>,
     old: &[&str],
@@ -92,7 +92,7 @@ fn descend<'a>(object: &'a mut Map<String, Value>, path: &[&str]) -> Option<&'a 
     if rest.is_empty() { Some(value) } else { descend(value.as_object_mut()?, rest) }
 }
 
-/// Sets a member unless it is there.
+/// Sets a member unless it exists.
 fn put(object: &mut Map<String, Value>, path: &[&str], value: Value) {
     let Some((name, rest)) = path.split_first() else { return };
     let member = object.entry(*name);
@@ -106,7 +106,7 @@ fn put(object: &mut Map<String, Value>, path: &[&str], value: Value) {
     }
 }
 
-/// The newer form of `agents.list`: `agents.entries.<id>`.
+/// Converts the newer form of `agents.list`, `agents.entries.<id>`.
 fn entries_to_list(document: &mut Map<String, Value>) {
     let Some(agents) = document.get_mut("agents").and_then(Value::as_object_mut) else { return };
     let Some(Value::Object(entries)) = agents.get("entries") else { return };
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_keys_are_read_and_named() {
+    fn renamed_keys_are_read_and_reported() {
         let document = json!({
             "session": {"idleMinutes": 5}, "tools": {"exec": {"timeoutSec": 9, "timeoutSeconds": 8}},
             "agents": {"entries": {"ops": {"workspace": "/o"}}, "list": [{"id": "main", "embeddedPi": 1}], "defaults": {"llm": {}}},

@@ -1,4 +1,4 @@
-//! `agents.defaults.sandbox`, and that of each agent: which runs are kept apart from the rest of the machine, and how.
+//! `agents.defaults.sandbox`, and that of each agent: which runs are isolated from the rest of the machine, and how.
 
 use pinch_coding_agent::document::Problem;
 use pinch_sandbox::config::SandboxConfig;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::node::Node;
 use crate::key::AgentId;
 
-/// The members of a section that have an effect.
+/// Members of a section that have an effect.
 const KEYS: [&str; 7] = ["mode", "scope", "perSession", "workspaceAccess", "workspaceRoot", "backend", "docker"];
 
 /// The sandbox of each agent.
@@ -18,7 +18,7 @@ pub struct SandboxSettings {
 }
 
 impl SandboxSettings {
-    /// Reads the sections of a whole document. What cannot be read is reported and taken at its strictest.
+    /// Reads the sections of a whole document. Invalid values are reported and replaced by the strictest ones.
     pub(super) fn read(root: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         let document = root.value().unwrap_or(&Value::Null);
         let agents = root.get("agents");
@@ -27,7 +27,7 @@ impl SandboxSettings {
         use_keys(&agents.get("defaults").get("sandbox"));
         found.extend(of_defaults);
         let mut own: Vec<(AgentId, SandboxConfig)> = Vec::new();
-        // Mistakes in the list itself are reported where agents are read.
+        // Problems in the list itself are reported where agents are read.
         for item in agents.get("list").items(&mut Vec::new()) {
             use_keys(&item.get("sandbox"));
             let id = item.get("id");
@@ -39,7 +39,7 @@ impl SandboxSettings {
                 own.push((agent, config));
             }
         }
-        // Those of all agents are found again with each.
+        // Problems of the defaults show up again for each agent.
         let mut known: Vec<String> = Vec::new();
         for problem in found {
             if !known.contains(&problem.path) {
@@ -50,13 +50,13 @@ impl SandboxSettings {
         Self { defaults, agents: own }
     }
 
-    /// The sandbox of an agent.
+    /// Returns the sandbox of an agent.
     pub fn of(&self, agent: &AgentId) -> &SandboxConfig {
         self.agents.iter().find(|(known, _)| known == agent).map_or(&self.defaults, |(_, config)| config)
     }
 }
 
-/// Notes which members of a section have an effect.
+/// Marks the members of a section that have an effect as read.
 fn use_keys(section: &Node<'_>) {
     for key in KEYS {
         section.get(key).value();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_section_of_an_agent_overrides_that_of_all() {
+    fn the_section_of_an_agent_overrides_the_defaults() {
         let (settings, problems) = read(&json!({"agents": {
             "defaults": {"sandbox": {"mode": "all", "backend": "landlock"}},
             "list": [{"id": "Ops Team", "sandbox": {"mode": "non-main", "scope": "session"}}, {"id": "main"}],
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_the_section_of_all_agents_is_reported_once_and_switches_the_sandbox_on() {
+    fn an_invalid_default_is_reported_once_and_enables_the_sandbox() {
         let (settings, problems) = read(&json!({"agents": {
             "defaults": {"sandbox": {"mode": "some"}}, "list": [{"id": "a"}, {"id": "b"}],
         }}));

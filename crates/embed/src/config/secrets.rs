@@ -1,4 +1,4 @@
-//! `secrets`: where secrets are kept that profiles refer to, instead of containing them.
+//! `secrets`: where the secrets that profiles refer to are stored.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use serde_json::Value;
 
 use super::node::Node;
 
-/// The provider of a reference that names none.
+/// Provider of a reference that names none.
 const DEFAULT_PROVIDER: &str = "default";
 
-/// Where the text of a key or a token comes from.
+/// Source of a key or a token.
 #[derive(Clone, Debug)]
 pub enum KeySource {
-    /// It is this text. `${NAME}` stands for a variable.
+    /// This text. `${NAME}` stands for a variable.
     Text(Secret),
-    /// The text is kept elsewhere.
+    /// A reference to a secret stored elsewhere.
     Reference(SecretRef),
-    /// A value of `auth.json`, which can name variables and a command.
+    /// A value of `auth.json`, which may refer to variables and a command.
     Value(Secret),
 }
 
 impl KeySource {
-    /// The variables that it stands for.
+    /// Returns the variables that it refers to.
     pub(crate) fn variables(&self) -> Vec<String> {
         match self {
             Self::Text(text) | Self::Value(text) => match config_value::origin(text.reveal().trim()) {
@@ -37,7 +37,7 @@ impl KeySource {
         }
     }
 
-    /// Whether there is nothing.
+    /// Returns whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Text(text) | Self::Value(text) => text.is_empty(),
@@ -49,20 +49,20 @@ impl KeySource {
 /// A reference to a secret: `{source, provider, id}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretRef {
-    /// The kind of place.
+    /// Kind of secret store.
     pub source: SecretPlace,
-    /// Which of `secrets.providers` it is.
+    /// Key of the store in `secrets.providers`.
     pub provider: String,
-    /// The name of the secret there.
+    /// Name of the secret in the store.
     pub id: String,
 }
 
-/// Kinds of places that keep secrets.
+/// Kinds of secret stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretPlace {
-    /// The environment; the id is the name of a variable.
+    /// The environment; the id is a variable name.
     Env,
-    /// A file; the id is a JSON pointer, or `value` for all of it.
+    /// A file; the id is a JSON pointer, or `value` for the whole file.
     File,
     /// A program that prints secrets.
     Exec,
@@ -101,14 +101,14 @@ impl SecretRef {
     }
 }
 
-/// The places that references name.
+/// The secret stores that references may name.
 #[derive(Clone, Debug, Default)]
 pub struct SecretsConfig {
     /// `secrets.providers`, by name.
     pub providers: BTreeMap<String, SecretProvider>,
 }
 
-/// A place that keeps secrets.
+/// A secret store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretProvider {
     /// The environment.
@@ -118,9 +118,9 @@ pub enum SecretProvider {
     },
     /// A file.
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Whether the file is one secret as a whole; otherwise it is JSON.
+        /// Whether the whole file is one secret; otherwise it is JSON.
         is_single: bool,
     },
     /// A program. It reads `{"protocolVersion": 1, "provider", "ids"}` and prints `{"values": {id: secret}}`.
@@ -129,13 +129,13 @@ pub enum SecretProvider {
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables that it gets.
+        /// Environment variables to set.
         env: Vec<(String, String)>,
-        /// Variables of this process that it gets, by name.
+        /// Names of variables of this process to pass on.
         pass_env: Vec<String>,
-        /// How long it may take.
+        /// Time limit.
         timeout: Duration,
-        /// Whether it has to print JSON. Otherwise what it prints is the secret.
+        /// Whether it must print JSON. Otherwise its output is the secret.
         json_only: bool,
     },
 }
@@ -154,7 +154,7 @@ impl SecretsConfig {
 }
 
 fn read_provider(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<SecretProvider> {
-    /// How long a program may take that names no limit.
+    /// Time limit of a program if none is configured.
     const DEFAULT_TIMEOUT_MS: u64 = 10_000;
     node.object(problems)?;
     let text = |name: &str, problems: &mut Vec<Problem>| {

@@ -1,4 +1,4 @@
-//! `session`: which conversations share a session, and when a session starts anew.
+//! `session`: which conversations share a session, and when a session is reset.
 
 use pinch_coding_agent::document::Problem;
 
@@ -10,28 +10,28 @@ use crate::key::DmScope;
 pub struct SessionConfig {
     /// Which direct chats share one session (`dmScope`).
     pub dm_scope: DmScope,
-    /// The name of the session that direct chats share (`mainKey`).
+    /// Name of the session that direct chats share (`mainKey`).
     pub main_key: String,
-    /// Names of people, each with their ids in channels (`identityLinks`).
+    /// People by name, each with their ids in channels (`identityLinks`).
     pub identity_links: Vec<(String, Vec<String>)>,
-    /// When a session starts anew.
+    /// When a session is reset.
     pub reset: ResetRules,
     /// Messages that start a new session (`resetTriggers`).
     pub reset_triggers: Vec<String>,
 }
 
-/// When a session starts anew by itself. Whatever comes first counts.
+/// When a session is reset automatically: whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResetRules {
-    /// Every day when the local clock shows this hour.
+    /// Every day at this hour, local time.
     pub daily_at_hour: Option<u8>,
-    /// After so many minutes without a message.
+    /// After this many minutes without a message.
     pub idle_minutes: Option<u64>,
 }
 
-/// The hour of a daily reset that names none.
+/// Default hour of a daily reset.
 const DEFAULT_HOUR: u8 = 4;
-/// The minutes of an idle reset that names none.
+/// Default minutes of an idle reset.
 const DEFAULT_IDLE_MINUTES: u64 = 60;
 
 impl Default for SessionConfig {
@@ -83,20 +83,20 @@ impl ResetMode {
 }
 
 impl Default for ResetRules {
-    /// Every day at four.
+    /// Every day at 4:00.
     fn default() -> Self {
         Self { daily_at_hour: Some(DEFAULT_HOUR), idle_minutes: None }
     }
 }
 
 impl ResetRules {
-    /// A session goes on until someone starts a new one.
+    /// A session lasts until someone starts a new one.
     pub const NEVER: Self = Self { daily_at_hour: None, idle_minutes: None };
 
     fn read(session: &Node<'_>, default: Self, problems: &mut Vec<Problem>) -> Self {
         let reset = session.get("reset");
         reset.object(problems);
-        // The old place of the idle minutes.
+        // The former key for the idle minutes.
         let idle_minutes = reset.get("idleMinutes").count(problems).or(session.get("idleMinutes").count(problems));
         let hour = reset.get("atHour");
         let at_hour = hour.count(problems).and_then(|at| {
@@ -108,7 +108,7 @@ impl ResetRules {
             at
         });
         let mode = reset.get("mode").word(problems, &["none", "daily", "idle"], ResetMode::parse);
-        // Without a mode, the other settings say what is meant.
+        // Without a mode, the other settings imply it.
         let mode = match (mode, at_hour, idle_minutes) {
             (Some(mode), ..) => mode,
             (None, Some(_), _) => ResetMode::Daily,

@@ -1,4 +1,4 @@
-//! `skills`: which skills agents may use, and what the commands of a skill find in their environment.
+//! `skills`: which skills agents may use, and the environment of a skill's commands.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::node::Node;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SkillsConfig {
-    /// Settings of single skills (`entries`), by the key of the skill, or by its name if it has none.
+    /// Settings of individual skills (`entries`), by the skill's key, or by its name if it has none.
     pub entries: BTreeMap<String, SkillEntry>,
     /// The only bundled skills that may be used (`allowBundled`); empty: all.
     pub allow_bundled: Vec<String>,
@@ -25,11 +25,11 @@ pub struct SkillsConfig {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SkillEntry {
-    /// Whether it may be used; yes unless this says no.
+    /// Whether it may be used; default: yes.
     pub enabled: Option<bool>,
-    /// The key of the service that it uses: the value of its main variable (`apiKey`).
+    /// API key of the service it uses: the value of its main variable (`apiKey`).
     pub api_key: Option<Secret>,
-    /// Variables that commands get while it may be used.
+    /// Variables for commands while it may be used.
     pub env: BTreeMap<String, String>,
 }
 
@@ -37,15 +37,15 @@ pub struct SkillEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillLimits {
-    /// Skills that the system prompt lists (`maxSkillsInPrompt`).
+    /// Number of skills in the system prompt (`maxSkillsInPrompt`).
     pub in_prompt: usize,
-    /// Characters of that list (`maxSkillsPromptChars`).
+    /// Characters in that list (`maxSkillsPromptChars`).
     pub prompt_chars: usize,
-    /// Folders of one root that are looked at (`maxCandidatesPerRoot`).
+    /// Directories scanned per root (`maxCandidatesPerRoot`).
     pub candidates: usize,
-    /// Skills that are loaded from one source (`maxSkillsLoadedPerSource`).
+    /// Skills loaded per source (`maxSkillsLoadedPerSource`).
     pub per_source: usize,
-    /// Bytes of a `SKILL.md` (`maxSkillFileBytes`).
+    /// Size of a `SKILL.md`, in bytes (`maxSkillFileBytes`).
     pub file_bytes: u64,
 }
 
@@ -72,7 +72,7 @@ impl SkillsConfig {
 impl SkillEntry {
     fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         node.object(problems);
-        // What a skill reads for itself.
+        // Read by the skill itself.
         node.get("config").value();
         let env = node.get("env").members(problems).into_iter();
         let env = env.filter_map(|(name, value)| Some((name.to_owned(), value.text(problems)?))).collect();

@@ -1,4 +1,4 @@
-//! Reads a configuration from its files: what a file includes, and the variables it refers to.
+//! Reads a configuration from its files, with inclusions and variables resolved.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 
 use super::text;
 
-/// Largest configuration file, in bytes.
+/// Size limit of a configuration file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// How deep files may include each other.
+/// Maximum depth of inclusions.
 const MAX_DEPTH: usize = 10;
 /// The key whose value is a file, or a list of files, whose contents take its place.
 const INCLUDE: &str = "$include";
 
-/// A document with everything that it includes.
+/// A document with everything it includes.
 #[derive(Debug, Default)]
 pub(super) struct ConfigSource {
     pub(super) document: Map<String, Value>,
@@ -27,10 +27,11 @@ pub(super) struct ConfigSource {
 }
 
 impl ConfigSource {
-    /// Reads a file; a missing one is empty.
+    /// Reads a file; a missing one counts as empty.
     ///
     /// # Errors
-    /// Why nothing of it can be used. That is so as well if a file that it includes cannot be: it is unknown what was meant.
+    /// Why the file is unusable. This includes a file that it includes and that cannot be read, because the intended configuration is then
+    /// unknown.
     pub(super) fn read(path: &Path, env: &Env) -> Result<Self, Problem> {
         let mut source = Self::default();
         let text = match read_text(path) {
@@ -60,7 +61,7 @@ impl ConfigSource {
         Ok(document)
     }
 
-    /// Replaces inclusions in a value by what they include. `stack`: the files being read.
+    /// Replaces inclusions in a value by the included content. `stack`: the files being read.
     fn include(&mut self, value: &mut Value, at: &str, stack: &mut Vec<PathBuf>) -> Result<(), Problem> {
         let join = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
         match value {
@@ -99,7 +100,7 @@ impl ConfigSource {
         names.ok_or_else(|| problem(stack, at, "must be a file name or a list of file names".to_owned()))
     }
 
-    /// The content of an included file. Its name is relative to the file that includes it.
+    /// Returns the content of an included file. Its name is relative to the including file.
     fn included(&mut self, name: &str, at: &str, stack: &mut Vec<PathBuf>) -> Result<Value, Problem> {
         let dir = stack.last().and_then(|file| file.parent()).unwrap_or(Path::new(""));
         let path = dir.join(name);
@@ -140,7 +141,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Lays a value over another one: objects are merged, lists joined, everything else replaced.
+/// Merges a value into another one: objects are merged, lists concatenated, everything else replaced.
 fn merge(below: &mut Value, over: Value) {
     match (below, over) {
         (Value::Object(below), Value::Object(over)) => {
@@ -156,8 +157,8 @@ fn merge(below: &mut Value, over: Value) {
     }
 }
 
-/// Replaces `${NAME}` in texts by variables; `$${NAME}` stands for the text `${NAME}`. Values with a variable that is not set are removed, and
-/// reported. Credentials keep their references: they are looked up when they are used.
+/// Replaces `${NAME}` in texts by variables; `$${NAME}` stands for the text `${NAME}`. Values with an unset variable are removed and
+/// reported. Credentials keep their references, which are resolved on use.
 fn substitute(value: &mut Value, path: &mut Vec<String>, env: &Env, report: &mut impl FnMut(String, &str)) {
     if is_credential(path) {
         return;
@@ -188,7 +189,7 @@ fn substitute(value: &mut Value, path: &mut Vec<String>, env: &Env, report: &mut
     }
 }
 
-/// Whether a member is a credential, or contains one.
+/// Returns whether a member is or contains a credential.
 fn is_credential(path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match path[..] {
@@ -200,7 +201,7 @@ fn is_credential(path: &[String]) -> bool {
     }
 }
 
-/// The text with its variables replaced; the name of the first one that is not set.
+/// Returns the text with its variables replaced, or the name of the first unset variable.
 fn substituted(text: &str, env: &Env) -> Result<String, String> {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_is_read_like_json5() {
+    fn yaml_and_json5_are_equivalent() {
         let text =
             "# comment\nagents:\n  defaults:\n    workspace: ${DIR}/w\n    maxConcurrent: 4\n  list:\n  - {id: ops}\n";
         let expected =
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn included_files_lie_below_what_stands_beside_them() {
+    fn siblings_of_an_inclusion_override_the_included_files() {
         let found = read(&[
             (
                 "pinch.json",
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inclusion_that_fails_makes_the_whole_configuration_unusable() {
+    fn a_failed_inclusion_makes_the_whole_configuration_unusable() {
         let missing = read(&[("p.json", r#"{tools: {$include: "gone.json"}}"#)]).unwrap_err();
         assert!(missing.starts_with("p.json:tools.$include: gone.json cannot be read: "), "{missing}");
         let circle =

@@ -1,4 +1,4 @@
-//! How replies reach people: blocks, their sizes, pauses between them, drafts. For all agents, and for single channels and accounts.
+//! Delivery of replies: blocks and their sizes, pauses between them, and drafts; for all agents, and for individual channels and accounts.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::replies::blocks::BlockBreak;
 use crate::replies::chunk::{BreakPreference, Chunking};
 use crate::replies::preview::{Preview, PreviewMode, ProgressDraft};
 
-/// Delivering replies in blocks while the run continues (`agents.defaults.blockStreaming…`).
+/// Delivery of replies in blocks during the run (`agents.defaults.blockStreaming…`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockStreaming {
     /// Whether replies are delivered in blocks.
@@ -22,18 +22,18 @@ pub struct BlockStreaming {
     pub coalesce: Option<CoalesceConfig>,
 }
 
-/// How small blocks are joined. What is not set depends on the channel and the sizes of blocks.
+/// How small blocks are joined. Unset values depend on the channel and the block sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoalesceConfig {
-    /// A shorter text waits for more, or for the end.
+    /// Shorter text waits for more text or the end of the answer.
     pub min_chars: Option<usize>,
-    /// Nothing joined is longer.
+    /// Maximum length of joined blocks.
     pub max_chars: Option<usize>,
-    /// How long nothing must come before a text leaves.
+    /// Idle time after which buffered text is sent.
     pub idle: Option<Duration>,
 }
 
-/// Pauses between blocks, as if somebody typed them (`humanDelay`).
+/// Pauses between blocks that imitate a human typist (`humanDelay`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HumanDelay {
     /// The shortest pause.
@@ -42,33 +42,33 @@ pub struct HumanDelay {
     pub max: Duration,
 }
 
-/// Which threads a channel keeps (`replyToMode`).
+/// Which replies of a channel stay in a thread (`replyToMode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyThreads {
     /// None.
     Off,
-    /// That of the first payload.
+    /// The first payload.
     First,
     /// All.
     All,
 }
 
-/// How replies reach one channel or account. What is not set comes from the level above.
+/// Delivery of replies to one channel or account. Unset values come from the level above.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelDelivery {
     /// The longest message (`textChunkLimit`).
     pub text_limit: Option<usize>,
-    /// Each paragraph is a message (`chunkMode: "newline"`).
+    /// Whether each paragraph is its own message (`chunkMode: "newline"`).
     pub by_paragraph: Option<bool>,
     /// Whether replies are delivered in blocks (`blockStreaming`).
     pub blocks: Option<bool>,
     /// How small blocks are joined (`blockStreamingCoalesce`).
     pub coalesce: Option<CoalesceConfig>,
-    /// Which threads are kept (`replyToMode`).
+    /// Which replies stay in a thread (`replyToMode`).
     pub threads: Option<ReplyThreads>,
     /// The largest file, in bytes (`mediaMaxMb`).
     pub media_bytes: Option<u64>,
-    /// A draft that changes while the run continues (`streaming.mode`).
+    /// A draft that is edited during the run (`streaming.mode`).
     pub preview: Option<Preview>,
 }
 
@@ -98,7 +98,7 @@ fn switch(word: &str) -> Option<bool> {
     }
 }
 
-/// Sizes of blocks; what is missing is taken from `usual`.
+/// Reads block sizes; missing ones are taken from `usual`.
 fn read_chunk(node: &Node<'_>, usual: Chunking, problems: &mut Vec<Problem>) -> Option<Chunking> {
     node.object(problems)?;
     let prefer = |word: &str| match word {
@@ -130,10 +130,10 @@ impl CoalesceConfig {
 }
 
 impl HumanDelay {
-    /// Pauses of people who type fast.
+    /// Pauses of a fast typist.
     const NATURAL: Self = Self { min: Duration::from_millis(800), max: Duration::from_millis(2_500) };
 
-    /// Reads `humanDelay`: `None` if it is not set, `Some(None)` if there are no pauses.
+    /// Reads `humanDelay`: `None` if it is not set, `Some(None)` if pauses are disabled.
     pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Option<Self>> {
         let mode = node.get("mode").word(problems, &["off", "natural", "custom"], |word| match word {
             "off" => Some(None),
@@ -154,7 +154,7 @@ impl HumanDelay {
 }
 
 impl ChannelDelivery {
-    /// Reads the settings of a channel or account, in the flat spelling and in `streaming`, which wins.
+    /// Reads the settings of a channel or account, both the flat keys and `streaming`, which takes precedence.
     pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         let streaming = node.get("streaming");
         let nested = |name: &str| if streaming.is_object() { streaming.get(name) } else { streaming.get("") };
@@ -189,7 +189,7 @@ impl ChannelDelivery {
         }
     }
 
-    /// These settings, and where they are silent those of the level above.
+    /// Returns these settings, with the level above filling the gaps.
     pub fn or(&self, above: &Self) -> Self {
         Self {
             text_limit: self.text_limit.or(above.text_limit),
@@ -203,7 +203,7 @@ impl ChannelDelivery {
     }
 }
 
-/// Reads `streaming.{mode, preview, progress}`, the earlier `streaming` (a word, or true and false), `streamMode` and `draftChunk`.
+/// Reads `streaming.{mode, preview, progress}`, the former `streaming` (a word or a boolean), `streamMode` and `draftChunk`.
 fn read_preview(node: &Node<'_>, streaming: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Preview> {
     let words = ["off", "partial", "block", "progress"];
     let mode = if streaming.is_object() {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn both_spellings_of_the_streaming_keys_say_the_same() {
+    fn flat_and_nested_streaming_keys_are_equivalent() {
         let nested = read(&json!({"streaming": {
             "mode": "block", "chunkMode": "newline", "block": {"enabled": true, "coalesce": {"idleMs": 5}},
             "preview": {"chunk": {"minChars": 9}}, "progress": {"maxLines": 3},
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nested_spelling_wins_and_an_account_wins_over_its_channel() {
+    fn nested_keys_and_accounts_take_precedence() {
         let both = read(&json!({"chunkMode": "length", "streaming": {"chunkMode": "newline"}, "textChunkLimit": 70}));
         assert_eq!((both.by_paragraph, both.text_limit), (Some(true), Some(70)));
         let account = read(&json!({"textChunkLimit": 50}));

@@ -8,11 +8,10 @@ use pinch_coding_agent::document::Problem;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Parses a document: YAML if the name of its file ends in `.yml` or `.yaml`, otherwise JSON5. If the text is not an object, there is no
-/// document.
+/// Parses a document: YAML if the file name ends in `.yml` or `.yaml`, otherwise JSON5. The result is `None` unless the text is an object.
 ///
 /// # Errors
-/// Why nothing of it can be used.
+/// Why the document is unusable.
 pub(super) fn parse(text: &str, file: &Path) -> Result<(Map<String, Value>, Vec<Problem>), Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
@@ -42,7 +41,7 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<(Map<String, Value>, Vec<
     }
 }
 
-/// What is wrong, and where: line and column from 1.
+/// A message and its location: line and column, starting at 1.
 type SyntaxError = (String, Option<(u64, u64)>);
 
 fn parse_json5(text: &str, seed: Seed<'_>) -> Result<Value, SyntaxError> {
@@ -57,9 +56,9 @@ fn parse_yaml(text: &str, seed: Seed<'_>) -> Result<Value, SyntaxError> {
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::PassThrough,
         with_snippet: false,
-        // `on` and `off` are words of this configuration.
+        // `on` and `off` are keywords in this configuration, not booleans.
         strict_booleans: true,
-        // Ids of people and groups may begin with a zero.
+        // Ids of people and groups may start with a zero.
         leading_zero_numbers_as_strings: true,
     };
     let parsed = serde_saphyr::with_deserializer_from_str_with_options(text, options, |deserializer| {
@@ -68,7 +67,7 @@ fn parse_yaml(text: &str, seed: Seed<'_>) -> Result<Value, SyntaxError> {
     parsed.map_err(|error| {
         let what = error.to_string();
         let what = what.lines().next().unwrap_or_default();
-        // The place stands in front, where problems have it.
+        // Problems already start with the location.
         let what = what.split_once(" at line ").map_or(what, |(what, _)| what).to_owned();
         (what, error.location().map(|at| (at.line(), at.column())))
     })

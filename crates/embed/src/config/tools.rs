@@ -1,4 +1,4 @@
-//! `tools`: which tools are offered to whom, and the keys that restrict them in a way that is not enforced.
+//! `tools`: which tools are offered to which callers, and keys whose restrictions are not enforced.
 
 use pinch_coding_agent::document::Problem;
 use pinch_tools::policy::ToolPolicies;
@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use super::node::Node;
 
-/// The members of `tools` that policies are read from.
+/// Members of `tools` that contain policies.
 const POLICY_KEYS: [&str; 8] =
     ["profile", "allow", "alsoAllow", "deny", "byProvider", "toolsBySender", "sandbox", "strictAllow"];
 
-/// The numbers of `tools.loopDetection`.
+/// Numeric members of `tools.loopDetection`.
 const LOOP_NUMBERS: [&str; 5] =
     ["historySize", "warningThreshold", "unknownToolThreshold", "criticalThreshold", "globalCircuitBreakerThreshold"];
 
@@ -25,7 +25,7 @@ pub(super) fn policies(root: &Node<'_>, problems: &mut Vec<Problem>) -> ToolPoli
     policies
 }
 
-/// `loopDetection` of all agents or of one, as an object with members of the right types.
+/// Reads `loopDetection` of all agents or of one, as an object whose members have the right types.
 pub(super) fn loop_detection(tools: &Node<'_>, problems: &mut Vec<Problem>) -> Value {
     let mut read = Map::new();
     let node = tools.get("loopDetection");
@@ -49,19 +49,19 @@ pub(super) fn loop_detection(tools: &Node<'_>, problems: &mut Vec<Problem>) -> V
     Value::Object(read)
 }
 
-/// `fs.workspaceOnly` in `tools`: whether the tools for files see the workspace alone.
+/// Reads `fs.workspaceOnly` in `tools`: whether file tools see only the workspace.
 pub(super) fn workspace_only(tools: &Node<'_>) -> Option<bool> {
     tools.get("fs").get("workspaceOnly").value().and_then(Value::as_bool)
 }
 
-/// The keys in `tools`, of all agents or of one, that are only enforced for runs in a sandbox.
+/// Returns the keys in `tools`, of all agents or of one, that are enforced only for sandboxed runs.
 pub(super) fn need_sandbox(tools: &Node<'_>) -> Vec<String> {
     let host = tools.get("exec").get("host");
     let is_sandbox = host.value().and_then(Value::as_str).is_some_and(|word| word.trim() == "sandbox");
     is_sandbox.then(|| host.path().to_owned()).into_iter().collect()
 }
 
-/// The keys in `tools`, of all agents or of one, that restrict tools in a way that is not enforced.
+/// Returns the keys in `tools`, of all agents or of one, whose restrictions are not enforced.
 pub(super) fn unenforced(tools: &Node<'_>) -> Vec<String> {
     for key in POLICY_KEYS {
         tools.get(key).value();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_denies_and_is_reported() {
+    fn an_invalid_policy_denies_everything_and_is_reported() {
         for tools in [json!({"deny": ["group:unknown"]}), json!({"deny": "bash"}), json!([])] {
             let (policies, _, problems) = read(&json!({"tools": tools}));
             let decision = policies

@@ -1,7 +1,7 @@
-//! Events of all runs of an engine, for any number of listeners.
+//! Broadcasts the events of all runs of an engine to any number of listeners.
 //!
-//! Each listener has its own place in one bounded ring. A run never waits for a listener: one that is too slow loses the oldest events, only
-//! its own, and learns how many ([`EngineEvent::Lagged`]).
+//! Listeners read one bounded ring buffer, each at its own position. A run never waits for a listener: one that is too slow loses the
+//! oldest events, without affecting others, and learns how many it missed ([`EngineEvent::Lagged`]).
 
 use std::sync::Arc;
 
@@ -14,41 +14,42 @@ use super::contract::RunId;
 use super::event::Lifecycle;
 use crate::replies::piece::AgentStream;
 
-/// Events that are kept for a slow listener.
+/// Number of events kept for a slow listener.
 const BACKLOG: usize = 1024;
 
 /// One event of a run.
 ///
 /// | stream | data |
 /// |---|---|
-/// | `lifecycle` | `{phase: "start", startedAt}`, then one of `{phase: "end", endedAt, executionSettled, aborted?, stopReason?}` and `{phase: "error", error, endedAt, executionSettled}`: one start and one end a run |
-/// | `assistant` | `{delta, at, mediaUrls?}`: the text of the answer under way is cut at byte `at`, then `delta` is added |
-/// | `thinking` | `{delta, at}`, in the same way, of the formatted reasoning |
+/// | `lifecycle` | `{phase: "start", startedAt}`, then either `{phase: "end", endedAt, executionSettled, aborted?, stopReason?}` or `{phase: "error", error, endedAt, executionSettled}`: one start and one end per run |
+/// | `assistant` | `{delta, at, mediaUrls?}`: the text of the current answer is truncated at byte `at`, then `delta` is appended |
+/// | `thinking` | `{delta, at}`: the same for the formatted reasoning |
 /// | `tool` | `{phase: "start", name, toolCallId, args}`, `{phase: "update", …, partialResult}`, `{phase: "result", …, meta?, isError, result}` |
 /// | `compaction` | `{phase: "start"}`, `{phase: "end", willRetry}` |
 /// | `retry` | `{phase: "wait", reason, delayMs, attempt?, max?}` |
 ///
-/// Unlike upstream's, no event repeats the whole text so far: a long answer costs each listener its length, not the square of it. An answer
-/// begins with `at: 0`.
+/// Unlike in OpenClaw, no event repeats the whole text so far: the cost of a long answer is linear in its length, not quadratic. An answer
+/// begins with
+/// `at: 0`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Envelope {
     /// The run.
     pub run_id: RunId,
-    /// The number of the event within its run, from 1, without gaps.
+    /// Sequence number of the event within its run, starting at 1, without gaps.
     pub seq: u64,
-    /// Milliseconds since 1970.
+    /// Milliseconds since the epoch.
     pub ts_ms: i64,
-    /// The session's routing key, if the request has one.
+    /// Routing key of the session, if the request has one.
     pub session_key: Option<Arc<str>>,
-    /// Which stream the event belongs to.
+    /// Stream that the event belongs to.
     pub stream: AgentStream,
     /// The payload; see the table above.
     pub data: Arc<Value>,
 }
 
 impl Envelope {
-    /// The form programs know: `{runId, seq, ts, sessionKey?, stream, data}`.
+    /// Returns the JSON form: `{runId, seq, ts, sessionKey?, stream, data}`.
     pub fn to_value(&self) -> Value {
         let mut value = json!({"runId": self.run_id.as_str(), "seq": self.seq, "ts": self.ts_ms});
         if let Some(key) = &self.session_key {
@@ -60,24 +61,24 @@ impl Envelope {
     }
 }
 
-/// What a listener gets.
+/// An item that a listener receives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EngineEvent {
     /// An event of a run.
     Event(Arc<Envelope>),
-    /// The listener was too slow: so many events, of any runs, are lost to it. What comes next is in order again.
+    /// The listener was too slow and missed this many events, of any runs. The following events are in order again.
     Lagged {
-        /// Lost events.
+        /// Number of missed events.
         missed: u64,
     },
 }
 
-/// A listener's end. Dropping it ends the subscription.
+/// The receiving end of a subscription. Dropping it ends the subscription.
 #[derive(Debug)]
 pub struct EngineEvents(broadcast::Receiver<Arc<Envelope>>);
 
 impl EngineEvents {
-    /// The next event; `None` when the engine and all its runs are gone. Cancel-safe: dropping the future loses nothing.
+    /// Returns the next event, or `None` when the engine and all its runs are gone. Cancel-safe: dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<EngineEvent> {
         match self.0.recv().await {
             Ok(envelope) => Some(EngineEvent::Event(envelope)),
@@ -87,7 +88,7 @@ impl EngineEvents {
     }
 }
 
-/// The sending end, one an engine.
+/// The sending end, one per engine.
 #[derive(Clone, Debug)]
 pub(crate) struct EventBus(broadcast::Sender<Arc<Envelope>>);
 
@@ -102,13 +103,13 @@ impl EventBus {
         EngineEvents(self.0.subscribe())
     }
 
-    /// The publisher of one run.
+    /// Returns the publisher of one run.
     pub(crate) fn publisher(&self, run_id: RunId, session_key: Option<&str>, host: Host) -> RunPublisher {
         RunPublisher { bus: self.clone(), run_id, session_key: session_key.map(Arc::from), host, n: 0, is_open: false }
     }
 }
 
-/// Numbers the events of a run and sends them. Dropped in the middle of a run it publishes the terminal event.
+/// Numbers and sends the events of a run. If dropped during a run, it publishes the terminal event.
 #[derive(Debug)]
 pub(crate) struct RunPublisher {
     bus: EventBus,
@@ -116,12 +117,12 @@ pub(crate) struct RunPublisher {
     session_key: Option<Arc<str>>,
     host: Host,
     n: u64,
-    /// The start is out and the end is not.
+    /// Whether the start has been published and the end has not.
     is_open: bool,
 }
 
 impl RunPublisher {
-    /// Publishes an event. Its payload is made only if somebody listens.
+    /// Publishes an event. The payload is only built if there are listeners.
     pub(crate) fn publish(&mut self, stream: AgentStream, data: impl FnOnce() -> Arc<Value>) {
         self.n += 1;
         if self.bus.0.receiver_count() == 0 {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dropped_run_ends_once_and_a_run_that_never_started_says_nothing() {
+    async fn a_dropped_run_ends_once_and_an_unstarted_run_publishes_nothing() {
         let bus = EventBus::default();
         let mut listener = bus.subscribe();
         drop(publisher(&bus));

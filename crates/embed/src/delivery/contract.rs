@@ -1,7 +1,8 @@
-//! What a host implements to receive replies, and what both sides promise.
+//! The contract between a run and the host that receives its reply.
 //!
-//! A [`ReplySink`] sends blocks and says what became of each: a [`Receipt`], or a [`SendFailure`]. Every block has a [`ReplyId`]; the same
-//! text has the same id over attempts, joins, coalescing and the final payloads, so a channel that remembers ids never shows a text twice.
+//! A [`ReplySink`] sends blocks and reports the outcome of each: a [`Receipt`] or a [`SendFailure`]. Every block has a [`ReplyId`]; the
+//! same text has the same id across attempts, joins, coalescing and the final payloads, so a channel that remembers ids never shows a text
+//! twice.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,12 +17,12 @@ use super::snapshot::{PartialReply, ReasoningSnapshot};
 use crate::replies::piece::{BlockReply, ReplySpan, ToolNote};
 use crate::replies::unit::{TextLimit, TextUnit};
 
-/// The name of a run, unique among the runs of a host.
+/// Id of a run, unique among the runs of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(Arc<str>);
 
 impl RunId {
-    /// The text of the id.
+    /// Returns the text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -39,19 +40,19 @@ impl fmt::Display for RunId {
     }
 }
 
-/// Names a part of a run's reply. Printed as `run/message/start-end`.
+/// Identifies a part of a run's reply. Displayed as `run/message/start-end`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReplyId {
     /// The run.
     pub run: RunId,
-    /// The answer of the model, counted within the run from 1; 0 for text that is not part of an answer.
+    /// Number of the model's answer within the run, starting at 1; 0 for text that is not part of an answer.
     pub message: u32,
-    /// Bytes of the answer's visible text. An empty range names the answer's reasoning.
+    /// Byte range of the answer's visible text. An empty range identifies the answer's reasoning.
     pub bytes: Range<u64>,
 }
 
 impl ReplyId {
-    /// The id of a place in a run.
+    /// Creates the id of a position in a run.
     pub fn new(run: &RunId, span: &ReplySpan) -> Self {
         Self { run: run.clone(), message: span.message, bytes: span.bytes.clone() }
     }
@@ -66,16 +67,16 @@ impl fmt::Display for ReplyId {
 /// A block on its way to a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutgoingBlock {
-    /// Names the text. A send that is tried again has the same id.
+    /// Identifies the text. A retried send has the same id.
     pub id: ReplyId,
     /// Text, media and thread.
     pub reply: BlockReply,
 }
 
-/// What a channel says about a block that it took.
+/// The channel's confirmation of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// The channel's name of the message, if it has one: for edits and threads.
+    /// The channel's message id, if it has one: for edits and threads.
     pub id: Option<String>,
 }
 
@@ -83,27 +84,27 @@ pub struct Receipt {
 #[derive(Debug, thiserror::Error)]
 #[error("the block was not sent")]
 pub struct SendFailure {
-    /// How long the channel asks to wait before the next try; up to [`MAX_RETRY_AFTER`](super::MAX_RETRY_AFTER) is waited.
+    /// The delay that the channel asks for before the next try, honoured up to [`MAX_RETRY_AFTER`](super::MAX_RETRY_AFTER).
     pub retry_after: Option<Duration>,
-    /// Another try would fail, too: the block itself is refused.
+    /// Whether retrying is pointless: the channel rejects the block itself.
     pub permanent: bool,
-    /// What went wrong.
+    /// The cause.
     #[source]
     pub source: BoxError,
 }
 
 impl SendFailure {
-    /// A failure that may pass.
+    /// Creates a failure that may be retried.
     pub fn transient(source: impl Into<BoxError>) -> Self {
         Self { retry_after: None, permanent: false, source: source.into() }
     }
 
-    /// A failure that will not pass.
+    /// Creates a failure for which retrying is pointless.
     pub fn permanent(source: impl Into<BoxError>) -> Self {
         Self { retry_after: None, permanent: true, source: source.into() }
     }
 
-    /// Sets how long the channel asks to wait.
+    /// Sets the delay that the channel asks for.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.retry_after = Some(delay);
@@ -111,30 +112,30 @@ impl SendFailure {
     }
 }
 
-/// What a channel can take.
+/// Limits of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SinkLimits {
-    /// The longest text of a block. Longer blocks are split, and blocks are joined only below it.
+    /// The longest text per block. Longer blocks are split, and blocks are joined only up to this length.
     pub text: Option<TextLimit>,
-    /// Media of a block at most. More of them go into blocks of their own.
+    /// Maximum number of media per block. Further media are sent in separate blocks.
     pub max_media: Option<usize>,
-    /// The largest local file in bytes. A larger one is not sent; the block says so.
+    /// The largest local file, in bytes. A larger file is not sent, and the block says so.
     pub max_media_bytes: Option<u64>,
 }
 
 impl SinkLimits {
-    /// Blocks of at most so many UTF-16 units.
+    /// Limits blocks to this many UTF-16 code units.
     pub fn of_chars(max_chars: usize) -> Self {
         Self::of_text(max_chars, TextUnit::Utf16)
     }
 
-    /// Blocks whose text has at most this length.
+    /// Limits the text of blocks to this length.
     pub fn of_text(max: usize, unit: TextUnit) -> Self {
         Self { text: Some(TextLimit { max: max.max(1), unit }), ..Self::default() }
     }
 
-    /// Sets how many media a block may have.
+    /// Sets the maximum number of media per block.
     #[must_use]
     pub fn max_media(self, max: usize) -> Self {
         Self { max_media: Some(max.max(1)), ..self }
@@ -147,65 +148,65 @@ impl SinkLimits {
     }
 }
 
-/// Receives the reply of a run during the run. Calls come one after another, in order.
+/// Receives the reply of a run during the run. Calls are made in order, one at a time.
 ///
-/// A run never waits for its sink, and the sink cannot lose a text: what is not sent is in [`Delivered`](super::Delivered). Each call has
-/// [`SINK_TIMEOUT`](super::SINK_TIMEOUT); a call that takes longer is dropped, and the sink gets nothing more. A block whose send
-/// was dropped may or may not have arrived: it is [`Delivered::unconfirmed`](super::Delivered::unconfirmed).
+/// A run never waits for its sink, and the sink cannot lose a text: [`Delivered`](super::Delivered) lists what was not sent. Each call may
+/// take up to [`SINK_TIMEOUT`](super::SINK_TIMEOUT); a call that takes longer is dropped, and the sink receives nothing more. A block whose
+/// send was dropped may or may not have arrived: it is [`Delivered::unconfirmed`](super::Delivered::unconfirmed).
 pub trait ReplySink: Send + Sync {
-    /// What the channel can take; asked once, before the first block.
+    /// Returns the channel's limits. Called once, before the first block.
     fn limits(&self) -> SinkLimits {
         SinkLimits::default()
     }
 
-    /// Sends a block. A transient failure is tried again with the same [`OutgoingBlock::id`], three times in all.
+    /// Sends a block. After a transient failure it is retried with the same [`OutgoingBlock::id`], up to three tries in total.
     ///
     /// # Errors
     /// [`SendFailure`], if the block did not arrive.
     fn send<'a>(&'a self, block: &'a OutgoingBlock) -> BoxFuture<'a, Result<Receipt, SendFailure>>;
 
-    /// The text of the answer grew.
+    /// Called when the text of the answer grows.
     fn partial<'a>(&'a self, _reply: PartialReply<'a>) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))
     }
 
-    /// The reasoning grew.
+    /// Called when the reasoning grows.
     fn reasoning<'a>(&'a self, _reasoning: ReasoningSnapshot<'a>) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))
     }
 
-    /// A stretch of reasoning is over.
+    /// Called at the end of a stretch of reasoning.
     fn reasoning_end(&self) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
 
-    /// The draft changed: this is all of its text. A draft is one message that a channel edits, and that the first block or payload after it
-    /// takes the place of. There are none unless the request or the configuration asks for them.
+    /// Called with the whole text of the draft when it changes. A draft is one message that a channel edits, and that the first block or
+    /// payload after it replaces. There are none unless the request or the configuration enables them.
     fn draft<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))
     }
 
-    /// Something about the run that its user may want to know: it waits, continues with another model, shortens the conversation. The last
-    /// one may be about the tokens it used.
+    /// Called with a notice for the user: the run waits, continues with another model, or compacts the conversation. The last notice may be
+    /// about token usage.
     fn notice<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))
     }
 
-    /// A tool's summary or output, as far as the run's verbosity shows them.
+    /// Called with a tool's summary or output, as far as the run's verbosity shows them.
     fn tool_note<'a>(&'a self, _note: &'a ToolNote) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))
     }
 
-    /// The model begins an answer: time for a typing indicator.
+    /// Called when the model begins an answer, to show a typing indicator.
     fn typing(&self) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
 
-    /// The run starts or ends: one start, then one end.
+    /// Called when the run starts and when it ends, exactly once each.
     fn lifecycle<'a>(&'a self, _event: &'a Lifecycle) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))
     }
 
-    /// The last call: an earlier one took too long, and nothing more comes.
+    /// The last call: an earlier call took too long, and the sink receives nothing more.
     fn cut_off(&self) {}
 }

@@ -1,4 +1,4 @@
-//! The events of a run's reply, and how they merge while a slow reader lets them wait.
+//! Events of a run's reply, and how they are merged while they wait for a slow reader.
 
 use pinch_stdx::queue::{Capacity, Merge};
 use serde_json::{Value, json};
@@ -7,19 +7,19 @@ use crate::replies::Piece;
 use crate::replies::piece::{AgentNote, BlockReply, Edit, Growth, ReasoningGrowth, ToolNote, merge_growth};
 use crate::replies::unit::TextLimit;
 
-/// One thing that leaves a run.
+/// An event of a run's reply.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ReplyEvent {
     /// The run starts or ends.
     Lifecycle(Lifecycle),
-    /// The text of the answer grew. For programs, and for people where [`Growth::shown`].
+    /// The text of the answer grew. Intended for programs, and for people if [`Growth::shown`].
     PartialReply(Growth),
     /// A finished block.
     BlockReply(BlockReply),
-    /// A tool begins: everything before this should be out first.
+    /// A tool starts: everything before this should be sent first.
     BlockReplyFlush,
-    /// An answer of the model begins.
+    /// The model begins an answer.
     AssistantMessageStart,
     /// The reasoning grew.
     ReasoningStream(ReasoningGrowth),
@@ -29,50 +29,50 @@ pub enum ReplyEvent {
     Draft(Edit),
     /// A tool's summary or output.
     ToolResult(ToolNote),
-    /// Something about the run that its user may want to know.
+    /// A notice for the user.
     Notice(String),
-    /// An event for programs about a tool or a compaction. [`Engine::subscribe`](crate::Engine::subscribe) hands these out; sinks do not get
-    /// them.
+    /// An event about a tool or a compaction, for programs. Only [`Engine::subscribe`](crate::Engine::subscribe) delivers these; sinks do
+    /// not receive them.
     Agent(AgentNote),
 }
 
-/// The start or the end of a run: each run has exactly one of either, however it ends.
+/// The start or the end of a run. Each run has exactly one of each, however it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lifecycle {
     /// The run starts: its lanes were granted, or it failed before.
     #[non_exhaustive]
     Start {
-        /// Milliseconds since 1970.
+        /// Milliseconds since the epoch.
         started_at_ms: i64,
     },
     /// The run ended with an answer, or was stopped.
     #[non_exhaustive]
     End {
-        /// Milliseconds since 1970.
+        /// Milliseconds since the epoch.
         ended_at_ms: i64,
-        /// The run was stopped, by the user or by its time limit.
+        /// Whether the run was stopped, by the user or by its time limit.
         aborted: bool,
-        /// Why the last answer ended.
+        /// Stop reason of the last answer.
         stop_reason: Option<String>,
     },
     /// The run failed.
     #[non_exhaustive]
     Error {
-        /// Milliseconds since 1970.
+        /// Milliseconds since the epoch.
         ended_at_ms: i64,
-        /// What went wrong, for people.
+        /// The error message, for people.
         error: String,
     },
 }
 
 impl Lifecycle {
-    /// Whether nothing of the run comes after it.
+    /// Returns whether this is the last event of the run.
     pub fn is_terminal(&self) -> bool {
         !matches!(self, Self::Start { .. })
     }
 
-    /// The payload for programs: `{phase: "start" | "end" | "error", …}`. `executionSettled` says that all attempts are over.
+    /// Returns the JSON payload: `{phase: "start" | "end" | "error", …}`. `executionSettled` means that all attempts are over.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Start { started_at_ms } => json!({"phase": "start", "startedAt": started_at_ms}),
@@ -94,7 +94,7 @@ impl Lifecycle {
 }
 
 impl ReplyEvent {
-    /// The event a piece makes; `None` for pieces that only stages care for.
+    /// Returns the event for a piece, or `None` for pieces that only matter to stages.
     pub(crate) fn of(piece: Piece) -> Option<Self> {
         Some(match piece {
             Piece::Partial(growth) => Self::PartialReply(growth),
@@ -121,14 +121,14 @@ impl ReplyEvent {
     }
 }
 
-/// The longest text of tool notes that were joined because there was no room, in bytes.
+/// The longest text of tool notes joined for lack of space, in bytes.
 const MAX_JOINED_NOTES: usize = 8_000;
 
-/// An event that waits for its sink.
+/// An event waiting for its sink.
 #[derive(Debug)]
 pub(super) struct Queued {
     pub(super) event: ReplyEvent,
-    /// How long a joined block may be.
+    /// Maximum length of a joined block.
     pub(super) text: Option<TextLimit>,
 }
 
@@ -168,7 +168,7 @@ impl Merge for Queued {
                 first.formatted.then(&next.formatted);
                 first.raw.then(&next.raw);
             }
-            // Only the newest is worth reading.
+            // Only the newest notice is worth reading.
             (Notice(first), Notice(next)) => *first = next,
             (Draft(first), Draft(next)) => first.then(&next),
             (AssistantMessageStart, AssistantMessageStart) | (ReasoningEnd, ReasoningEnd) => {}
@@ -182,7 +182,7 @@ impl Merge for Queued {
             {
                 join_notes(first, &next);
             }
-            // Nobody misses a typing signal between notes that nobody has seen yet.
+            // A typing signal between notes that nobody has seen yet is of no use.
             (ToolResult(_), AssistantMessageStart | ReasoningEnd) if is_full => {}
             (_, event) => return Err(Self { event, text }),
         }
@@ -204,7 +204,7 @@ fn join_notes(first: &mut ToolNote, next: &ToolNote) {
     }
 }
 
-/// Whether two neighbouring blocks may be sent as one.
+/// Returns whether two adjacent blocks may be sent as one.
 fn may_join(a: &BlockReply, b: &BlockReply, limit: Option<TextLimit>) -> bool {
     let is_plain = |block: &BlockReply| block.media_urls.is_empty() && !block.audio_as_voice && !block.is_reasoning;
     is_plain(a)

@@ -1,4 +1,4 @@
-//! Media that are too large for a channel.
+//! Handles media that are too large for a channel.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::terms::DeliveryTerms;
 use crate::replies::piece::BlockReply;
 use crate::texts::Phrase;
 
-/// Removes local files that are larger than the channel takes, and says so in the text.
+/// Removes local files that are too large for the channel, and says so in the text.
 pub(super) async fn drop_too_large(reply: &mut BlockReply, max_bytes: Option<u64>, terms: &DeliveryTerms) {
     let Some(max_bytes) = max_bytes.filter(|_| !reply.media_urls.is_empty()) else { return };
     let mut kept = Vec::with_capacity(reply.media_urls.len());
@@ -28,7 +28,7 @@ pub(super) async fn drop_too_large(reply: &mut BlockReply, max_bytes: Option<u64
     reply.media_urls = kept;
 }
 
-/// The size of a local file; `None` of an address, or if there is no such file.
+/// Returns the size of a local file; `None` for a URL or a missing file.
 async fn size_of(url: &str, dir: Option<&Path>) -> Option<u64> {
     if url.contains("://") {
         return None;

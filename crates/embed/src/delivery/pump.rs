@@ -1,4 +1,4 @@
-//! Carries events from a run to its sink.
+//! Forwards events from a run to its sink.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -19,22 +19,22 @@ use super::terms::DeliveryTerms;
 use crate::replies::piece::{BlockReply, ReplySpan};
 use crate::replies::unit::TextLimit;
 
-/// How long a sink may hold one call.
+/// Time limit for each call of a sink.
 pub const SINK_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The longest pause that a channel may ask for before a send is tried again. A block for which it asks longer counts as not sent.
+/// The longest delay that a channel may ask for before a retry. If it asks for more, the block counts as not sent.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 
-/// How often a block is tried.
+/// Maximum number of tries per block.
 const MAX_TRIES: u32 = 3;
 
-/// The pause before the second try, if the channel asks for none; twice as long before the third.
+/// Delay before the second try, unless the channel asks for another one; it doubles before the third.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// How long after the end of the run another send may begin.
+/// Time after the end of the run in which sends may still begin.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Puts events into the queue; never waits.
+/// Puts events into the queue without waiting.
 #[derive(Debug)]
 pub(crate) struct ReplySender {
     queue: Arc<MergeQueue<Queued>>,
@@ -42,7 +42,7 @@ pub(crate) struct ReplySender {
 }
 
 impl ReplySender {
-    /// Queues an event. After the end of the run it is dropped.
+    /// Queues an event; drops it if the run has ended.
     pub(crate) fn send(&self, event: ReplyEvent) {
         if matches!(event, ReplyEvent::Agent(_) | ReplyEvent::BlockReplyFlush) {
             return;
@@ -52,22 +52,22 @@ impl ReplySender {
         }
     }
 
-    /// Nothing more will come; what waits is still delivered.
+    /// Marks the end of the events. Queued ones are still delivered.
     pub(crate) fn close(&self) {
         self.queue.close();
     }
 }
 
-/// A block that arrived.
+/// A delivered block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeliveredBlock {
     /// The block.
     pub block: OutgoingBlock,
-    /// The channel's answer.
+    /// The channel's receipt.
     pub receipt: Receipt,
 }
 
-/// A block that the channel did not take.
+/// A block that could not be delivered.
 #[derive(Clone, Debug)]
 pub struct FailedBlock {
     /// The block.
@@ -76,66 +76,66 @@ pub struct FailedBlock {
     pub failure: Arc<SendFailure>,
 }
 
-/// What became of the blocks of a run. Each block is in exactly one of the five places.
+/// Outcome of all blocks of a run. Each block is in exactly one of the five fields.
 #[derive(Clone, Debug, Default)]
 pub struct Delivered {
-    /// Blocks that arrived, in order.
+    /// Delivered blocks, in order.
     pub blocks: Vec<DeliveredBlock>,
-    /// Blocks that failed. After a transient failure that three tries did not overcome no further block is sent, so that the order is kept;
-    /// after a permanent one the next block is.
+    /// Blocks that failed. If a transient failure persists after three tries, no further blocks are sent, to preserve their order; after a
+    /// permanent failure, the next block is sent.
     pub failed: Vec<FailedBlock>,
-    /// The block whose send took too long and was dropped: it may or may not have arrived. A channel that remembers ids can be asked to
-    /// send it again.
+    /// The block whose send took too long and was dropped: it may or may not have arrived. It can be sent again to a channel that remembers
+    /// ids.
     pub unconfirmed: Option<OutgoingBlock>,
-    /// Blocks that were not tried any more.
+    /// Blocks that were never tried.
     pub remaining: Vec<OutgoingBlock>,
-    /// Blocks that a [plugin](crate::plugin::Plugin::message_sending) withheld. They count as dealt with.
+    /// Blocks withheld by a [plugin](crate::plugin::Plugin::message_sending). They count as handled.
     pub withheld: Vec<OutgoingBlock>,
 }
 
 impl Delivered {
-    /// Whether every block arrived.
+    /// Returns whether every block arrived.
     pub fn is_complete(&self) -> bool {
         self.unconfirmed.is_none() && self.not_sent().next().is_none()
     }
 
-    /// Blocks that did not arrive, in order.
+    /// Returns the blocks that did not arrive, in order.
     pub fn not_sent(&self) -> impl Iterator<Item = &OutgoingBlock> {
         self.failed.iter().map(|failed| &failed.block).chain(&self.remaining)
     }
 }
 
-/// What the sink still gets.
+/// What the sink still receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SinkGate {
     /// Everything.
     Open,
-    /// Everything but blocks: one could not be sent.
+    /// Everything but blocks, because one could not be sent.
     NoBlocks,
-    /// Nothing: a call took too long.
+    /// Nothing, because a call took too long.
     Closed,
 }
 
-/// The reading end. Its owner polls [`Pump::run`] in the same task as the run, after it: an event in the queue wakes nothing, since the
-/// task that queued it polls the pump next. Waking the task would poll the whole run once more for every event.
+/// The receiving end of the queue. Its owner polls [`Pump::run`] in the same task as the run, after it. Queuing an event therefore wakes
+/// nothing: the task that queued it polls the pump next, and waking it would poll the whole run again for every event.
 pub(crate) struct Pump {
     queue: Arc<MergeQueue<Queued>>,
     sink: Arc<dyn ReplySink>,
     run: RunId,
-    /// What the channel and the sink can take: a block respects both.
+    /// Limits of the channel and of the sink; blocks respect both.
     limits: [SinkLimits; 2],
     terms: DeliveryTerms,
     snapshot: ReplySnapshot,
     gate: SinkGate,
-    /// When the run was found to be over.
+    /// When the end of the run was noticed.
     closed_at: Option<Instant>,
-    /// Blocks without a place in an answer so far.
+    /// Number of blocks so far that are not part of an answer.
     n_unplaced: u64,
     delivered: Delivered,
 }
 
 impl Pump {
-    /// A pump for the blocks of a run, and the way into it.
+    /// Creates a pump for the blocks of a run, and the sender for its queue.
     pub(crate) fn new(sink: Arc<dyn ReplySink>, run: RunId, terms: DeliveryTerms) -> (ReplySender, Self) {
         let queue = Arc::new(MergeQueue::new(Bounds::default()));
         let limits = [terms.limits, sink.limits()];
@@ -155,7 +155,7 @@ impl Pump {
         (ReplySender { queue, text }, pump)
     }
 
-    /// Blocks without a place in an answer get other ids than those that were delivered before.
+    /// Continues the numbering of blocks that are not part of an answer after those delivered before.
     pub(crate) fn after(mut self, before: &Delivered) -> Self {
         let known = before.blocks.iter().map(|one| &one.block).chain(&before.unconfirmed).chain(&before.withheld);
         let unplaced = known.chain(before.not_sent()).filter(|block| block.id.message == 0);
@@ -208,7 +208,7 @@ impl Pump {
         }
     }
 
-    /// The block as plugins want it; `None` if they withhold it.
+    /// Runs the block through the plugins; `None` if they withhold it.
     async fn asked(&mut self, mut block: OutgoingBlock) -> Option<OutgoingBlock> {
         if self.terms.hooks.is_empty() || self.gate != SinkGate::Open {
             return Some(block);
@@ -224,7 +224,7 @@ impl Pump {
         Some(block)
     }
 
-    /// Waits before every block but the first, as somebody who types.
+    /// Waits before every block but the first, to imitate a human typist.
     async fn pause(&self, block: &OutgoingBlock) {
         if let Some(pace) =
             self.terms.pace.as_ref().filter(|_| !block.reply.is_reasoning && !self.delivered.blocks.is_empty())
@@ -233,7 +233,7 @@ impl Pump {
         }
     }
 
-    /// Tries a block until it arrives or there is no point in another try.
+    /// Tries to send a block until it arrives or retrying is pointless.
     async fn send(&mut self, block: OutgoingBlock) {
         let mut n_tries = 1;
         loop {
@@ -277,7 +277,7 @@ impl Pump {
         let sink = Arc::clone(&self.sink);
         let done = {
             let mut call = pin!(AssertUnwindSafe(self.call(&*sink, &event)).catch_unwind());
-            // Most sinks are done at once: then there is no time limit to set up.
+            // Most sinks finish immediately and need no timer.
             match futures::poll!(&mut call) {
                 Poll::Ready(done) => Ok(done),
                 Poll::Pending => tokio::time::timeout(SINK_TIMEOUT, call).await,

@@ -1,4 +1,4 @@
-//! How blocks are made to fit a channel.
+//! Fits blocks to the limits of a channel.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::replies::chunk::{BreakPreference, Chunker, Chunking, Drain};
 use crate::replies::piece::{BlockReply, ReplySpan};
 use crate::replies::unit::TextLimit;
 
-/// The block in parts that the channel can take. The same block has the same parts, and they have the same ids, whenever it is split.
+/// Splits a block into parts that the channel accepts. The same block is always split the same way, into parts with the same ids.
 pub(super) fn fit(block: OutgoingBlock, limits: SinkLimits) -> Vec<OutgoingBlock> {
     let is_long = limits.text.filter(|limit| !limit.fits(&block.reply.text));
     let max_media = limits.max_media.filter(|max| block.reply.media_urls.len() > *max);
@@ -18,7 +18,7 @@ pub(super) fn fit(block: OutgoingBlock, limits: SinkLimits) -> Vec<OutgoingBlock
         Some(limit) => split(&block.reply.text, limit),
         None => vec![block.reply.text.clone()],
     };
-    // The first parts have the text, and as many media as fit.
+    // The first parts carry the text, and as many media as allowed.
     let mut media = block.reply.media_urls.chunks(max_media.unwrap_or(usize::MAX)).map(<[String]>::to_vec);
     let n_parts = texts.len().max(media.len());
     texts.resize(n_parts, String::new());
@@ -27,7 +27,7 @@ pub(super) fn fit(block: OutgoingBlock, limits: SinkLimits) -> Vec<OutgoingBlock
     let n_texts = texts.len();
     let mut n_before = 0;
     let parts = texts.into_iter().enumerate().map(|(at, text)| {
-        // What directives and fences took away or added is spread over the parts.
+        // Characters that directives and fences removed or added are distributed over the parts.
         let place =
             |n: u64| start + u64::try_from(u128::from(end - start) * u128::from(n) / u128::from(n_all)).unwrap_or(0);
         let from = place(n_before);
@@ -43,7 +43,7 @@ pub(super) fn fit(block: OutgoingBlock, limits: SinkLimits) -> Vec<OutgoingBlock
     parts.collect()
 }
 
-/// The text in pieces within a limit, cut where it reads best.
+/// Splits a text into pieces within a limit, at natural boundaries.
 fn split(text: &str, limit: TextLimit) -> Vec<String> {
     let mut texts = Vec::new();
     let mut chunker = Chunker::new(Chunking {
@@ -62,7 +62,7 @@ fn split(text: &str, limit: TextLimit) -> Vec<String> {
         }
     }
     texts.push(chunker.buffered());
-    // A limit of a few bytes may not even have room for a fence.
+    // A limit of a few bytes may not even leave room for a fence.
     let mut fitting = Vec::with_capacity(texts.len());
     for text in texts.iter().filter(|text| !text.trim().is_empty()) {
         let mut rest = text.as_str();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_stay_below_the_limit_and_share_the_place_of_the_block() {
+    fn parts_respect_the_limit_and_divide_the_span_of_the_block() {
         let text = "A sentence here. ".repeat(40);
         let span = ReplySpan { message: 1, bytes: 10..10 + text.len() as u64 };
         let id = ReplyId::new(&RunId::from("r"), &span);

@@ -1,22 +1,22 @@
-//! The text and the reasoning of an answer as far as they came: what the growths add up to.
+//! Text and reasoning of an answer so far, accumulated from increments.
 
 use serde_json::{Value, json};
 
 use crate::replies::piece::{Edit, Growth, ReasoningGrowth};
 
-/// The text of an answer so far. Borrowed: a sink that copies the whole text at every growth pays for it itself.
+/// The text of an answer so far. It is borrowed, so only sinks that need a copy pay for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartialReply<'a> {
-    /// All of it.
+    /// The whole text.
     pub text: &'a str,
-    /// What is new.
+    /// The new part.
     pub delta: &'a str,
     /// Media named in the new part.
     pub media_urls: &'a [String],
 }
 
 impl PartialReply<'_> {
-    /// The event as upstream writes it: `{text, delta, mediaUrls?}`. Copies the whole text.
+    /// Returns OpenClaw's JSON form of the event: `{text, delta, mediaUrls?}`. Copies the whole text.
     pub fn to_value(&self) -> Value {
         let mut data = json!({"text": self.text, "delta": self.delta});
         if !self.media_urls.is_empty() {
@@ -29,13 +29,13 @@ impl PartialReply<'_> {
 /// The reasoning of an answer so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReasoningSnapshot<'a> {
-    /// As it is shown: a heading, and each line in italics.
+    /// Formatted for display: a heading, and each line in italics.
     pub formatted: &'a str,
-    /// As the model gave it.
+    /// As received from the model.
     pub raw: &'a str,
 }
 
-/// Adds growths up. Each costs what it brings, however long the text is.
+/// Accumulates increments. The cost of each depends only on its own length.
 #[derive(Clone, Debug, Default)]
 pub struct ReplySnapshot {
     text: String,
@@ -44,12 +44,12 @@ pub struct ReplySnapshot {
     formatted: String,
     raw: String,
     draft: String,
-    /// Where the part begins that the last growth added to the formatted reasoning; 0 if it changed what was there.
+    /// Where the part of the formatted reasoning begins that the last increment added; 0 if it changed earlier text.
     reasoning_at: usize,
 }
 
 impl ReplySnapshot {
-    /// The text of the answer grew.
+    /// Applies an increment to the text.
     pub fn grow(&mut self, growth: &Growth) {
         self.text.truncate(self.text.floor_char_boundary(growth.at));
         self.text.push_str(&growth.restored);
@@ -58,14 +58,14 @@ impl ReplySnapshot {
         self.media_urls.clone_from(&growth.media_urls);
     }
 
-    /// The text with what the last growth added.
+    /// Returns the text, and what the last increment added.
     pub fn partial(&self) -> PartialReply<'_> {
         PartialReply { text: &self.text, delta: &self.text[self.delta_at..], media_urls: &self.media_urls }
     }
 
-    /// The reasoning grew.
+    /// Applies an increment to the reasoning.
     pub fn grow_reasoning(&mut self, growth: &ReasoningGrowth) {
-        // Only the end of the text is replaced, and often by itself with more behind it.
+        // Only the end of the text is replaced, often by itself plus more text.
         let is_extension =
             self.formatted.get(growth.formatted.at..).is_some_and(|end| growth.formatted.text.starts_with(end));
         self.reasoning_at = if is_extension { self.formatted.len() } else { 0 };
@@ -73,22 +73,22 @@ impl ReplySnapshot {
         growth.raw.apply(&mut self.raw);
     }
 
-    /// The draft changed.
+    /// Applies an edit to the draft.
     pub(super) fn change_draft(&mut self, edit: &Edit) {
         edit.apply(&mut self.draft);
     }
 
-    /// The draft so far.
+    /// Returns the draft so far.
     pub(super) fn draft(&self) -> &str {
         &self.draft
     }
 
-    /// The reasoning so far.
+    /// Returns the reasoning so far.
     pub fn reasoning(&self) -> ReasoningSnapshot<'_> {
         ReasoningSnapshot { formatted: &self.formatted, raw: &self.raw }
     }
 
-    /// The formatted reasoning with what the last growth added.
+    /// Returns the formatted reasoning, and what the last increment added.
     pub fn partial_reasoning(&self) -> PartialReply<'_> {
         PartialReply { text: &self.formatted, delta: &self.formatted[self.reasoning_at..], media_urls: &[] }
     }
@@ -100,7 +100,7 @@ mod tests {
     use crate::replies::reasoning::Follow;
 
     #[test]
-    fn the_delta_of_reasoning_is_what_extends_it_or_all_of_it() {
+    fn the_delta_of_reasoning_is_its_extension_or_the_whole_text() {
         let (mut follow, mut snapshot) = (Follow::new("Reasoning:"), ReplySnapshot::default());
         for (added, delta) in
             [("one", "Reasoning:\n_one_"), ("\ntwo", "\n_two_"), (" more", "Reasoning:\n_one_\n_two more_")]

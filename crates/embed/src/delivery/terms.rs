@@ -1,4 +1,4 @@
-//! What the delivery of a run's reply respects beside what its sink says.
+//! Delivery settings besides the limits of the sink.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,34 +9,34 @@ use super::contract::SinkLimits;
 use crate::plugin::MessageHooks;
 use crate::texts::TextTable;
 
-/// What delivery respects beside what the sink says about itself.
+/// Delivery settings besides the limits of the sink.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeliveryTerms {
-    /// What the channel can take, as far as it is known.
+    /// Known limits of the channel.
     pub(crate) limits: SinkLimits,
     /// Pauses between blocks.
     pub(crate) pace: Option<Pace>,
     /// Texts for people.
     pub(crate) texts: TextTable,
-    /// What paths of media are relative to.
+    /// Base directory for relative media paths.
     pub(crate) media_dir: Option<PathBuf>,
-    /// Who is asked about blocks, and told what became of them.
+    /// Hooks that may change blocks and are notified of their outcome.
     pub(crate) hooks: MessageHooks,
 }
 
-/// Pauses between blocks, as if somebody typed them.
+/// Pauses between blocks that imitate a human typist.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
-    /// The shortest.
+    /// Shortest pause.
     pub(crate) min: Duration,
-    /// The longest.
+    /// Longest pause.
     pub(crate) max: Duration,
-    /// Where chance comes from.
+    /// Source of randomness.
     pub(crate) host: Host,
 }
 
 impl Pace {
-    /// The next pause.
+    /// Returns the next pause.
     pub(super) fn pause(&self) -> Duration {
         self.min + self.max.saturating_sub(self.min).mul_f64(self.host.ids().fraction())
     }

@@ -1,4 +1,4 @@
-//! The documents of agents that have a directory of their own. They lie over those of the main agent.
+//! Documents of agents that have their own directory. They are layered over those of the main agent.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -8,7 +8,7 @@ use crate::config::paths::expand_home;
 use crate::key::AgentId;
 use crate::parts::Parts;
 
-/// The parts of an engine as an agent sees them: with its own settings, models and credentials, if it has a directory.
+/// Returns the parts of an engine for an agent, with its own settings, models and credentials if it has a directory.
 pub(super) fn of_agent(parts: &Arc<Parts>, agent: &AgentId) -> Arc<Parts> {
     let Some(dir) = own_dir(parts, agent).filter(|dir| *dir != parts.agent_dir) else { return Arc::clone(parts) };
     let mut loaded = parts.agents.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,7 +31,7 @@ pub(super) fn of_agent(parts: &Arc<Parts>, agent: &AgentId) -> Arc<Parts> {
     own
 }
 
-/// The directory that the configuration names for an agent, or the usual one if it exists.
+/// Returns the configured directory of an agent, or the default one if it exists.
 fn own_dir(parts: &Parts, agent: &AgentId) -> Option<PathBuf> {
     let named = parts.config.agents.get(agent).and_then(|agent| agent.agent_dir.as_deref());
     if let Some(dir) = named.map(str::trim).filter(|dir| !dir.is_empty()) {
@@ -42,7 +42,7 @@ fn own_dir(parts: &Parts, agent: &AgentId) -> Option<PathBuf> {
     (!is_main && dir.is_dir()).then_some(dir)
 }
 
-/// Waits until the health of all profiles and the logins that are being renewed are written.
+/// Waits until the health of all profiles and the logins being renewed are written.
 pub(super) async fn flush(parts: &Parts) {
     let agents: Vec<Arc<Parts>> =
         parts.agents.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();

@@ -1,4 +1,4 @@
-//! Builds an engine from what a host registers before the first run.
+//! Builds an engine from what a host registers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,7 +42,7 @@ use crate::runtime::cli::CliRuntime;
 use crate::runtime::native::NativeRuntime;
 use crate::texts::TextTable;
 
-/// The product of agents whose host names none.
+/// Product name if the host sets none.
 const PRODUCT: &str = "pinch";
 
 /// Milliseconds that a session stays in memory after a run; 0 keeps none. The name is OpenClaw's.
@@ -99,20 +99,20 @@ impl EngineBuilder {
         }
     }
 
-    /// Sets clock, ids, environment and home directory. By default the clock and random ids of the system, no environment and no home:
-    /// keys in environment variables are then not seen.
+    /// Sets clock, ids, environment and home directory. The default is the system's clock and random ids, no environment and no home
+    /// directory; keys in environment variables are then not seen.
     pub fn host(mut self, host: Host) -> Self {
         self.host = Some(host);
         self
     }
 
-    /// Sets the configuration. By default that of the state directory, if there is one: see [`Config::find`].
+    /// Sets the configuration. The default is that of the state directory, if there is one: see [`Config::find`].
     pub fn config(mut self, config: impl Into<Arc<Config>>) -> Self {
         self.config = Some(config.into());
         self
     }
 
-    /// Sets the directory of `auth.json`, `models.json`, `settings.json` and the profiles. By default that of the agent `main`.
+    /// Sets the directory of `auth.json`, `models.json`, `settings.json` and the profiles. The default is that of the agent `main`.
     pub fn agent_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.agent_dir = Some(dir.into());
         self
@@ -124,86 +124,86 @@ impl EngineBuilder {
         self
     }
 
-    /// Stores sessions elsewhere than in files of the state directory.
+    /// Sets where sessions are stored. The default is files in the state directory.
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Offers a tool to every run. It replaces a built-in tool of the same name. Deny lists of the configuration apply to it.
+    /// Offers a tool to every run. It replaces a built-in tool of the same name, and configured deny lists apply to it.
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.parts.toolbox.add(Arc::new(tool));
         self
     }
 
-    /// Offers tools that depend on the run: called once a run, with the request and its completed [`caller`](RunRequest::caller). May be
-    /// called repeatedly; a later tool replaces an earlier one of the same name.
+    /// Offers tools that depend on the run: `make` is called once per run, with the request and its completed
+    /// [`caller`](RunRequest::caller). May be called repeatedly; a later tool replaces an earlier one of the same name.
     pub fn tools_for(mut self, make: impl Fn(&RunRequest) -> Vec<Arc<dyn Tool>> + Send + Sync + 'static) -> Self {
         let make: ToolsFor = Arc::new(make);
         self.parts.toolbox.add_for(make);
         self
     }
 
-    /// Enables built-in tools by name: `read`, `edit`, `write`, `apply_patch`, `ls`, `exec` and `process`, with the feature `search` `grep` and
-    /// `find`, and `bash`. None is enabled by default, because they act on the host with the rights of the process. Unknown names are reported
-    /// by [`Engine::problems`].
+    /// Enables built-in tools by name: `read`, `edit`, `write`, `apply_patch`, `ls`, `exec`, `process` and `bash`, and with the feature
+    /// `search` also `grep` and `find`. None is enabled by default, because they act on the host with the privileges of the process.
+    /// [`Engine::problems`] reports unknown names.
     ///
-    /// `exec` runs commands under the rules of `tools.exec`: without any, those on the allow list of `exec-approvals.json` in the state
-    /// directory and harmless ones run, and [others are asked for](Self::approvals). Their environment holds none of the host's keys, and
-    /// `process` looks after those in the background; all end with the engine. `bash` runs any command. Where the configuration says which
-    /// commands run, `exec` and `process` take the place of `bash`.
+    /// `exec` runs commands under the rules of `tools.exec`. Without any, it runs harmless commands and those on the allow list of
+    /// `exec-approvals.json` in the state directory, and [asks for approval](Self::approvals) of others. The host's keys are not in their
+    /// environment. `process` manages background commands, all of which end with the engine. `bash` runs any command. If the configuration
+    /// restricts which commands may run, `exec` and `process` replace `bash`.
     pub fn builtin_tools<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.parts.toolbox.enable(names);
         self
     }
 
-    /// Sets who is asked before `exec` runs a command that is not allowed yet. By default nobody is, and the command does not run.
+    /// Sets who is asked before `exec` runs a command that is not allowed yet. By default nobody is asked, and the command does not run.
     pub fn approvals(mut self, approvals: Arc<dyn ApprovalBroker>) -> Self {
         self.parts.approvals = approvals;
         self
     }
 
-    /// Sets who is asked what an agent cannot decide. Runs that a person's message started are then offered the tool `ask_user`, unless a policy
-    /// takes it away; sub-agents are not. By default nobody can be asked, and there is no such tool.
+    /// Sets who answers the questions of agents. Runs started by a person's message are then offered the tool `ask_user`, unless a policy
+    /// removes it; sub-agents are not. By default nobody can be asked, and the tool does not exist.
     pub fn questions(mut self, questions: Arc<dyn QuestionBroker>) -> Self {
         self.parts.questions = Some(questions);
         self
     }
 
-    /// Sets where built-in tools act. By default on this computer.
+    /// Sets where built-in tools act. The default is this computer.
     pub fn machine(self, machine: Arc<dyn Machine>) -> Self {
         self.machine_for(move |_| Arc::clone(&machine))
     }
 
-    /// Chooses where built-in tools act for each run, from the request and its completed [`caller`](RunRequest::caller). Runs that the
-    /// configuration keeps in a sandbox act there instead.
+    /// Chooses where built-in tools act for each run, from the request and its completed [`caller`](RunRequest::caller). Sandboxed runs act
+    /// in their sandbox instead.
     pub fn machine_for(mut self, choose: impl Fn(&RunRequest) -> Arc<dyn Machine> + Send + Sync + 'static) -> Self {
         let choose: MachineFor = Arc::new(choose);
         self.parts.machine_for = choose;
         self
     }
 
-    /// Adds an extension that observes sessions and can change what they do. It is shared by all runs and registered with each
-    /// session; its calls name the session they are about.
+    /// Adds an extension that observes sessions and can change what they do. All runs share it, and it is registered with each session; its
+    /// calls name the session they are about.
     pub fn extension(mut self, extension: Arc<dyn Extension>) -> Self {
         self.parts.extensions.push(extension);
         self
     }
 
-    /// Adds a plugin: an extension that also steps in around the attempts of runs. It is shared by all runs.
+    /// Adds a plugin: an extension that also hooks into the attempts of runs. All runs share it.
     pub fn hooks(mut self, plugin: Arc<dyn Plugin>) -> Self {
         self.parts.plugins.add(plugin);
         self
     }
 
-    /// Names the product that agents are told they are a part of, and whose command in lower case they may run: `pinch` by default.
+    /// Sets the product name that agents are told; its lower-case form is the command that they may run. The default is `pinch`.
     pub fn product(mut self, name: impl Into<String>) -> Self {
         self.parts.product = name.into();
         self
     }
 
-    /// Replaces the system prompt. `make` is called when a session is opened and again whenever extensions change its tools.
-    /// [`PromptInputs::params`] is what the default one is made of.
+    /// Replaces the system prompt. `make` is called when a session is opened, and again whenever extensions change its tools. The default
+    /// prompt is built from [`PromptInputs::params`].
     pub fn prompt(
         mut self,
         make: impl Fn(&PromptInputs<'_>) -> pinch_coding_agent::prompt::PromptSections + Send + Sync + 'static,
@@ -213,8 +213,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Changes the stages that replies pass through: `change` gets the default ones and inserts its own before or after any of them, by name.
-    /// A run whose stages name one that does not exist fails.
+    /// Changes the stages that replies pass through: `change` receives the default ones and inserts others before or after any of them, by
+    /// name. Runs fail if a stage is inserted next to one that does not exist.
     pub fn reply_stages(
         mut self,
         change: impl Fn(&ReplyOptions, &mut Stages) -> Result<(), UnknownStage> + Send + Sync + 'static,
@@ -235,39 +235,39 @@ impl EngineBuilder {
         self
     }
 
-    /// Limits how long a run waits before it may begin: for earlier runs of its session, for other processes that work on the session, and
-    /// for a slot of its lane. It then ends with [`RunError::Busy`](crate::run::RunError::Busy). By default a run waits as long as its own
-    /// time limit.
+    /// Limits how long a run waits before it may begin: for earlier runs of its session, for other processes that use the session, and for
+    /// a slot of its lane. After that it ends with [`RunError::Busy`](crate::run::RunError::Busy). By default a run waits as long as its
+    /// own time limit.
     pub fn wait_limit(mut self, limit: Duration) -> Self {
         self.wait_limit = Some(limit);
         self
     }
 
-    /// Replaces what decides when runs may begin, for engines that share sessions with other hosts. By default [`LocalLeases`].
+    /// Sets what decides when runs may begin, for engines that share sessions with other hosts. The default is [`LocalLeases`].
     pub fn leases(mut self, leases: Arc<dyn RunLeases>) -> Self {
         self.leases = Some(leases);
         self
     }
 
-    /// Stores the health of auth profiles elsewhere than in `auth-profiles.json` of the agent directory.
+    /// Sets where the health of auth profiles is stored. The default is `auth-profiles.json` in the agent directory.
     pub fn health_store(mut self, store: Arc<dyn HealthStore>) -> Self {
         self.health = Some(store);
         self
     }
 
-    /// Renews logins in another way than over the network with the built-in flows: for providers with a login of their own.
+    /// Sets how logins are renewed, for providers with their own login flow. By default the built-in flows renew them over the network.
     pub fn logins(mut self, logins: impl Into<Arc<Logins>>) -> Self {
         self.logins = Some(logins.into());
         self
     }
 
-    /// Remembers sessions by key elsewhere than in `sessions.json` of each agent.
+    /// Sets where sessions are stored by key. The default is `sessions.json` of each agent.
     pub fn session_index(mut self, index: Arc<dyn SessionIndex>) -> Self {
         self.index = Some(index);
         self
     }
 
-    /// Builds the engine. Mistakes in documents are reported by [`Engine::problems`]; everything else in them is used.
+    /// Builds the engine. Problems in documents are skipped and reported by [`Engine::problems`].
     pub fn build(self) -> Engine {
         let agent_dir = self.agent_dir.unwrap_or_else(|| self.state_dir.join("agents/main/agent"));
         let host = self.host.unwrap_or_else(|| Host::builder().build());
@@ -343,7 +343,7 @@ impl fmt::Debug for EngineBuilder {
     }
 }
 
-/// The default store: files of the state directory, with the durability of the settings.
+/// Creates the default store: files in the state directory, with the durability set in the settings.
 fn own_store(state_dir: &Path, settings: &Settings) -> JsonlStore {
     JsonlStore::flat(state_dir.join("agents/main/sessions")).durability(settings.durability)
 }

@@ -1,4 +1,4 @@
-//! What command-line agents call a session, in the entry of its key.
+//! Ids that command-line agents use for a session, stored in the entry of its key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::run::scope::RunScope;
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::sessions::entry;
 
-/// The names that are remembered for the session of a request.
+/// Returns the ids stored for the session of a request.
 pub(super) async fn known(parts: &Parts, request: &RunRequest) -> CliSessions {
     let entry = match entries::of_request(parts, request).await {
         Ok(Some(entry)) => entry,
@@ -31,7 +31,7 @@ pub(super) async fn known(parts: &Parts, request: &RunRequest) -> CliSessions {
     CliSessions::new(known)
 }
 
-/// Remembers what a run has learned. Its result names the session as the agent that answered does.
+/// Stores the ids that a run has learned. Its result contains the session id of the agent that answered.
 pub(super) async fn remember(
     parts: &Parts,
     scope: &RunScope,

@@ -1,4 +1,4 @@
-//! Compacts a session because its host asks for it.
+//! Compacts a session at the request of its host.
 
 use std::sync::Arc;
 
@@ -18,36 +18,36 @@ use crate::runner::hard_end;
 use crate::runtime::AttemptRuntime;
 use crate::sessions::entry;
 
-/// What became of a request to compact a session.
+/// Outcome of a request to compact a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompactionOutcome {
-    /// Old messages were replaced by a summary.
+    /// Old messages were replaced with a summary.
     Compacted(CompactedSession),
-    /// Nothing was changed, for this reason.
+    /// Nothing was changed.
     NotCompacted {
         /// The reason, for people.
         reason: String,
     },
 }
 
-/// A session that was compacted.
+/// Result of a compaction.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CompactedSession {
     /// The summary.
     pub summary: String,
-    /// The first entry of the transcript that the model still reads word for word.
+    /// The first entry of the transcript that the model still reads verbatim.
     pub first_kept_entry_id: String,
-    /// Tokens of the conversation before.
+    /// Tokens in the conversation before the compaction.
     pub tokens_before: u64,
     /// Estimated tokens afterwards; `None` if the estimate is not below `tokens_before`.
     pub tokens_after: Option<u64>,
-    /// Files that the summary lists, and the like.
+    /// Details such as the files that the summary lists.
     pub details: Option<Value>,
 }
 
 impl CompactionOutcome {
-    /// The JSON form: `{ok, compacted, reason?, result?}`.
+    /// Returns the JSON form: `{ok, compacted, reason?, result?}`.
     pub fn to_json(&self) -> Value {
         let session = match self {
             Self::NotCompacted { reason } => return json!({"ok": false, "compacted": false, "reason": reason}),
@@ -76,7 +76,7 @@ pub(super) async fn compact(parts: &Arc<Parts>, request: RunRequest, instruction
     }
 }
 
-/// The reason for people. That of an unknown model is the one of OpenClaw.
+/// Returns the reason for people. The text about an unknown model is OpenClaw's.
 fn reason_of(error: &RunError, named: &(Option<String>, Option<String>)) -> String {
     match (error, named) {
         (RunError::UnknownModel(_), (Some(provider), Some(model))) => format!("Unknown model: {provider}/{model}"),
@@ -128,7 +128,7 @@ async fn try_compact(
     Ok(session)
 }
 
-/// The credentials of the first profile that may be used.
+/// Returns the credentials of the first usable profile.
 fn auth(
     parts: &Parts,
     request: &RunRequest,

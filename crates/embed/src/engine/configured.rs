@@ -1,4 +1,4 @@
-//! What an engine reads from its configuration and its documents; read again when the configuration is replaced.
+//! State that an engine reads from its configuration and documents, and reads again when the configuration is replaced.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::lanes::Lanes;
 use crate::parts::Parts;
 use crate::parts::credentials::{CredentialSources, Credentials};
 
-/// What documents are read with.
+/// Dependencies for reading documents.
 pub(super) struct DocumentSources {
     pub(super) state_dir: PathBuf,
     pub(super) host: Host,
-    /// The host's own store of health.
+    /// Health store provided by the host.
     pub(super) health: Option<Arc<dyn HealthStore>>,
     pub(super) logins: Arc<Logins>,
 }
@@ -46,11 +46,11 @@ pub(super) struct AgentDocuments {
 }
 
 impl AgentDocuments {
-    /// Reads the documents. Mistakes in them are problems; everything else is used. `main`: the parts with the documents of the main agent,
-    /// for another one.
+    /// Reads the documents; mistakes in them are reported as problems and skipped. `main`: the parts of the main agent, if these are for
+    /// another agent.
     pub(super) fn load(from: &DocumentSources, config: &Config, agent_dir: &Path, main: Option<&Parts>) -> Self {
         let shared = from.state_dir.join("agent");
-        // The agent's own documents take precedence over those of the main agent, and those over those of the command line's sessions.
+        // The agent's own documents take precedence over the main agent's, which take precedence over those of command-line sessions.
         let document = |name: &str| {
             let own = std::iter::once(agent_dir).chain(main.map(|main| main.agent_dir.as_path()));
             own.map(|dir| dir.join(name)).find(|file| file.is_file()).unwrap_or_else(|| shared.join(name))
@@ -74,7 +74,7 @@ impl AgentDocuments {
     }
 }
 
-/// Slots of the lane `subagent` without a configuration.
+/// Default number of slots in the lane `subagent`.
 const SUBAGENT_SLOTS: usize = 8;
 
 /// Sets the slots of the lanes.

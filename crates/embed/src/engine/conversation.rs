@@ -1,4 +1,4 @@
-//! What a host that shows conversations asks for beside its runs: the messages of a session, a new session for a key, the models.
+//! Methods for hosts that display conversations: the messages of a session, a new session for a key, the available models.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::run::{RunError, RunRequest};
 use crate::sessions::entry;
 
 impl Engine {
-    /// The messages of the session that a key means now, oldest first, as the model would read them: what was compacted is a summary. Empty
-    /// if the key has no session yet. Nothing is created.
+    /// Returns the messages of a key's current session as the model would read them, oldest first, with compacted ones replaced by a
+    /// summary. Empty if the key has no session yet. Creates nothing.
     ///
     /// # Errors
     /// [`RunError::Config`] if the key is malformed, or if the index or the transcript cannot be read.
@@ -31,8 +31,8 @@ impl Engine {
         Ok(log.context().messages)
     }
 
-    /// Begins a new session for a key, as a message with `/reset` does: the old transcript stays where it is, and what the user chose for the
-    /// key, such as its model, is kept. A key without a session stays without one.
+    /// Begins a new session for a key, as a message with `/reset` does. The old transcript stays in place, and what the user chose for the
+    /// key, such as its model, is kept. A key without a session is left without one.
     ///
     /// # Errors
     /// [`RunError::Config`] if the key is malformed, or if the index cannot be read or written.
@@ -52,7 +52,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The models that a request would be answered by: the one that is asked first, then its fallbacks.
+    /// Returns the models that may answer a request: the first one to ask, then its fallbacks.
     ///
     /// # Errors
     /// As for a run: [`RunError::NoModel`], [`RunError::UnknownModel`], or [`RunError::Config`] for a model that is not allowed.
@@ -62,7 +62,8 @@ impl Engine {
         resolve::candidates(&parts, request)
     }
 
-    /// Whether the commands of a request may leave the sandbox: what `tools.elevated` says about its caller, and the level of the request.
+    /// Returns whether the commands of a request may leave the sandbox, from the rules of `tools.elevated` for its caller and the level of
+    /// the request.
     pub fn elevated_rules(&self, mut request: RunRequest) -> ElevatedRules {
         let parts = self.parts();
         let agent = request.agent(&parts.config.agents);
@@ -70,13 +71,14 @@ impl Engine {
         offering::elevated(&parts.config, &request, &agent)
     }
 
-    /// The auth profiles of an agent with their health: of one provider, or of all, each provider's in the order in which they are tried.
+    /// Returns the auth profiles of an agent with their health, for one provider or all; those of a provider are in the order in which they
+    /// are tried.
     pub fn auth_profiles(&self, agent: &str, provider: Option<&str>) -> Vec<AuthProfileStatus> {
         let parts = self.parts();
         agents::of_agent(&parts, &AgentId::normalise(agent)).profiles.statuses(provider, parts.host.now_ms())
     }
 
-    /// The models that an agent can use: those of providers with credentials that the configuration allows.
+    /// Returns the models that an agent can use: those allowed by the configuration, of providers with credentials.
     pub fn models(&self, agent: &str) -> Vec<Arc<Model>> {
         let parts = self.parts();
         let agent = AgentId::normalise(agent);

@@ -1,4 +1,4 @@
-//! A run under way, and the outcome of one whose reply went to a sink.
+//! An active run, and the outcome of one whose reply went to a sink.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::texts::TextTable;
 
 type ResultSlot = Arc<Mutex<Option<Result<RunResult, RunError>>>>;
 
-/// A run under way: a stream of its events, then its result.
+/// An active run: a stream of its events, then its result.
 #[must_use = "a run does nothing unless polled"]
 pub struct EngineRun {
     events: Pulled<'static, RunEvent>,
@@ -37,7 +37,7 @@ impl EngineRun {
         let publisher = parts.bus.publisher(run_id.clone(), request.session_key.as_deref(), parts.host.clone());
         let usage_line = request.usage_line;
         let terms = replying::delivery_terms(&parts, &request);
-        // Boxed: every future that it is handed to would have room for all of it.
+        // Boxed, because every future it is passed to would reserve space for all of it.
         let request = Box::new(request);
         let events = pulled(move |emitter| async move {
             let mut has_started = false;
@@ -50,13 +50,13 @@ impl EngineRun {
             let end = terminal_event(&done, now_ms, &parts.registered.texts);
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
             emitter.emit(RunEvent::Reply(ReplyEvent::Lifecycle(end))).await;
-            // After the last event, so that nobody waits for the disk with the answer at hand.
+            // After the last event, so that an available answer does not wait for the disk.
             parts.profiles.flush().await;
         });
         Self { events, result, run_id, publisher, terms, usage_line }
     }
 
-    /// The id of the run, for [`RunTarget::Run`](super::RunTarget::Run) and for the ids of its reply.
+    /// Returns the id of the run, for [`RunTarget::Run`](super::RunTarget::Run) and for the ids of its reply.
     pub fn id(&self) -> &RunId {
         &self.run_id
     }
@@ -70,8 +70,8 @@ impl EngineRun {
         self.result()
     }
 
-    /// Drives the run to its end and sends its reply to a sink as it arrives. The run never waits for the sink: what a slow sink has not
-    /// taken yet is merged, and is delivered before this returns. The outcome of a failed run also lists what was delivered of it.
+    /// Drives the run to its end and sends its reply to a sink as it arrives. The run never waits for the sink: events that a slow sink has
+    /// not taken yet are merged, and delivered before this returns. Even for a failed run, the outcome lists what was delivered.
     pub async fn deliver(mut self, sink: Arc<dyn ReplySink>) -> DeliveredRun {
         let texts = self.terms.texts.clone();
         let (sender, pump) = Pump::new(sink, self.run_id.clone(), self.terms.clone());
@@ -93,14 +93,14 @@ impl EngineRun {
         DeliveredRun { id: self.run_id.clone(), result: self.result(), delivered, terms: self.terms.clone() }
     }
 
-    /// The line about the tokens of the run, if it is wanted and the run has succeeded.
+    /// Returns the line about the run's token usage, if it is enabled and the run succeeded.
     fn usage_line(&self, texts: &TextTable) -> Option<String> {
         let slot = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         let result = slot.as_ref()?.as_ref().ok()?;
         usage_line(result, self.usage_line, texts)
     }
 
-    /// The result, after the last event.
+    /// Returns the result, after the last event.
     ///
     /// # Errors
     /// [`RunError`]; also if the run has not ended yet.
@@ -122,14 +122,14 @@ impl Stream for EngineRun {
     }
 }
 
-/// A run whose reply went to a sink.
+/// Outcome of a run whose reply went to a sink.
 #[derive(Debug)]
 pub struct DeliveredRun {
-    /// The id of the run, which [`Payload::id`] needs to identify what is still to be sent.
+    /// Id of the run, which [`Payload::id`] needs to identify unsent payloads.
     pub id: RunId,
     /// How the run ended.
     pub result: Result<RunResult, RunError>,
-    /// Receipts and failures of its blocks, also when the run failed.
+    /// Receipts and failures of its blocks, even if the run failed.
     pub delivered: Delivered,
     terms: DeliveryTerms,
 }
@@ -139,14 +139,14 @@ pub struct DeliveredRun {
 pub enum ReplyDelivery {
     /// All of it was delivered, or a message tool sent it.
     Delivered,
-    /// Some of the answer still has to be sent or is not confirmed.
+    /// Part of the answer has not been sent or confirmed.
     Pending,
     /// There is no answer.
     Missing,
 }
 
 impl DeliveredRun {
-    /// Whether the answer was delivered. Failures and reasoning do not count as answers.
+    /// Returns whether the answer was delivered. Failures and reasoning do not count as answers.
     pub fn reply_delivery(&self) -> ReplyDelivery {
         let Ok(result) = &self.result else { return ReplyDelivery::Missing };
         let is_answer = |payload: &Payload| !payload.is_error && !payload.reply.is_reasoning;
@@ -163,8 +163,8 @@ impl DeliveredRun {
         }
     }
 
-    /// Sends what [is still to be sent](DeliveredRun::still_to_send) to a sink, as blocks during the run are sent: in parts that fit, tried again
-    /// after transient failures, and after the hooks of plugins for messages that are sent.
+    /// Sends [the unsent payloads](DeliveredRun::still_to_send) to a sink in the same way as blocks during the run: split to fit, retried
+    /// after transient failures, and passed through the plugin hooks for outgoing messages.
     pub async fn send_rest(&self, sink: Arc<dyn ReplySink>) -> Delivered {
         let (sender, pump) = Pump::new(sink, self.id.clone(), self.terms.clone());
         self.still_to_send().into_iter().for_each(|payload| sender.send(ReplyEvent::BlockReply(payload.reply)));
@@ -172,8 +172,8 @@ impl DeliveredRun {
         pump.after(&self.delivered).run().await
     }
 
-    /// What the host has to send now: payloads, or parts of them, that the sink did not receive. For a failed run these are the blocks that
-    /// were not sent, and a text about the failure.
+    /// Returns what the host still has to send: payloads, or parts of them, that the sink did not receive. For a failed run these are the
+    /// unsent blocks and a text about the failure.
     pub fn still_to_send(&self) -> Vec<Payload> {
         match &self.result {
             Ok(result) => still_to_send(result.payloads.clone(), &self.delivered),

@@ -1,4 +1,4 @@
-//! The entry of a session's key, as long as it is about that session.
+//! Entries of session keys, as long as they refer to the session in question.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::key;
 use crate::parts::Parts;
 use crate::run::RunRequest;
 
-/// Where the transcript of an entry is, if not where the store puts it.
+/// Returns the path of an entry's transcript, if it is not where the store puts it.
 pub(super) fn session_file(parts: &Parts, key: &str, entry: &SessionEntry) -> Option<PathBuf> {
     let dir = parts.state_dir.join("agents").join(key::agent(key).as_str()).join("sessions");
     match (&entry.session_file, key::topic(key)) {
@@ -22,7 +22,7 @@ pub(super) fn session_file(parts: &Parts, key: &str, entry: &SessionEntry) -> Op
     }
 }
 
-/// The transcript of a key's session.
+/// Opens the transcript of a key's session.
 pub(super) async fn transcript(parts: &Parts, key: &str, entry: &SessionEntry) -> Result<SessionLog, StoreError> {
     let at = match session_file(parts, key, entry) {
         Some(file) => SessionRef::Path(file),
@@ -31,14 +31,14 @@ pub(super) async fn transcript(parts: &Parts, key: &str, entry: &SessionEntry) -
     SessionLog::open(&parts.host, Arc::clone(&parts.store), &at, "").await
 }
 
-/// The entry of a request's key; `None` if there is no key, or if it means another session by now.
+/// Returns the entry of a request's key; `None` if there is no key, or if it now refers to another session.
 pub(super) async fn of_request(parts: &Parts, request: &RunRequest) -> Result<Option<SessionEntry>, PortError> {
     let Some(key) = request.session_key.as_deref() else { return Ok(None) };
     let entry = parts.index.get(key).await?;
     Ok(entry.filter(|entry| entry.session_id == request.session_id))
 }
 
-/// Changes the entry of a request's key, unless it means another session by now.
+/// Changes the entry of a request's key, unless it now refers to another session.
 pub(super) async fn change(
     parts: &Parts,
     request: &RunRequest,

@@ -1,4 +1,5 @@
-//! Lets an agent save memories before its conversation is compacted: a silent run on the same session, before the run of its user.
+//! Memory flush: a silent run in the same session, before the user's run, in which an agent saves memories before its conversation is
+//! compacted.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::runner::Runner;
 use crate::runtime::choice::RuntimeChoice;
 use crate::sessions::entry;
 
-/// What a flush needs of the run that it precedes.
+/// What a flush needs to know about the run that it precedes.
 pub(super) struct BeforeRun<'r> {
     pub(super) parts: &'r Arc<Parts>,
     pub(super) request: &'r RunRequest,
@@ -32,13 +33,13 @@ pub(super) struct BeforeRun<'r> {
     pub(super) cancel: &'r Cancel,
 }
 
-/// Lets the agent save memories if its session will soon be compacted. A failure is logged, and the run of the user goes on.
+/// Lets the agent save memories if its session is about to be compacted. A failure is logged, and the user's run continues.
 pub(super) async fn save_memories(before: &BeforeRun<'_>) {
     let BeforeRun { parts, request, .. } = before;
     if matches!(request.trigger, RunTrigger::Heartbeat | RunTrigger::Memory) || request.disable_tools {
         return;
     }
-    // Calls wait for these results: another prompt before them would count the calls as not run.
+    // Calls are waiting for these results; a prompt before them would mark the calls as not run.
     if !request.client_results.is_empty() {
         return;
     }
@@ -80,7 +81,7 @@ fn size(parts: &Parts, known: &SessionEntry, model: &Model) -> SessionSize {
     }
 }
 
-/// The request of the silent run: the user's, with another prompt and nothing to deliver.
+/// Builds the request of the silent run: the user's, with another prompt and no delivery.
 fn flush_request(of_user: &RunRequest, run_id: String, texts: FlushTexts) -> RunRequest {
     let mut request = of_user.clone();
     request.run_id = run_id;
@@ -96,12 +97,12 @@ fn flush_request(of_user: &RunRequest, run_id: String, texts: FlushTexts) -> Run
     request
 }
 
-/// Carries out the silent run; `None` if it could not write anything.
+/// Carries out the silent run; returns `None` if it could not write anything.
 async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Result<Option<RunResult>, RunError> {
     let &BeforeRun { parts, lease, candidates, runtimes, cancel, .. } = before;
     let hooks = hooked::of_run(parts, &request);
     let scope = Box::new(Box::pin(resolve::scope(parts, request, hooks, lease.fence())).await?);
-    // What is noted in a copy of the workspace is no memory of the agent.
+    // Notes in a copy of the workspace do not become memories of the agent.
     let is_copy = scope.sandbox.as_ref().is_some_and(|sandbox| sandbox.access.as_deref() != Some("rw"));
     if is_copy || scope.tools.for_model(model)?.get(WRITE).is_none() {
         return Ok(None);
@@ -111,7 +112,7 @@ async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Resu
     Ok(Some(result))
 }
 
-/// Carries out a run whose events nobody gets. It is not among the active runs: a message to the session waits for the run of the user.
+/// Carries out a run whose events are discarded. It is not among the active runs: a message to the session waits for the user's run.
 async fn unheard(
     parts: &Parts,
     scope: &RunScope,
@@ -154,7 +155,7 @@ async fn unheard(
     done
 }
 
-/// Remembers that the agent was asked since the last compaction.
+/// Records that the agent was asked since the last compaction.
 async fn remember(before: &BeforeRun<'_>) {
     let now = before.parts.host.now_ms();
     let change = move |known: &SessionEntry| entry::after_flush(known, now);

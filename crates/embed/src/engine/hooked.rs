@@ -1,4 +1,4 @@
-//! The hooks around a run: which model it asks, whether it takes place, and how it ended.
+//! Hooks around a run: choosing its model, rejecting it, and being notified of its end.
 
 use tokio::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::run::{FailureKind, RunError, RunErrorKind, RunRequest, RunResult};
 use crate::runner::millis;
 use crate::texts::Phrase;
 
-/// The hooks of a run.
+/// Returns the hooks of a run.
 pub(super) fn of_run(parts: &Parts, request: &RunRequest) -> RunHooks {
     let plugins = parts.registered.plugins.clone();
     if plugins.is_empty() {
@@ -35,7 +35,7 @@ pub(super) async fn choose_model(parts: &Parts, hooks: &RunHooks, request: &mut 
     match (choice.provider.0, choice.model.0) {
         (None, None) => {}
         (Some(provider), Some(model)) => (request.provider, request.model) = (Some(provider), Some(model)),
-        // One of the two stays as it would be without plugins.
+        // If only one of the two is set, the other keeps its value.
         (Some(provider), None) => {
             if let Some(usual) = usual() {
                 (request.provider, request.model) = (Some(provider), Some(usual.id.to_string()));
@@ -45,14 +45,14 @@ pub(super) async fn choose_model(parts: &Parts, hooks: &RunHooks, request: &mut 
             let Some(usual) = usual() else { return };
             (request.provider, request.model) = (Some(usual.provider.to_string()), Some(model));
             if resolve::candidates(parts, request).is_err() {
-                // A name that says its provider itself, or an alias.
+                // The name includes its provider, or is an alias.
                 request.provider = None;
             }
         }
     }
 }
 
-/// The result of a run that plugins reject; `None` if it takes place.
+/// Returns the result of a run that plugins reject, or `None` if it may proceed.
 pub(super) async fn rejected(
     parts: &Parts,
     hooks: &RunHooks,
@@ -77,7 +77,7 @@ pub(super) async fn rejected(
     Some(result)
 }
 
-/// Tells plugins how a run ended, also if it is dropped.
+/// Notifies plugins of the end of a run, even if it is dropped.
 pub(super) struct EndNotice {
     hooks: RunHooks,
     began: Instant,
@@ -89,13 +89,13 @@ impl EndNotice {
         Self { hooks: hooks.clone(), began: Instant::now(), is_told: false }
     }
 
-    /// The run has ended.
+    /// Records how the run ended.
     pub(super) fn ended(mut self, result: &Result<RunResult, RunError>) {
         let failure = match result {
             Ok(result) => result.failure().map(|failure| (failure.kind, failure.message)),
             Err(error) => Some((error.kind(), error.to_string())),
         };
-        // A model may stay silent.
+        // An empty answer of a completed run is not a failure.
         let failure = failure.filter(|(kind, _)| *kind != FailureKind::Empty || result.is_err());
         let (outcome, error) = match failure {
             None => ("ok".to_owned(), None),

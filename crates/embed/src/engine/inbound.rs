@@ -1,4 +1,4 @@
-//! Messages by session key: finds or begins the session, and remembers how its run ended.
+//! Messages by session key: finds or begins the session, and records the outcome of its run.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::workspace;
 const GREETING: &str =
     "The user has started a new session. Greet them in one or two sentences, and ask what they would like to do.";
 
-/// The request that a message makes: of the session that its key means now, with the settings of that session.
+/// Creates the request for a message: for its key's current session, with the settings of that session.
 pub(super) async fn message(parts: &Arc<Parts>, key: &str, text: &str) -> Result<RunRequest, RunError> {
     let key = canonical(parts, key)?;
     let parts = &agents::of_agent(parts, &workspace::agent_of(&parts.config.agents, None, Some(&key)).0);
@@ -68,14 +68,14 @@ pub(super) async fn message(parts: &Arc<Parts>, key: &str, text: &str) -> Result
     Ok(request)
 }
 
-/// The whole form of a key.
+/// Returns the canonical form of a key.
 pub(super) fn canonical(parts: &Parts, key: &str) -> Result<String, RunError> {
     key::canonical(key, &parts.config.agents.default_id(), &parts.config.session.main_key).ok_or_else(|| {
         RunError::Config(format!("malformed session key {key:?}: expected agent:<id>:<name>, or a name alone"))
     })
 }
 
-/// The settings of a session. Words that this version does not know change nothing.
+/// Applies the settings of a session. Words unknown to this version are ignored.
 fn apply(entry: &SessionEntry, request: &mut RunRequest) {
     if let Some(level) = entry.thinking_level.as_deref().and_then(ThinkingLevel::parse) {
         request.think_level = Some(level);
@@ -92,14 +92,14 @@ fn apply(entry: &SessionEntry, request: &mut RunRequest) {
     if let Some(model) = &entry.model_override {
         request.model = Some(model.clone());
         request.provider.clone_from(&entry.provider_override);
-        // What the user chose is not replaced silently.
+        // Never silently replace what the user chose.
         if entry.extra.get("modelOverrideSource").is_none_or(|source| source == "user") {
             request.fallbacks = Some(Vec::new());
         }
     }
 }
 
-/// Chooses the profile that the session sticks to, and remembers the choice.
+/// Chooses the profile that the session sticks to, and stores the choice.
 async fn pin(
     parts: &Parts,
     key: &str,
@@ -107,7 +107,7 @@ async fn pin(
     is_new_session: bool,
     request: &mut RunRequest,
 ) -> Result<(), RunError> {
-    // Without a model there is no run; it says why.
+    // Without a model there is no run; the run itself reports why.
     let Ok(candidates) = resolve::candidates(parts, request) else { return Ok(()) };
     let Some(model) = candidates.first() else { return Ok(()) };
     let pin = SessionPin {
@@ -141,14 +141,14 @@ async fn pin(
     Ok(())
 }
 
-/// Whether an entry already says what was chosen. What the user chose is left as it is written.
+/// Returns whether an entry already contains the choice. A choice made by the user is left as written.
 fn is_same(entry: &SessionEntry, choice: Option<&ProfileChoice>) -> bool {
     let same_id = entry.auth_profile_override.as_deref() == choice.map(|choice| choice.id.as_str());
     let counted = entry.auth_profile_override_compaction_count == Some(entry.compaction_count.unwrap_or(0));
     same_id && choice.is_none_or(|choice| choice.source == ProfileSource::User || counted)
 }
 
-/// Records a run that has ended, if its session is still that of its key.
+/// Records a completed run, if its session is still the current one of its key.
 pub(super) async fn record(parts: &Parts, request: &RunRequest, fence: Arc<dyn Fence>, result: &RunResult) {
     match entries::of_request(parts, request).await {
         Ok(Some(_)) => {}

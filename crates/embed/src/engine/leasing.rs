@@ -1,4 +1,4 @@
-//! Waits until a run may begin, and keeps its lease while it works.
+//! Waits until a run may begin, and renews its lease while it is active.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,10 +14,10 @@ use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner};
 use crate::runtime::AttemptRuntime;
 
-/// How many notices about waiting may be under way to the listener; more are dropped.
+/// Maximum number of queued notices about waiting; further ones are dropped.
 const MAX_NOTICES: usize = 16;
 
-/// Waits for the lease of a run, as long as the run's own time limit allows, and tells the listener what it waits for.
+/// Waits for the lease of a run within the run's own time limit, and reports to the listener what it waits for.
 pub(super) async fn acquire(
     parts: &Parts,
     request: &RunRequest,
@@ -33,7 +33,7 @@ pub(super) async fn acquire(
     let (sender, mut notices) = mpsc::channel(MAX_NOTICES);
     let on_wait = |wait: LeaseWait| {
         *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(wait.clone());
-        // A listener that does not keep up misses notices, nothing else.
+        // A slow listener only misses notices.
         drop(sender.try_send(wait));
     };
     let wanted = LeaseRequest::new(&session, key::global_lane(request.lane.as_deref()), &limited)
@@ -62,7 +62,7 @@ pub(super) async fn acquire(
     })
 }
 
-/// What a run was waiting for when its time limit passed. The text about a locked file is OpenClaw's.
+/// Describes what a run was waiting for when its time limit passed. The text about a locked file is OpenClaw's.
 fn gave_up(last: Option<LeaseWait>, ms: u64) -> String {
     match last {
         Some(LeaseWait::Process { owner, lock }) => {
@@ -82,7 +82,8 @@ fn lease_error(error: LeaseError) -> RunError {
     }
 }
 
-/// Carries out a run and renews its lease meanwhile. A run whose lease passes to another process is stopped: it could write nothing.
+/// Carries out a run while renewing its lease. If the lease passes to another process, the run is stopped, since it could no longer write
+/// anything.
 pub(super) async fn run(
     runner: &mut Runner<'_>,
     candidates: &[Arc<Model>],
@@ -95,7 +96,7 @@ pub(super) async fn run(
         result = &mut running => return result,
         () = lease.keep() => stop.cancel(CancelReason::Superseded),
     }
-    // Its outcome does not count: the session belongs to another process.
+    // The outcome is discarded: the session belongs to another process.
     drop(running.await);
     Err(RunError::Busy("another process took over the session".to_owned()))
 }

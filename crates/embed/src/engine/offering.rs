@@ -1,4 +1,4 @@
-//! The tools of a run before policy, and where they act.
+//! Tools of a run before policies apply, and the machines they act on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,18 +28,18 @@ use crate::run::request::RunTrigger;
 use crate::run::tools::ToolOffer;
 use crate::run::{RunError, RunRequest};
 
-/// Where the tools of a run act.
+/// Machines that the tools of a run act on.
 pub(super) struct RunMachines {
-    /// What is seen of files: everything, or the workspace alone.
+    /// Machine for file tools: the whole file system, or only the workspace.
     pub(super) files: Arc<dyn Machine>,
     commands: Arc<dyn Machine>,
-    /// The machine outside, if commands are in a sandbox.
+    /// The machine outside the sandbox, if commands run in one.
     outside: Option<Arc<dyn Machine>>,
     workspace_only: bool,
 }
 
 impl RunMachines {
-    /// The machine of the run's sandbox, or the one that the host chooses.
+    /// Returns the machine of the run's sandbox, or the one chosen by the host.
     pub(super) fn of(
         parts: &Parts,
         request: &RunRequest,
@@ -63,7 +63,7 @@ impl RunMachines {
     }
 }
 
-/// What the tools of a run share with its session.
+/// State that the tools of a run share with its session.
 #[derive(Clone)]
 pub(super) struct SharedWithSession {
     pub(super) facts: SessionFacts,
@@ -77,7 +77,7 @@ impl SharedWithSession {
     }
 }
 
-/// The tools of a run. `variables`: those that skills set for commands.
+/// Returns the tools of a run. `variables`: those that skills set for commands.
 pub(super) fn offer(
     parts: &Parts,
     request: &RunRequest,
@@ -103,7 +103,7 @@ pub(super) fn offer(
         .in_mode(request.permission_mode))
 }
 
-/// Detects loops in the calls of one run.
+/// Creates the loop detection for the calls of one run.
 pub(super) fn loop_guard(config: &Config, agent: &AgentId, request: &RunRequest) -> LoopGuard {
     let of_agent = config.agents.get(agent).map_or(&Value::Null, |agent| &agent.loop_detection);
     let guard = LoopGuard::new(LoopConfig::read(&config.loop_detection, of_agent));
@@ -111,7 +111,7 @@ pub(super) fn loop_guard(config: &Config, agent: &AgentId, request: &RunRequest)
     guard
 }
 
-/// The tools of a run that follow the rules for commands.
+/// Returns the tools of a run that follow the command rules.
 fn command_tools(
     parts: &Parts,
     request: &RunRequest,
@@ -150,24 +150,24 @@ fn command_tools(
     own.tools(&names).map_err(|error| RunError::Config(format!("{error}. No command runs until that is corrected")))
 }
 
-/// The tool that asks the person whose message started the run, if somebody can be asked.
+/// Returns the tool that asks the person whose message started the run, if anybody can be asked.
 fn ask_user(parts: &Parts, request: &RunRequest) -> Option<Arc<dyn Tool>> {
     let broker = parts.registered.questions.clone()?;
     let is_asking = request.trigger == RunTrigger::User && !request.disable_tools;
     is_asking.then(|| Arc::new(AskUserTool::new(broker, request.session_key.clone())) as Arc<dyn Tool>)
 }
 
-/// Whether the commands of a run may leave its sandbox.
+/// Returns whether the commands of a run may leave its sandbox.
 pub(super) fn elevated(config: &Config, request: &RunRequest, agent: &AgentId) -> ElevatedRules {
     let level = request.elevated_level.or(config.agents.defaults.elevated_level).unwrap_or_default();
     let of_agent = config.agents.get(agent).map(|agent| &agent.elevated);
     let mut rules = config.elevated.rules(of_agent, &request.caller, level);
-    // A mode that keeps to the workspace does not lead out of the sandbox.
+    // A mode confined to the workspace does not permit leaving the sandbox.
     rules.is_allowed &= !request.permission_mode.is_some_and(PermissionMode::is_rooted);
     rules
 }
 
-/// How commands are run.
+/// Returns the shell for commands.
 fn shell(parts: &Parts, variables: &[(String, String)]) -> Result<Shell, RunError> {
     let program = match &parts.settings.shell_path {
         Some(path) if path.exists() => Some(path.clone()),
@@ -176,12 +176,12 @@ fn shell(parts: &Parts, variables: &[(String, String)]) -> Result<Shell, RunErro
     };
     let program = program.ok_or_else(|| RunError::Config("There is no /bin/bash or /bin/sh".to_owned()))?;
     let rule = &parts.settings.shell_environment;
-    // Commands do not see the variables that credentials come from.
+    // Commands must not see variables with credentials.
     let mut credentials = parts.registry.key_variables();
     credentials.extend(parts.profiles.key_variables());
     credentials.extend(implicit::variables().map(str::to_owned));
     let env = rule.select(parts.host.env().iter(), &credentials);
-    // Those of skills were named for commands.
+    // Variables set by skills are meant for commands.
     let env = Shell::environment(
         env.into_iter().chain(variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))),
     );

@@ -1,4 +1,4 @@
-//! What an agent is told: its skills, the files of its workspace, and where it runs.
+//! Contents of the system prompt: skills, workspace files, and runtime information.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ use crate::run::request::RunTrigger;
 use crate::run::system_prompt::{PromptFacts, RunPrompt};
 use crate::skills::{AgentSkills, SkillPlaces};
 
-/// How far above the workspace a repository is looked for.
+/// How many levels above the workspace to look for a repository.
 const MAX_LEVELS: usize = 12;
 
-/// The skills of an agent.
+/// Returns the skills of an agent.
 pub(super) fn skills(parts: &Parts, agent: &AgentId, workspace: &Path) -> AgentSkills {
     let Parts { host, config, state_dir, .. } = parts;
     let skills = AgentSkills::load(&SkillPlaces { host, config, agent, state_dir, workspace });
@@ -33,7 +33,7 @@ fn warn(problems: &[Problem]) {
     }
 }
 
-/// The system prompt of a run. `sandbox`: the one that the run is in.
+/// Builds the system prompt of a run. `sandbox`: the sandbox that the run is in.
 pub(super) async fn prompt(
     parts: &Parts,
     request: &RunRequest,
@@ -90,7 +90,7 @@ pub(super) async fn prompt(
     })
 }
 
-/// What an agent is told about a workspace that is new.
+/// Reminder in the prompt for a new workspace.
 const COMMIT: &str = "Reminder: commit your changes in this workspace after edits.";
 
 fn aliases(agents: &Agents) -> Vec<String> {
@@ -129,7 +129,7 @@ fn runtime_info(parts: &Parts, request: &RunRequest, agent: &AgentId, workspace:
     }
 }
 
-/// The directory of the repository around a workspace.
+/// Returns the directory of the repository around a workspace.
 fn repository(workspace: &Path) -> Option<String> {
     let mut folders = workspace.ancestors().take(MAX_LEVELS);
     folders.find(|folder| folder.join(".git").exists()).map(|folder| folder.display().to_string())

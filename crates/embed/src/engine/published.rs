@@ -9,7 +9,7 @@ use crate::replies::piece::{AgentStream, Growth};
 use crate::run::decide::{Repair, RepairOutcome, Wait, WaitFor};
 use crate::runner::{RunEvent, millis};
 
-/// Publishes an event of a run if listeners receive events of its kind.
+/// Publishes an event of a run if listeners receive its kind.
 pub(super) fn publish(run: &mut RunPublisher, event: &RunEvent) {
     match event {
         RunEvent::Reply(event) => publish_reply(run, event),

@@ -1,4 +1,4 @@
-//! A session that its key does not mean any more.
+//! A session that is no longer the current one of its key.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,12 +11,12 @@ use crate::key;
 use crate::parts::Parts;
 use crate::plugin::{BeforeReset, ResetReason, SessionContext, SessionEnd, SessionStart};
 
-/// Remembers the session that a change of the index replaced. The change may be tried several times.
+/// Holds the session replaced by a change of the index. The change may be tried several times.
 #[derive(Clone, Default)]
 pub(super) struct ReplacedEntry(Arc<Mutex<Option<(SessionEntry, ResetReason)>>>);
 
 impl ReplacedEntry {
-    /// This try replaces a session, or none.
+    /// Records the session that this try replaces, if any.
     pub(super) fn set(&self, entry: Option<(SessionEntry, ResetReason)>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = entry;
     }
@@ -26,7 +26,7 @@ impl ReplacedEntry {
     }
 }
 
-/// Tells plugins that a key got a new session, and which one that ended.
+/// Notifies plugins that a key got a new session, and which session that ended.
 pub(super) async fn tell(parts: &Parts, session_key: &str, session_id: &str, replaced: &ReplacedEntry) {
     let plugins = &parts.registered.plugins;
     if plugins.is_empty() {

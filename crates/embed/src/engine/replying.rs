@@ -1,5 +1,4 @@
-//! How the replies of a request are made and delivered: what the request says, else the configuration for its channel, else the table of
-//! channels.
+//! Formatting and delivery of replies: from the request, else from the configuration of its channel, else from the table of channels.
 
 use crate::config::streaming::{ChannelDelivery, CoalesceConfig, ReplyThreads};
 use crate::delivery::{DeliveryTerms, Pace, SinkLimits};
@@ -21,7 +20,7 @@ use crate::run::{RunError, RunRequest};
 
 use super::resolve;
 
-/// The channel of a request: what is known about it, and what is configured for it.
+/// What is known about the channel of a request, and its configuration.
 struct ChannelTerms {
     rules: Option<&'static ChannelRules>,
     config: ChannelDelivery,
@@ -34,20 +33,20 @@ impl ChannelTerms {
         Self { rules: channel.map(rules_of), config }
     }
 
-    /// The longest message; `None` where no channel is known.
+    /// Returns the message length limit; `None` for an unknown channel.
     fn text(&self) -> Option<TextLimit> {
         let rules = self.rules?;
         Some(TextLimit { max: self.config.text_limit.unwrap_or(rules.text.max), ..rules.text })
     }
 
-    /// When and in which blocks replies are delivered.
+    /// Returns whether and how replies are delivered in blocks.
     fn blocks(&self, request: &RunRequest) -> Option<BlockReplies> {
         let blocks = request.block_replies.clone()?;
         let streams = || self.config.blocks.unwrap_or(self.rules.is_none_or(|rules| rules.streams_blocks));
         (!request.blocks_are_default || streams()).then_some(blocks)
     }
 
-    /// Sizes of blocks that fit the channel.
+    /// Adapts block sizes to the channel.
     fn chunking(&self, chunking: Chunking) -> Chunking {
         let flush_on_paragraph = chunking.flush_on_paragraph || self.config.by_paragraph == Some(true);
         let Some(limit) = self.text() else { return Chunking { flush_on_paragraph, ..chunking } };
@@ -56,14 +55,14 @@ impl ChannelTerms {
         Chunking { min_chars, max_chars, flush_on_paragraph, unit: limit.unit, ..chunking }
     }
 
-    /// How small blocks are joined, if they are.
+    /// Returns how small blocks are joined, if at all.
     fn coalescing(&self, blocks: &BlockReplies, of_all: Option<CoalesceConfig>) -> Option<Coalescing> {
         if let Some(asked) = &blocks.coalescing {
             return Some(asked.clone());
         }
         let config = self.config.coalesce.or(of_all);
         let usual_min = self.rules.and_then(|rules| rules.coalesce_min);
-        // Who wants each paragraph at once does not want to wait for the next one, unless he says so.
+        // Paragraph mode sends each paragraph immediately, so it does not coalesce by default.
         let is_usual = usual_min.is_some() && blocks.break_at != BlockBreak::Paragraph;
         let config = config.or_else(|| is_usual.then(CoalesceConfig::default))?;
         let chunking = blocks.chunking.unwrap_or_default();
@@ -96,7 +95,7 @@ impl ChannelTerms {
         request.reply_to_mode.unwrap_or_else(configured)
     }
 
-    /// How messages about tools are formatted: as requested, else by the channel.
+    /// Returns the format of tool messages: as requested, else by the channel.
     fn tool_format(&self, request: &RunRequest) -> ToolFormat {
         let by_channel = match self.rules {
             Some(rules) if !rules.renders_markdown => ToolFormat::Plain,
@@ -106,10 +105,10 @@ impl ChannelTerms {
     }
 }
 
-/// What the replies of a run are made with.
+/// Builds the reply pipeline of a run.
 ///
 /// # Errors
-/// If the host inserts a stage beside one that does not exist.
+/// If the host inserts a stage next to one that does not exist.
 pub(super) fn replies(parts: &Parts, scope: &RunScope) -> Result<Replies, RunError> {
     let options = reply_options(parts, scope);
     let mut stages = Stages::new(&options);
@@ -147,7 +146,7 @@ fn reply_options(parts: &Parts, scope: &RunScope) -> ReplyOptions {
     }
 }
 
-/// What the delivery of a run's reply must respect beside what the sink says.
+/// Returns the delivery settings of a run's reply besides the limits of the sink.
 pub(super) fn delivery_terms(parts: &Parts, request: &RunRequest) -> DeliveryTerms {
     let channel = ChannelTerms::of(parts, request);
     let agents = &parts.config.agents;

@@ -1,4 +1,4 @@
-//! Resolves a request with the configuration.
+//! Resolves a request against the configuration.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -40,14 +40,14 @@ use crate::runtime::choice::RuntimeChoice;
 use crate::runtime::{CLI, NATIVE};
 use crate::workspace::{self, RunWorkspace, WorkspaceRequest};
 
-/// Tokens that embedded runs always keep free: their answers are longer than in a terminal.
+/// Minimum number of tokens reserved in embedded runs: their answers are longer than in a terminal.
 const RESERVE_FLOOR: u64 = 20_000;
-/// Longest header of a session file that is read, in bytes.
+/// The longest header of a session file, in bytes.
 const MAX_HEADER: u64 = 64 * 1024;
-/// Longest session name in a file name, in characters.
+/// The longest session name in a file name, in characters.
 const MAX_FILE_NAME: usize = 128;
 
-/// The models of models.json, overlaid with the providers of the configuration.
+/// Loads the models of models.json, overlaid with the configured providers.
 pub(super) fn registry(models_json: &Path, config: &Config, env: &Env) -> (ModelRegistry, Vec<Problem>) {
     let (root, mut problems) = match document::read_object(models_json) {
         Ok(root) => (root, Vec::new()),
@@ -55,7 +55,7 @@ pub(super) fn registry(models_json: &Path, config: &Config, env: &Env) -> (Model
     };
     let root = provider_layer(root, &implicit::providers(env), &config.models);
     let (registry, more) = ModelRegistry::from_document(root, models_json);
-    // A problem belongs to the document that the provider came from.
+    // A problem is reported for the document that the provider came from.
     let is_configured =
         |at: &str| config.models.providers.iter().any(|provider| is_below(at, &format!("providers.{}", provider.id)));
     problems.extend(more.into_iter().map(|problem| match (&config.file, &problem.at) {
@@ -67,12 +67,12 @@ pub(super) fn registry(models_json: &Path, config: &Config, env: &Env) -> (Model
     (registry, problems)
 }
 
-/// Whether a path in a document is a member or within it.
+/// Returns whether a path in a document is a member or within it.
 fn is_below(at: &str, member: &str) -> bool {
     at.strip_prefix(member).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// A request with the defaults of the configuration filled in.
+/// Creates a request with the configured defaults filled in.
 pub(super) fn request(
     parts: &Parts,
     session_id: &str,
@@ -84,7 +84,7 @@ pub(super) fn request(
     let dir = parts.state_dir.join("agents").join(agent.as_str()).join("sessions");
     let mut request = RunRequest::new(session_id, SessionRef::Path(session_file(&dir, session_id)), prompt);
     request.agent_id = agent_id.map(str::to_owned);
-    // Two runs of one session need different ids.
+    // Two runs of a session need different ids.
     request.run_id = parts.host.ids().uuid_v4();
     request.session_key = session_key.map(str::to_owned);
     let defaults = &parts.config.agents.defaults;
@@ -101,7 +101,7 @@ pub(super) fn request(
     request
 }
 
-/// Resolves everything an attempt may use. Creates the workspace if it does not exist, and enters the sandbox if the run is to be in one.
+/// Resolves everything an attempt may use. Creates the workspace if necessary, and enters the sandbox if the run needs one.
 pub(super) async fn scope(
     parts: &Parts,
     mut request: RunRequest,
@@ -175,18 +175,18 @@ pub(super) async fn scope(
     })
 }
 
-/// Tokens that embedded runs always keep free.
+/// Returns the minimum number of tokens reserved in embedded runs.
 pub(super) fn reserve_floor(config: &Config) -> u64 {
     config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR)
 }
 
-/// What the policies decide about the tools of a request, for the model that it would be sent to first. Nothing is created.
+/// Returns the policy decision about the tools of a request, for the model it would be sent to first. Creates nothing.
 pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<PolicyDecision, RunError> {
     let RunWorkspace { dir, agent_id, .. } = workspace(parts, &request)?;
     let is_sandboxed = sandboxed::plan(parts, &request, &agent_id, &dir).is_some();
     check_enforced(&parts.config, &agent_id, is_sandboxed)?;
     complete_caller(&mut request, &agent_id);
-    // The names of tools are the same wherever they act.
+    // Tool names do not depend on the machine.
     let machines = RunMachines::of(parts, &request, &dir, &agent_id, None);
     let offer = offer(parts, &request, &dir, machines, (&SharedWithSession::new(&parts.settings), &[]))?
         .in_sandbox(is_sandboxed.then(|| parts.config.tools.sandbox(agent_id.as_str())));
@@ -200,7 +200,7 @@ fn complete_caller(request: &mut RunRequest, agent_id: &AgentId) {
     request.caller.session_key.clone_from(&request.session_key);
 }
 
-/// How summaries are made: by a lighter model where there is one with credentials.
+/// Returns how summaries are made: by a lighter model if there is one with credentials.
 fn summaries(parts: &Parts) -> SummaryPlan {
     let config = parts.config.agents.defaults.compaction.clone();
     let (registry, profiles, setting) = (Arc::clone(&parts.registry), parts.profiles.clone(), config.model.clone());
@@ -221,7 +221,7 @@ fn summaries(parts: &Parts) -> SummaryPlan {
     })
 }
 
-/// The extensions of a run's session: those of the host, then the limit of its history.
+/// Returns the extensions of a run's session: those of the host, then the history limit.
 fn extensions(parts: &Parts, request: &RunRequest) -> Extensions {
     let key = request.session_key.as_deref().unwrap_or("");
     let limit = history::limit_for(&parts.config.channels, key).filter(|limit| *limit > 0);
@@ -233,7 +233,7 @@ fn extensions(parts: &Parts, request: &RunRequest) -> Extensions {
     Extensions::load(&parts.host, of_host.chain(results).chain(limit))
 }
 
-/// The runtimes of a run: the one that the request or the configuration names, else one for each model. `pi` is an alias of `native`.
+/// Returns the runtimes of a run: the one that the request or the configuration names, else one per model. `pi` is an alias of `native`.
 pub(super) fn runtimes(parts: &Parts, request: &RunRequest) -> Result<RuntimeChoice, RunError> {
     let agents = &parts.config.agents;
     let of_agent = agents.get(&request.agent(agents));
@@ -259,7 +259,7 @@ pub(super) fn runtimes(parts: &Parts, request: &RunRequest) -> Result<RuntimeCho
     })
 }
 
-/// Fails if the configuration restricts the tools of an agent in a way that is not enforced, or not outside of a sandbox.
+/// Fails if the configuration restricts the tools of an agent in a way that is not enforced, or is enforced only in a sandbox.
 fn check_enforced(config: &Config, agent: &AgentId, is_sandboxed: bool) -> Result<(), RunError> {
     let of_agent = config.agents.get(agent);
     let file = config.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
@@ -278,8 +278,8 @@ fn check_enforced(config: &Config, agent: &AgentId, is_sandboxed: bool) -> Resul
     }
 }
 
-/// The name of a session's file. Where a character had to be replaced or the name had to be cut, a hash of the id follows: different ids
-/// have different files.
+/// Returns the file name for a session. If a character had to be replaced or the name truncated, a hash of the id is appended, so that
+/// different ids have different files.
 pub(super) fn file_name(session_id: &str) -> String {
     let name = plain_name(session_id);
     if name == session_id {
@@ -289,21 +289,21 @@ pub(super) fn file_name(session_id: &str) -> String {
     format!("{cut}-{}.jsonl", key::short_hash(session_id))
 }
 
-/// The id with what a file name cannot have replaced.
+/// Replaces the characters of an id that are not allowed in file names.
 fn plain_name(session_id: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
     let name: String = session_id.chars().map(safe).take(MAX_FILE_NAME).collect();
     if name.chars().all(|c| c == '.') { "session".to_owned() } else { name }
 }
 
-/// The file of a session in a directory. A file that an earlier version gave a name without a hash stays in use.
+/// Returns the file of a session in a directory. A file that an earlier version named without a hash stays in use.
 fn session_file(dir: &Path, session_id: &str) -> PathBuf {
     let file = dir.join(file_name(session_id));
     let old = dir.join(format!("{}.jsonl", plain_name(session_id)));
     if old != file && !file.exists() && header_id(&old).is_some_and(|id| id == session_id) { old } else { file }
 }
 
-/// The session id in the header of a file; `None` if there is no file or no header.
+/// Returns the session id in the header of a file; `None` if there is no file or no header.
 fn header_id(file: &Path) -> Option<String> {
     let mut first = String::new();
     BufReader::new(File::open(file).ok()?).take(MAX_HEADER).read_line(&mut first).ok()?;
@@ -311,7 +311,7 @@ fn header_id(file: &Path) -> Option<String> {
     (header["type"] == "session").then(|| header["id"].as_str().map(str::to_owned)).flatten()
 }
 
-/// Refuses to continue another session than the one that is requested: of a file in the state directory, the header counts.
+/// Refuses to continue another session than the requested one, according to the header of its file in the state directory.
 fn check_header(parts: &Parts, request: &RunRequest) -> Result<(), RunError> {
     let SessionRef::Path(file) = &request.session else { return Ok(()) };
     match header_id(file).filter(|id| file.starts_with(&parts.state_dir) && *id != request.session_id) {
@@ -324,7 +324,7 @@ fn check_header(parts: &Parts, request: &RunRequest) -> Result<(), RunError> {
     }
 }
 
-/// The directory and the agent of a run.
+/// Returns the workspace and the agent of a run.
 pub(super) fn workspace(parts: &Parts, request: &RunRequest) -> Result<RunWorkspace, RunError> {
     let asked = WorkspaceRequest {
         dir: request.workspace_dir.as_deref(),
@@ -336,13 +336,13 @@ pub(super) fn workspace(parts: &Parts, request: &RunRequest) -> Result<RunWorksp
     workspace::resolve(&parts.config.agents, &asked).map_err(|error| RunError::Config(error.to_string()))
 }
 
-/// The directory that the tools of a run work in: its workspace, or what its sandbox has in its place.
+/// Returns the working directory of a run's tools: its workspace, or the sandbox's replacement for it.
 pub(super) fn working_dir(parts: &Parts, request: &RunRequest) -> Option<PathBuf> {
     let RunWorkspace { dir, agent_id, .. } = workspace(parts, request).ok()?;
     Some(sandboxed::plan(parts, request, &agent_id, &dir).map_or(dir, |planned| planned.workspace))
 }
 
-/// The models of a run: the requested or configured one, then its fallbacks.
+/// Returns the models of a run: the requested or configured one, then its fallbacks.
 pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, RunError> {
     let agents = &parts.config.agents;
     let mut setting = agents.models_of(&request.agent(agents));
@@ -380,7 +380,7 @@ pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<
     Ok(models)
 }
 
-/// Refuses a requested model that is not on the list of the configuration, if there is one. Fallbacks that are named explicitly are allowed.
+/// Rejects a requested model that is not on the configured list, if there is one. Explicitly requested fallbacks are allowed.
 fn check_allowed(parts: &Parts, wanted: &ModelRef, asked: &CandidateRequest<'_>) -> Result<(), RunError> {
     let defaults = &parts.config.agents.defaults;
     let listed: Vec<&String> = match &defaults.allowed_models {
@@ -402,7 +402,7 @@ fn check_allowed(parts: &Parts, wanted: &ModelRef, asked: &CandidateRequest<'_>)
     }
 }
 
-/// The model with its window and its images limited to what the configuration allows.
+/// Returns the model with its window and images limited by the configuration.
 fn as_configured(model: Arc<Model>, defaults: &AgentDefaults) -> Arc<Model> {
     let window = Window::resolve(None, Some(model.context_window), defaults.context_tokens);
     let limits = model.image_limits();
@@ -422,7 +422,7 @@ fn alias<'a>(parts: &'a Parts, name: &'a str) -> &'a str {
     models.iter().find(|(_, entry)| is_it(&entry.alias)).map_or(name, |(reference, _)| reference)
 }
 
-/// The preferred model among those with a key.
+/// Returns the preferred model among those with a key.
 fn with_key(parts: &Parts, has_auth: &dyn Fn(&ProviderId) -> bool) -> Result<Arc<Model>, RunError> {
     let preferred = catalog::default_ids().map(|(provider, _)| ProviderId::new(provider));
     preferred

@@ -1,4 +1,4 @@
-//! The sandbox of a run: whether it has one, where tools work in it, and the machine inside.
+//! The sandbox of a run: whether it has one, its working directory, and the machine inside.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,26 +20,26 @@ use crate::prompt::{SandboxPrompt, bootstrap};
 use crate::run::{RunError, RunRequest};
 use crate::skills::{AgentSkills, SkillOrigin};
 
-/// The sandbox that a run is to be in.
+/// The sandbox that a run needs.
 pub(super) struct SandboxPlan<'a> {
     config: &'a SandboxConfig,
     scope_key: String,
-    /// The workspace of the agent.
+    /// Workspace of the agent.
     agent_workspace: PathBuf,
-    /// Where tools work: the same, or a copy.
+    /// Working directory of the tools: the agent's workspace, or a copy.
     pub(super) workspace: PathBuf,
 }
 
-/// The sandbox that a run is in.
+/// The sandbox of a run.
 pub(super) struct RunSandbox {
     pub(super) machine: Arc<dyn Machine>,
-    /// What the agent is told about it.
+    /// Description of the sandbox for the system prompt.
     pub(super) prompt: SandboxPrompt,
-    /// Variables of its commands.
+    /// Environment variables of its commands.
     pub(super) variables: Vec<(String, String)>,
 }
 
-/// The sandbox that a run is to be in, if it is to be in one. Nothing is created.
+/// Returns the sandbox that a run needs, if any. Creates nothing.
 pub(super) fn plan<'a>(
     parts: &'a Parts,
     request: &RunRequest,
@@ -50,13 +50,13 @@ pub(super) fn plan<'a>(
     let main_key = &parts.config.session.main_key;
     let canonical = |name: &str| key::canonical(name, agent, main_key).unwrap_or_else(|| name.to_owned());
     let named = request.session_key.as_deref().map(str::trim).filter(|key| !key.is_empty());
-    // A run without a key is one of a session that has no other name than its id.
+    // Without a key, the session is identified only by its id.
     let session_key = named.map_or_else(|| format!("agent:{agent}:session:{}", request.session_id), canonical);
     if !is_sandboxed(config.mode, Some(&session_key), &canonical("main")) {
         return None;
     }
     let scope_key = match config.scope {
-        // The agent that runs, whoever the session was begun with.
+        // The agent of this run, even if the session began with another one.
         SandboxScope::Agent => format!("agent:{agent}"),
         SandboxScope::Session | SandboxScope::Shared => config.scope.key(&session_key),
     };
@@ -72,10 +72,10 @@ pub(super) fn plan<'a>(
 }
 
 impl SandboxPlan<'_> {
-    /// Enters the sandbox. The workspace of the agent exists.
+    /// Enters the sandbox. The workspace of the agent must exist.
     ///
     /// # Errors
-    /// [`RunError::Config`] if it cannot be had: the run must not go on without it.
+    /// [`RunError::Config`] if the sandbox is unavailable. The run must not continue without it.
     pub(super) async fn enter(&self, parts: &Parts, skills: &AgentSkills) -> Result<RunSandbox, RunError> {
         let backend = self.backend()?;
         if self.workspace != self.agent_workspace {
@@ -89,7 +89,7 @@ impl SandboxPlan<'_> {
         let confinement = self.confinement(parts, skills)?;
         self.check_contents(parts)?;
         let asked = SandboxAsked {
-            // One scope has several where agents share it and each works in a workspace of its own.
+            // One scope has several sandboxes if agents with different workspaces share it.
             key: format!("{}\n{}", self.scope_key, self.workspace.display()),
             backend,
             confinement,
@@ -128,7 +128,7 @@ impl SandboxPlan<'_> {
         })
     }
 
-    /// What a container of the run is made of.
+    /// Returns the container options of the run.
     fn containers(&self, parts: &Parts) -> ContainerOptions {
         let options = ContainerOptions::new(self.config.container.clone(), &self.scope_key)
             .scope(self.config.scope, &self.scope_key)
@@ -139,7 +139,7 @@ impl SandboxPlan<'_> {
         }
     }
 
-    /// What the run may see and change.
+    /// Returns what the run may read and write.
     fn confinement(&self, parts: &Parts, skills: &AgentSkills) -> Result<Confinement, RunError> {
         let container = &self.config.container;
         check_network(&container.network, container.allow_namespace_join)
@@ -158,14 +158,14 @@ impl SandboxPlan<'_> {
         Ok(self.skill_dirs(skills).into_iter().fold(asked, |asked, dir| asked.root(dir, PathAccess::Read)))
     }
 
-    /// The directories of usable skills that are elsewhere than in the workspace.
+    /// Returns the directories of usable skills outside the workspace.
     fn skill_dirs(&self, skills: &AgentSkills) -> Vec<PathBuf> {
         let workspace = real_path(&self.agent_workspace);
         let usable = skills.skills.iter().filter(|status| status.ineligible.is_none()).map(|status| &status.skill);
         let mut dirs: Vec<PathBuf> = usable
             .filter_map(|skill| {
                 let dir = real_path(skill.path.parent()?);
-                // Those of the workspace were put there by whoever works there, and may be links.
+                // Skills in the workspace were put there by whoever works there, and may be links.
                 let is_own = matches!(skill.origin, SkillOrigin::Project | SkillOrigin::Workspace);
                 (!is_own || dir.starts_with(&workspace)).then_some(dir)
             })
@@ -176,7 +176,7 @@ impl SandboxPlan<'_> {
         dirs
     }
 
-    /// Fails where the workspace would show the credentials of this engine.
+    /// Fails if the workspace would expose this engine's credentials.
     fn check_contents(&self, parts: &Parts) -> Result<(), RunError> {
         let mut shown = vec![&self.workspace];
         if self.config.workspace_access != WorkspaceAccess::None {
@@ -203,5 +203,5 @@ impl SandboxPlan<'_> {
     }
 }
 
-/// Where programs are searched when the environment does not say it.
+/// The `PATH` if the environment has none.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";

@@ -1,4 +1,4 @@
-//! How an engine comes to rest, and how it takes a new configuration.
+//! Shutdown of an engine, and replacement of its configuration.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -15,20 +15,20 @@ use crate::parts::active::RunTarget;
 use crate::plugin::{GatewayStart, GatewayStop};
 use crate::runner::HARD_END;
 
-/// How long after the hard end of stopped runs they may take to be dropped.
+/// How long stopped runs may take to be dropped.
 const GRACE: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Tells plugins that the host takes messages from now on. `port`: where it listens, if it does. Call it once, inside the runtime; that no
-    /// more messages are taken is told by [`Engine::drain`].
+    /// Notifies plugins that the host now accepts messages. `port`: the port it listens on, if any. Call it once, inside the runtime;
+    /// [`Engine::drain`] notifies them of the end.
     pub fn announce_start(&self, port: Option<u16>) {
         self.parts().registered.plugins.gateway_started(GatewayStart { port });
     }
 
-    /// Starts no more runs, and waits until those under way have ended. Runs that wait for their session or a slot, and messages that wait
-    /// for their turn, end with [`RunError::Draining`](crate::run::RunError::Draining): their hosts may send them again elsewhere. Returns
-    /// whether all runs ended within the limit. A login that is being renewed is waited for beyond that, for a minute at most: its old token is
-    /// used up. Plugins that are still being told something are waited for, too, for half a minute at most. It cannot be undone.
+    /// Starts no more runs, and waits until active ones have ended. Runs waiting for their session or a slot, and messages waiting for
+    /// their turn, end with [`RunError::Draining`](crate::run::RunError::Draining), so that their hosts can send them elsewhere. Returns
+    /// whether all runs ended within the limit. Beyond the limit, it waits up to a minute for logins being renewed, whose old tokens are
+    /// used up, and up to half a minute for plugins being notified. It cannot be undone.
     pub async fn drain(&self, limit: Duration) -> bool {
         let parts = self.parts();
         if !parts.gate.is_closed() {
@@ -42,8 +42,8 @@ impl Engine {
         ended
     }
 
-    /// Ends the engine: [drains](Engine::drain) it, stops runs that have not ended within the limit, and writes what is still to be
-    /// written. Returns how many runs were stopped. A host that no longer polls its runs should drop them first.
+    /// Shuts the engine down: [drains](Engine::drain) it, stops runs that have not ended within the limit, and writes pending state.
+    /// Returns how many runs were stopped. A host that no longer polls its runs should drop them first.
     pub async fn shutdown(&self, limit: Duration) -> usize {
         if self.drain(limit).await {
             return 0;
@@ -61,8 +61,8 @@ impl Engine {
         runs.len()
     }
 
-    /// Replaces the configuration, and reads the documents beside it again. Runs under way keep theirs; waiting messages and new runs use the
-    /// new one. Returns the mistakes in it, which [`Engine::problems`] reports from now on.
+    /// Replaces the configuration and rereads the documents next to it. Active runs keep the old one; waiting messages and new runs use the
+    /// new one. Returns its problems, which [`Engine::problems`] reports from now on.
     pub fn reload(&self, config: impl Into<Arc<Config>>) -> Vec<Problem> {
         let before = self.parts();
         let config: Arc<Config> = config.into();

@@ -14,27 +14,27 @@ use crate::parts::active::RunTarget;
 use crate::plugin::{MessageContext, MessageHooks};
 use crate::run::{RunError, RunRequest};
 
-/// What becomes of a message.
+/// What happens to a message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Turn {
-    /// It is its turn: the caller has to run this request. The session's next message waits until request and run are dropped.
+    /// The caller must run this request. The session's next message waits until the request and its run are dropped.
     Run(Box<RunRequest>),
-    /// A run that is or was under way has read it, or a run that another caller starts will.
+    /// A current or past run has read it, or a run that another caller starts will.
     Joined {
-        /// The run.
+        /// Id of the run.
         run_id: String,
     },
     /// Too many messages were waiting, or a later one interrupted them.
     Dropped,
-    /// It was sent before, with the same idempotency key.
+    /// It was already sent with the same idempotency key.
     Duplicate {
-        /// The run that read it, if there is one yet.
+        /// Id of the run that read it, if any yet.
         run_id: Option<String>,
     },
 }
 
-/// Waits until it is clear what becomes of a message.
+/// Waits until the fate of a message is decided.
 pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<Turn, RunError> {
     if parts.gate.is_closed() {
         return Err(RunError::Draining);
@@ -83,7 +83,7 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
                     return Ok(Turn::Joined { run_id });
                 }
                 Ok(Outcome::Dropped) => return Ok(Turn::Dropped),
-                // The caller that had taken it along gave up: it waits again.
+                // The caller that had taken it gave up, so it waits again.
                 Err(_) => continue,
             },
         };
@@ -91,7 +91,7 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
     }
 }
 
-/// What becomes of a message that gets no run because of its idempotency key.
+/// Handles a message that gets no run because of its idempotency key.
 fn refused(refusal: MessageRefusal) -> Result<Turn, RunError> {
     match refusal {
         MessageRefusal::Known { run_id } => Ok(Turn::Duplicate { run_id }),
@@ -101,7 +101,7 @@ fn refused(refusal: MessageRefusal) -> Result<Turn, RunError> {
     }
 }
 
-/// Lets the active run of a session read a message. The run that has read it; `None` if none does.
+/// Steers the active run of a session with a message. Returns the id of the run that read it, or `None`.
 async fn steer(parts: &Parts, key: &str, message: &InboundMessage) -> Option<String> {
     let target = RunTarget::Session(key);
     let run_id = parts.active.find_id(target)?;
@@ -109,7 +109,7 @@ async fn steer(parts: &Parts, key: &str, message: &InboundMessage) -> Option<Str
     parts.active.queue(target, text, images, QueueKind::Steering).await.ok().map(|()| run_id)
 }
 
-/// The turn of the message that leads it, and of those that it takes along.
+/// Handles the turn of a leading message and of those that its run also reads.
 async fn lead(
     parts: &Arc<Parts>,
     key: &str,
@@ -119,7 +119,7 @@ async fn lead(
 ) -> Result<Turn, RunError> {
     let mut others = Vec::new();
     if takes_along {
-        // People send several messages in a row.
+        // People often send several messages in a row.
         let debounce = parts.config.messages.debounce;
         while let Some(quiet_at) = parts.inbox.last_arrival(key).map(|last| last + debounce)
             && quiet_at > tokio::time::Instant::now()
@@ -142,7 +142,7 @@ async fn lead(
     Ok(Turn::Run(Box::new(request)))
 }
 
-/// The text and the images of several messages.
+/// Returns the combined text and images of several messages.
 fn merged(message: &InboundMessage, others: &[Waiting], dropped: Option<String>) -> (String, Vec<Image>) {
     let others = others.iter().map(|other| &other.message);
     let images = std::iter::once(message).chain(others.clone()).flat_map(|one| one.images.iter().cloned()).collect();

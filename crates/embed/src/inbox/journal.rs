@@ -1,6 +1,6 @@
-//! The file of messages that runs have read: a line of JSON each, appended under a lock of the file. Any number of processes share it.
+//! Journal of messages that runs have read: JSON lines, appended under a file lock. Any number of processes share it.
 //!
-//! Everything here blocks.
+//! All functions block.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,16 +14,16 @@ use serde::{Deserialize, Serialize};
 
 use super::known::{KnownMessages, MAX_KNOWN, MessageHash, MessageId, MessageRefusal};
 
-/// The file of a state directory.
+/// Name of the journal in a state directory.
 const FILE: &str = "seen-messages.jsonl";
 
-/// How long to wait for another process that appends.
+/// How long to wait for another process that is appending.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How many lines the file may have before it is rewritten.
+/// Maximum number of lines before the file is rewritten.
 const MAX_LINES: usize = 2 * MAX_KNOWN;
 
-/// How many bytes of the end of a file are read at most.
+/// Maximum number of bytes read from the end of a file.
 const MAX_BYTES: u64 = 8 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -32,9 +32,9 @@ struct JournalLine {
     key: String,
     content: String,
     run_id: String,
-    /// In milliseconds since the Unix epoch.
+    /// Milliseconds since the Unix epoch.
     at: i64,
-    /// The run was never handed out: the message may be sent again.
+    /// The run was never handed out, so the message may be sent again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     withdrawn: bool,
 }
@@ -70,7 +70,7 @@ fn from_hex(text: &str) -> Option<MessageHash> {
     Some(hash)
 }
 
-/// The messages of a state directory, as this process knows them.
+/// The messages of a state directory known to this process.
 #[derive(Debug)]
 pub(super) struct MessageJournal {
     path: PathBuf,
@@ -78,11 +78,11 @@ pub(super) struct MessageJournal {
     position: Mutex<JournalPosition>,
 }
 
-/// How far the file is read.
+/// Read position in the file.
 #[derive(Debug, Default)]
 struct JournalPosition {
     file: Option<File>,
-    /// The end of the last whole line that was read.
+    /// The end of the last complete line read.
     offset: u64,
     lines: usize,
 }
@@ -92,7 +92,7 @@ impl MessageJournal {
         Self { path: state_dir.join(FILE), known: Mutex::default(), position: Mutex::default() }
     }
 
-    /// What is known without reading the file.
+    /// Returns the known messages without reading the file.
     pub(super) fn known(&self) -> MutexGuard<'_, KnownMessages> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,13 +101,13 @@ impl MessageJournal {
         self.position.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what was appended.
+    /// Reads appended lines.
     pub(super) fn refresh(&self, now: i64) -> io::Result<()> {
         let mut position = self.position();
         self.catch_up(&mut position, now)
     }
 
-    /// Notes that a run reads a message, unless another one has.
+    /// Records that a run reads a message, unless another run has.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -128,7 +128,7 @@ impl MessageJournal {
         Ok(Ok(()))
     }
 
-    /// Takes back what [`Self::append`] has noted.
+    /// Withdraws the record made by [`Self::append`].
     pub(super) fn withdraw(&self, id: &MessageId, run_id: &str, now: i64) -> io::Result<()> {
         let mut position = self.position();
         self.known().remove(&id.key, Some(run_id));
@@ -163,7 +163,7 @@ impl MessageJournal {
         Ok(())
     }
 
-    /// Reads the lines that follow those that were read. A part of a line at the end is left until it is whole.
+    /// Reads further lines. An incomplete line at the end is left for later.
     fn catch_up(&self, position: &mut JournalPosition, now: i64) -> io::Result<()> {
         let is_same = match &position.file {
             Some(file) => is_still(file, &self.path)? && file.metadata()?.len() >= position.offset,
@@ -201,7 +201,7 @@ impl MessageJournal {
         for (id, line) in lines {
             match line.withdrawn {
                 true => known.remove(&id.key, Some(&line.run_id)),
-                // A clock that was ahead does not make a message younger than those that follow.
+                // A clock that was ahead must not make a message appear younger than later ones.
                 false => known.insert(&id, Some(line.run_id), line.at.min(now)),
             }
         }
@@ -212,7 +212,7 @@ impl MessageJournal {
         Ok(())
     }
 
-    /// Replaces the file by one that has only what is known. The caller holds the lock.
+    /// Rewrites the file with only the known messages. The caller holds the lock.
     fn compact(&self, position: &mut JournalPosition) -> io::Result<()> {
         let lines: Vec<JournalLine> =
             self.known().read().map(|(id, run_id, at)| JournalLine::new(&id, run_id, at)).collect();
@@ -224,12 +224,12 @@ impl MessageJournal {
     }
 }
 
-/// Appends all of a text, or nothing as far as the system allows.
+/// Appends a whole text, or nothing as far as the system allows.
 fn append_whole(mut file: &File, len: u64, text: &[u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(len))?;
     let written = file.write_all(text);
     if written.is_err() && file.set_len(len).is_err() {
-        // Readers skip the part that was written.
+        // Readers skip the partial line.
     }
     written
 }

@@ -1,4 +1,4 @@
-//! What is remembered of messages with an idempotency key: hashes of key and content, and the run. Bounded in number and age.
+//! Records of messages with an idempotency key: hashes of key and content, and the run. Limited in number and age.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,25 +6,25 @@ use sha2::{Digest as _, Sha256};
 
 use super::InboundMessage;
 
-/// How many messages are remembered.
+/// Maximum number of messages.
 pub(super) const MAX_KNOWN: usize = 4096;
 
-/// How long a message is remembered, in milliseconds.
+/// Maximum age of a message, in milliseconds.
 pub(super) const MAX_AGE_MS: i64 = 24 * 60 * 60 * 1000;
 
 pub(super) type MessageHash = [u8; 32];
 
-/// A message without its text.
+/// Identity of a message, without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MessageId {
-    /// Of the session key and the idempotency key.
+    /// Hash of the session key and the idempotency key.
     pub(super) key: MessageHash,
-    /// Of the text and the images, and of `key`: equal texts have different hashes.
+    /// Hash of the text, the images and `key`, so that equal texts have different hashes.
     pub(super) content: MessageHash,
 }
 
 impl MessageId {
-    /// `None` if the message has no idempotency key.
+    /// Returns the id, or `None` if the message has no idempotency key.
     pub(super) fn of(session: &str, message: &InboundMessage) -> Option<Self> {
         let idempotency_key = message.idempotency_key.as_ref()?;
         let key = hash([session.as_bytes(), idempotency_key.as_bytes()]);
@@ -46,13 +46,13 @@ fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> MessageHash {
 /// Why a message gets no run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MessageRefusal {
-    /// It was accepted before, by this run, if one has read it already.
+    /// It was accepted before. `run_id`: the run that read it, if any yet.
     Known { run_id: Option<String> },
     /// Another message had the same key.
     Conflict,
 }
 
-/// The messages that were accepted.
+/// Accepted messages.
 #[derive(Debug, Default)]
 pub(super) struct KnownMessages {
     messages: HashMap<MessageHash, Accepted>,
@@ -63,14 +63,14 @@ pub(super) struct KnownMessages {
 #[derive(Debug)]
 struct Accepted {
     content: MessageHash,
-    /// `None`: no run has read it yet.
+    /// `None` if no run has read it yet.
     run_id: Option<String>,
-    /// In milliseconds since the Unix epoch.
+    /// Milliseconds since the Unix epoch.
     at: i64,
 }
 
 impl KnownMessages {
-    /// Whether a message is new.
+    /// Checks that a message is new.
     pub(super) fn check(&self, id: &MessageId) -> Result<(), MessageRefusal> {
         match self.messages.get(&id.key) {
             None => Ok(()),
@@ -79,7 +79,7 @@ impl KnownMessages {
         }
     }
 
-    /// Like [`Self::check`], for a message that is remembered itself as one that no run has read.
+    /// Like [`Self::check`], but ignores the message's own record if no run has read it.
     pub(super) fn check_unread(&self, id: &MessageId) -> Result<(), MessageRefusal> {
         self.check(id).or_else(|refusal| match refusal {
             MessageRefusal::Known { run_id: None } => Ok(()),
@@ -87,7 +87,7 @@ impl KnownMessages {
         })
     }
 
-    /// Remembers a message that was accepted at a time, or replaces what is known about it.
+    /// Records an accepted message, or replaces its record.
     pub(super) fn insert(&mut self, id: &MessageId, run_id: Option<String>, at: i64) {
         if self.messages.insert(id.key, Accepted { content: id.content, run_id, at }).is_none() {
             self.order.push_back(id.key);
@@ -97,7 +97,7 @@ impl KnownMessages {
         }
     }
 
-    /// Forgets a message unless another run than this one has read it.
+    /// Forgets a message unless a different run has read it.
     pub(super) fn remove(&mut self, key: &MessageHash, run_id: Option<&str>) {
         if self.messages.get(key).is_some_and(|known| known.run_id.as_deref() == run_id) {
             self.messages.remove(key);
@@ -119,7 +119,7 @@ impl KnownMessages {
         }
     }
 
-    /// The messages that a run has read, oldest first: id, run, time.
+    /// Returns the messages that runs have read, oldest first: id, run, time.
     pub(super) fn read(&self) -> impl Iterator<Item = (MessageId, &str, i64)> {
         self.order.iter().filter_map(|key| {
             let known = self.messages.get(key)?;

@@ -1,4 +1,4 @@
-//! Which messages were accepted: a message that is sent again with the same key gets no second run, also after a restart.
+//! Deduplicates accepted messages: a message resent with the same key gets no second run, even after a restart.
 
 use std::io;
 use std::path::Path;
@@ -13,20 +13,20 @@ use super::InboundMessage;
 use super::journal::MessageJournal;
 use super::known::{MessageId, MessageRefusal};
 
-/// The messages of a state directory that were accepted with an idempotency key.
+/// Accepted messages of a state directory that have an idempotency key.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     journal: Arc<MessageJournal>,
     host: Host,
-    /// What is being noted while nobody waits for it.
+    /// Writes in the background.
     notes: Arc<Mutex<JoinSet<()>>>,
 }
 
-/// A message that was accepted and has not reached a run yet. It is forgotten when this is dropped.
+/// An accepted message that has not reached a run yet. It is forgotten when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Pending {
     seen: Seen,
-    /// `None`: the message has no idempotency key, or a run has read it.
+    /// `None` if the message has no idempotency key, or a run has read it.
     id: Option<MessageId>,
 }
 
@@ -35,7 +35,7 @@ impl Seen {
         Self { journal: Arc::new(MessageJournal::new(state_dir)), host, notes: Arc::default() }
     }
 
-    /// Accepts a message that is new.
+    /// Accepts a new message.
     pub(crate) async fn admit(&self, session: &str, message: &InboundMessage) -> Result<Pending, MessageRefusal> {
         let id = MessageId::of(session, message);
         if let Some(id) = &id {
@@ -49,13 +49,13 @@ impl Seen {
         Ok(Pending { seen: self.clone(), id })
     }
 
-    /// Waits until everything is noted.
+    /// Waits until everything is written.
     pub(crate) async fn settle(&self) {
         let mut notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
         while notes.join_next().await.is_some() {}
     }
 
-    /// Works with the file on another thread. A failure is only logged: messages are then remembered as long as the process lives.
+    /// Runs a file operation on another thread. Failures are only logged; messages are then remembered only for the life of the process.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&MessageJournal, i64) -> io::Result<T> + Send + 'static,
@@ -71,10 +71,10 @@ fn warn(error: io::Error) {
 }
 
 impl Pending {
-    /// A run is about to be started for the message. If this is dropped before it is ready, the message may be sent again.
+    /// Claims the message for a run that is about to start. If the future is dropped before it is ready, the message may be sent again.
     ///
     /// # Errors
-    /// Another process has started a run for it meanwhile.
+    /// Another process has started a run for it in the meantime.
     pub(crate) async fn claim(mut self, run_id: &str) -> Result<(), MessageRefusal> {
         let Some(id) = self.id else { return Ok(()) };
         let mut claim = Claim { seen: &self.seen, id, run_id: run_id.to_owned(), is_over: Arc::default(), armed: true };
@@ -89,14 +89,14 @@ impl Pending {
         let appended = appended.await;
         claim.armed = false;
         drop(claim);
-        // Without the file the message is known here at least.
+        // Without the file, the message is at least known in this process.
         appended.unwrap_or(Ok(()))?;
         self.id = None;
         self.seen.journal.known().insert(&id, Some(run_id.to_owned()), self.seen.host.now_ms());
         Ok(())
     }
 
-    /// A run has read the message. That is noted while its sender goes on: the answer may be on its way already.
+    /// Records that a run has read the message. The write happens in the background, since the answer may already be on its way.
     pub(crate) fn confirm(mut self, run_id: &str) {
         let Some(id) = self.id.take() else { return };
         let (seen, owned) = (self.seen.clone(), run_id.to_owned());
@@ -111,7 +111,7 @@ impl Pending {
                 }
                 appended
             });
-            // Another process may have had it read at the same time: its run is remembered then.
+            // If another process had it read at the same time, that run is recorded.
             drop(appended.await);
         });
     }
@@ -125,7 +125,7 @@ impl Drop for Pending {
     }
 }
 
-/// A claim that is being written. Whichever ends second, the write or the wait for it, withdraws a claim that nobody waits for any more.
+/// A claim being written. Whichever ends second, the write or the wait for it, withdraws a claim that nobody waits for any more.
 struct Claim<'a> {
     seen: &'a Seen,
     id: MessageId,
@@ -140,7 +140,7 @@ impl Drop for Claim<'_> {
             return;
         }
         let (seen, id, run_id) = (self.seen.clone(), self.id, std::mem::take(&mut self.run_id));
-        // Outside of a runtime nothing is left that could send the message again.
+        // Outside a runtime nothing is left that could resend the message.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn_blocking(move || {
                 seen.journal.withdraw(&id, &run_id, seen.host.now_ms()).unwrap_or_else(warn);

@@ -1,18 +1,18 @@
-//! Names of agents.
+//! Ids of agents.
 
 use std::fmt;
 
-/// The default agent.
+/// Id of the default agent.
 pub const DEFAULT_AGENT_ID: &str = "main";
 
 const MAX_CHARS: usize = 64;
 
-/// Name of an agent: lowercase letters, digits, `_` and `-`, at most 64 characters.
+/// Id of an agent: lower-case letters, digits, `_` and `-`, at most 64 characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AgentId(String);
 
 impl AgentId {
-    /// Normalises a text to a name: lowercase, with all other characters replaced by dashes; `main` when nothing is left.
+    /// Normalises a text to an id: lower case, with all other characters replaced by dashes; `main` if nothing is left.
     pub fn normalise(text: &str) -> Self {
         let text = text.trim().to_lowercase();
         let mut id = String::new();
@@ -27,7 +27,7 @@ impl AgentId {
         Self(if id.is_empty() { DEFAULT_AGENT_ID.into() } else { id })
     }
 
-    /// The text of the name.
+    /// Returns the text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }

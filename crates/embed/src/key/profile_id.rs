@@ -1,10 +1,10 @@
-//! Names of auth profiles.
+//! Ids of auth profiles.
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Name of an auth profile: `<provider>:default`, `<provider>:<email>`, or any label a user chose.
+/// Id of an auth profile: `<provider>:default`, `<provider>:<email>`, or any label chosen by a user.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProfileId(Arc<str>);
 
@@ -14,7 +14,7 @@ impl ProfileId {
         Self(Arc::from(text.as_ref()))
     }
 
-    /// The text of the id.
+    /// Returns the text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }

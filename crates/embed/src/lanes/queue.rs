@@ -1,4 +1,4 @@
-//! The queues behind the lanes: state without any waiting.
+//! State of the lanes' queues, without any waiting.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +24,7 @@ struct Lane {
     waiters: Vec<Waiter>,
     /// Number of runs admitted so far.
     n_admitted: u64,
-    /// When sessions were served last, as numbers of admissions; forgotten with the lane when it is idle.
+    /// When sessions were last served, by admission number; forgotten with the lane when it is idle.
     served: HashMap<String, u64>,
 }
 
@@ -32,19 +32,19 @@ struct Lane {
 struct Waiter {
     ticket: Ticket,
     session: String,
-    /// The number of admissions when its turn within its session came, or when it was queued, if that was later.
+    /// Number of admissions when it became first in its session, or when it was queued, whichever is later.
     since: u64,
     grant: oneshot::Sender<Permit>,
 }
 
-/// A run whose turn it is within its session goes first when so many others were admitted meanwhile: otherwise a stream of new sessions,
-/// none of which was served before, would keep it waiting.
+/// A run that is first in its session gets priority after this many other admissions; otherwise a stream of new, never served sessions
+/// would starve it.
 const MAX_OVERTAKEN: u64 = 16;
-/// How many sessions a lane remembers. The rest count as never served.
+/// Number of sessions that a lane remembers. Others count as never served.
 const MAX_SERVED: usize = 1024;
 
 impl Lane {
-    /// The waiter to admit next: the first of the session that was served longest ago.
+    /// Returns the waiter to admit next: the first one of the least recently served session.
     fn next(&self) -> Option<usize> {
         let mut sessions = HashSet::new();
         let first_of_session = self.waiters.iter().enumerate().filter(|(_, waiter)| sessions.insert(&waiter.session));
@@ -52,7 +52,7 @@ impl Lane {
             true => (false, waiter.since),
             false => (true, self.served.get(&waiter.session).copied().unwrap_or(0)),
         };
-        // `min_by_key` returns the first of equal elements, which keeps the order of arrival.
+        // `min_by_key` returns the first of equal elements, which preserves the order of arrival.
         first_of_session.min_by_key(|(_, waiter)| urgency(waiter)).map(|(index, _)| index)
     }
 
@@ -88,7 +88,7 @@ impl Queues {
         (ticket, ahead)
     }
 
-    /// Removes the waiters that are admitted now; their slots count as taken.
+    /// Removes the waiters to admit now; their slots count as taken.
     pub(super) fn pump(&mut self, name: &str) -> Vec<oneshot::Sender<Permit>> {
         let places = self.places.get(name).copied().unwrap_or(1);
         let Some(lane) = self.lanes.get_mut(name) else { return Vec::new() };

@@ -3,7 +3,7 @@
 use super::select::{Aliases, ModelRef, primary};
 use crate::config::agents::ModelSetting;
 
-/// The input of [`candidates`].
+/// Input of [`candidates`].
 #[derive(Clone, Copy, Debug)]
 pub struct CandidateRequest<'a> {
     /// The configured models.
@@ -16,8 +16,8 @@ pub struct CandidateRequest<'a> {
     pub fallbacks_override: Option<&'a [String]>,
 }
 
-/// The candidates: the requested model, the fallbacks, the configured model. The configured fallbacks do not apply to a model of another
-/// provider than the configured one, unless they contain that model.
+/// Returns the candidates: the requested model, the fallbacks, the configured model. If the requested model is of another provider than the
+/// configured one, the configured fallbacks only apply if they contain it.
 pub fn candidates(request: &CandidateRequest<'_>) -> Vec<ModelRef> {
     let resolve = |list: &[String]| list.iter().filter_map(|text| request.aliases.resolve(text)).collect::<Vec<_>>();
     let primary = primary(request.setting.primary.as_deref(), request.aliases);

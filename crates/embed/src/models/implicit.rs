@@ -1,17 +1,17 @@
-//! Providers that need no configuration: they are used where there are credentials for them.
+//! Providers that need no configuration: they are enabled if there are credentials for them.
 
 use pinch_llm::keys;
 use pinch_stdx::host::Env;
 use serde_json::{Map, Value, json};
 
-/// A provider that is in no catalog.
+/// A provider that is not in the catalog.
 struct ImplicitProvider {
     id: &'static str,
     base_url: &'static str,
     api: &'static str,
-    /// The variables that may have its key, the preferred one first.
+    /// Variables that may contain its key, in order of preference.
     variables: &'static [&'static str],
-    /// Its models: id, whether it reasons, whether it sees, context window and longest answer in tokens.
+    /// Its models: id, reasoning, vision, context window and maximum output in tokens.
     models: &'static [(&'static str, bool, bool, u64, u64)],
 }
 
@@ -67,17 +67,17 @@ const PROVIDERS: [ImplicitProvider; 7] = [
     },
 ];
 
-/// Variables that may have the keys of providers of the catalog, beside those that the catalog knows.
+/// Variables that may contain keys of catalog providers, in addition to those in the catalog.
 const OTHER_VARIABLES: [(&str, &str); 3] =
     [("zai", "Z_AI_API_KEY"), ("opencode", "OPENCODE_ZEN_API_KEY"), ("kimi-coding", "KIMICODE_API_KEY")];
 
-/// The variables that may have keys of these providers.
+/// Returns the variables that may contain keys of these providers.
 pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
     let own = PROVIDERS.iter().flat_map(|provider| provider.variables.iter().copied());
     own.chain(OTHER_VARIABLES.iter().map(|(_, name)| *name))
 }
 
-/// The providers in the form of `models.json`. Keys are references to variables that are set.
+/// Returns the providers in the format of `models.json`. Keys are references to variables that are set.
 pub(crate) fn providers(env: &Env) -> Map<String, Value> {
     let reference = |name: &str| Value::from(format!("${{{name}}}"));
     let mut all = Map::new();

@@ -1,4 +1,4 @@
-//! Finds the model of a reference, also one that is newer than the catalog.
+//! Finds the model for a reference, including models newer than the catalog.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use super::select::ModelRef;
 use crate::config::ModelsConfig;
 use crate::config::cli::CliBackends;
 
-/// The wire format of a configured provider that names none.
+/// Wire format of a configured provider that names none.
 const DEFAULT_API: &str = "openai-responses";
-/// The context window and the longest answer of a model about which nothing is known, in tokens.
+/// Context window and maximum output of an unknown model, in tokens.
 const UNKNOWN_WINDOW: u64 = 200_000;
 const UNKNOWN_ANSWER: u64 = 8_192;
 
-/// Finds a model: by its exact name; else as a model of a known provider that is newer than what is known; else by what resembles the name.
+/// Finds a model by its exact name, else as a model of a known provider that is newer than the catalog, else by the most similar name.
 ///
 /// # Errors
 /// [`NotFound`].
@@ -57,7 +57,7 @@ pub(crate) fn find(
     }
 }
 
-/// The model of a command-line agent; `None` if the provider is none. The agent knows its models itself.
+/// Returns the model of a command-line agent, or `None` if the provider is not one. The agent itself knows its models.
 pub(crate) fn of_cli(backends: &CliBackends, provider: Option<&str>, name: &str) -> Option<Model> {
     let (provider, id) = match provider {
         Some(provider) => (provider, name.trim()),
@@ -72,20 +72,21 @@ pub(crate) fn of_cli(backends: &CliBackends, provider: Option<&str>, name: &str)
     Model::from_record(&record).ok()
 }
 
-/// Whether a name is the id of a model, as far as its form shows: ids have versions or sizes, short names do not. `:` and a level belong to no id.
+/// Returns whether a name looks like a full model id: ids contain versions or sizes, short names do not. A `:` followed by a level is not
+/// part of an id.
 fn is_whole_id(id: &str) -> bool {
     id.bytes().any(|b| b.is_ascii_digit()) && !id.contains(':')
 }
 
-/// Whether the name is an id in another spelling, or as a whole that of another provider's model.
+/// Returns whether the name is an id in another spelling, or the full id of another provider's model.
 fn is_id_elsewhere(registry: &ModelRegistry, provider: &ProviderId, name: &str, id: &str) -> bool {
     registry.models(provider).iter().any(|model| model.id.as_str().eq_ignore_ascii_case(id))
         || registry.all().iter().any(|model| model.id.as_str().eq_ignore_ascii_case(name))
 }
 
-/// A model that is newer than those that are known: like the one whose id resembles its own the most.
+/// Returns a model newer than the catalog, based on the model with the most similar id.
 fn newer(registry: &ModelRegistry, provider: &ProviderId, id: &str) -> Option<Model> {
-    /// Ids that share less are of different families.
+    /// Ids with a shorter common prefix belong to different families.
     const MIN_SHARED: usize = 4;
     let shared = |model: &Arc<Model>| model.id.as_str().bytes().zip(id.bytes()).take_while(|(a, b)| a == b).count();
     let models = registry.models(provider);
@@ -98,7 +99,7 @@ fn newer(registry: &ModelRegistry, provider: &ProviderId, id: &str) -> Option<Mo
     Some(model)
 }
 
-/// A model of a configured provider that lists none.
+/// Returns a model of a configured provider that lists none.
 fn generic(config: &ModelsConfig, provider: &ProviderId, id: &str) -> Option<Model> {
     let entry = &config.providers.iter().find(|entry| entry.id == *provider)?.entry;
     let mut record = Map::from_iter([

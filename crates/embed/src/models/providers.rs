@@ -1,4 +1,4 @@
-//! The providers of the configuration as a layer of the model registry. Nothing is written: keys stay references until a request needs them.
+//! Configured providers as a layer of the model registry. Nothing is written: keys remain references until a request needs them.
 
 use serde_json::{Map, Value};
 
@@ -6,8 +6,8 @@ use super::select::normalise_model;
 use crate::config::models::{ModelsConfig, ModelsMode};
 use crate::config::secrets::{SecretPlace, SecretRef};
 
-/// The providers of a `models.json` with those of the configuration over them, in the form of `models.json`. `implicit`: providers that need no
-/// configuration, because there are credentials for them; what is configured for them comes first.
+/// Overlays the providers of a `models.json` with the configured ones, in the format of `models.json`. `implicit`: providers enabled by
+/// their credentials; configured values take precedence.
 pub fn provider_layer(
     models_json: Map<String, Value>,
     implicit: &Map<String, Value>,
@@ -33,7 +33,7 @@ pub fn provider_layer(
         if let Some(implicit) = implicit.get(provider.id.as_str()).and_then(Value::as_object) {
             complete(&mut entry, implicit);
         }
-        // A reference to a variable, in the form that the registry knows.
+        // A reference to a variable, in the form the registry understands.
         if let Some(reference) = entry.get("apiKey").and_then(SecretRef::read)
             && reference.source == SecretPlace::Env
         {

@@ -1,4 +1,4 @@
-//! References to models: `provider/model`, or an alias.
+//! Model references: `provider/model`, or an alias.
 
 use std::fmt;
 
@@ -23,14 +23,14 @@ pub struct ModelRef {
 }
 
 impl ModelRef {
-    /// A model of a provider; both are normalised.
+    /// Creates a reference; both names are normalised.
     pub fn new(provider: &str, model: &str) -> Self {
         let provider = normalise_provider(provider);
         let model = normalise_model(&provider, model.trim());
         Self { provider, model }
     }
 
-    /// Parses `provider/model`; without a slash it is a model of the default provider.
+    /// Parses `provider/model`; without a slash, the default provider applies.
     pub fn parse(text: &str, default_provider: &str) -> Option<Self> {
         let text = text.trim();
         let (provider, model) = text.split_once('/').unwrap_or((default_provider, text));
@@ -51,7 +51,7 @@ impl fmt::Display for ModelRef {
     }
 }
 
-/// Expands short names that people and old files use.
+/// Expands short names used by people and old files.
 pub(super) fn normalise_model(provider: &ProviderId, model: &str) -> ModelId {
     ModelId::new(match (provider.as_str(), model.to_lowercase().as_str()) {
         ("anthropic", "opus-4.6") => "claude-opus-4-6",
@@ -64,7 +64,7 @@ pub(super) fn normalise_model(provider: &ProviderId, model: &str) -> ModelId {
     })
 }
 
-/// The configured aliases of models.
+/// Configured aliases of models.
 #[derive(Clone, Debug, Default)]
 pub struct Aliases(Vec<(String, ModelRef)>);
 
@@ -77,7 +77,7 @@ impl Aliases {
         Self(entries.into_iter().filter_map(entry).collect())
     }
 
-    /// The aliases of a configuration.
+    /// Returns the configured aliases.
     pub fn of(defaults: &AgentDefaults) -> Self {
         let alias = |(name, entry): &'_ (String, ModelEntry)| Some((entry.alias.clone()?, name.clone()));
         let entries: Vec<_> = defaults.models.iter().filter_map(alias).collect();
@@ -92,7 +92,7 @@ impl Aliases {
     }
 }
 
-/// The first configured model, or the built-in default.
+/// Returns the first configured model, or the built-in default.
 pub fn primary(setting: Option<&str>, aliases: &Aliases) -> ModelRef {
     setting.and_then(|text| aliases.resolve(text)).unwrap_or_default()
 }
@@ -102,12 +102,12 @@ pub fn primary(setting: Option<&str>, aliases: &Aliases) -> ModelRef {
 #[error("model not allowed: {0}")]
 pub struct NotAllowed(pub ModelRef);
 
-/// The models that may be used if the configuration lists models.
+/// The models that may be used, if the configuration lists any.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowed<'a> {
-    /// The list; if empty, every model is allowed.
+    /// The listed models; if empty, every model is allowed.
     pub models: &'a [ModelRef],
-    /// The default, which is always allowed.
+    /// The default model, which is always allowed.
     pub default: &'a ModelRef,
 }
 

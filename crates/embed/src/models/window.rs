@@ -1,12 +1,12 @@
-//! The context window of a run, and whether it is large enough to work in.
+//! The context window of a run, and whether it is large enough.
 
-/// The window of a model whose window is unknown, in tokens.
+/// Window of a model whose window is unknown, in tokens.
 pub const DEFAULT_WINDOW: u64 = 200_000;
 
-/// Runs are refused below this many tokens.
+/// Runs with a smaller window are refused, in tokens.
 pub const MIN_WINDOW: u64 = 16_000;
 
-/// A warning is logged below this many tokens.
+/// A warning is logged for a smaller window, in tokens.
 pub const WARN_WINDOW: u64 = 32_000;
 
 /// A context window and the source of its size.
@@ -32,7 +32,7 @@ pub enum WindowSource {
 }
 
 impl WindowSource {
-    /// The word used in events.
+    /// Returns the identifier used in events.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ModelsConfig => "modelsConfig",
@@ -44,7 +44,7 @@ impl WindowSource {
 }
 
 impl Window {
-    /// The window of a run. Zero counts as unknown; a smaller `cap` takes precedence.
+    /// Determines the window of a run. Zero counts as unknown; a smaller `cap` takes precedence.
     pub fn resolve(configured: Option<u64>, model: Option<u64>, cap: Option<u64>) -> Self {
         let known = |tokens: Option<u64>, source| tokens.filter(|n| *n > 0).map(|tokens| Self { tokens, source });
         let window = known(configured, WindowSource::ModelsConfig)
@@ -53,12 +53,12 @@ impl Window {
         known(cap, WindowSource::AgentContextTokens).filter(|cap| cap.tokens < window.tokens).unwrap_or(window)
     }
 
-    /// Whether the user should be warned.
+    /// Returns whether the user should be warned.
     pub fn is_small(&self) -> bool {
         self.tokens > 0 && self.tokens < WARN_WINDOW
     }
 
-    /// Whether it is too small to run at all.
+    /// Returns whether it is too small to run at all.
     pub fn is_too_small(&self) -> bool {
         self.tokens > 0 && self.tokens < MIN_WINDOW
     }

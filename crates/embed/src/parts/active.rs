@@ -1,4 +1,4 @@
-//! Registry of the runs under way: finds them by session or run, and stops, steers and awaits them.
+//! Registry of active runs: finds them by session or run, and stops, steers and awaits them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,13 +16,13 @@ use crate::runtime::{QueueRefusal, RunControl};
 /// Selects runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunTarget<'a> {
-    /// Every run of a session, named by its id or its key.
+    /// Every run of a session, by its id or its key.
     Session(&'a str),
     /// One run, by its run id.
     Run(&'a str),
 }
 
-/// A run under way, as [`Engine::active`](crate::Engine::active) lists it.
+/// An active run, as listed by [`Engine::active`](crate::Engine::active).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ActiveRun {
@@ -32,7 +32,7 @@ pub struct ActiveRun {
     pub session_id: String,
     /// The routing key of its session.
     pub session_key: Option<String>,
-    /// Whether an attempt is under way, so that messages can be queued.
+    /// Whether an attempt is in progress, so that messages can be queued.
     pub is_streaming: bool,
     /// Whether the conversation is being compacted.
     pub is_compacting: bool,
@@ -42,10 +42,10 @@ pub struct ActiveRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// No such run is under way.
+    /// No matching run is active.
     #[error("no run is active")]
     NoActiveRun,
-    /// No attempt is under way: the run is starting, waiting or switching models.
+    /// No attempt is in progress: the run is starting, waiting or switching models.
     #[error("the run is between two attempts")]
     NotStreaming,
     /// The conversation is being compacted.
@@ -60,7 +60,7 @@ pub enum QueueError {
 }
 
 impl QueueError {
-    /// The reason as an identifier, for programs.
+    /// Returns the reason as an identifier, for programs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoActiveRun => "no_active_run",
@@ -83,16 +83,16 @@ struct RunEntry {
     session_key: Option<String>,
     cancel: Cancel,
     state: Mutex<State>,
-    /// True once the run has ended.
+    /// Becomes true when the run ends.
     ended: watch::Sender<bool>,
-    /// True while the conversation is being compacted, or while what was asked before a compaction is asked again.
+    /// True while the conversation is being compacted, and while the request interrupted by a compaction is repeated.
     compacts: watch::Sender<bool>,
 }
 
 #[derive(Default)]
 struct State {
     control: Option<Arc<dyn RunControl>>,
-    /// Messages that are not part of the conversation yet, oldest first.
+    /// Messages that are not yet part of the conversation, oldest first.
     queued: Vec<QueuedPrompt>,
 }
 
@@ -112,7 +112,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ActiveRuns {
-    /// Registers a run until the result is dropped. Several runs may have one session or run id; each is an entry of its own.
+    /// Registers a run until the result is dropped. Runs with the same session or run id have separate entries.
     pub(crate) fn register(&self, request: &RunRequest, cancel: Cancel) -> Registered {
         let entry = Arc::new(RunEntry {
             run_id: request.run_id.clone(),
@@ -131,12 +131,12 @@ impl ActiveRuns {
         locked(&self.0).iter().filter(|entry| entry.matches(target)).cloned().collect()
     }
 
-    /// All runs, oldest first.
+    /// Returns all runs, oldest first.
     pub(crate) fn list(&self) -> Vec<ActiveRun> {
         locked(&self.0).iter().map(|entry| entry.describe()).collect()
     }
 
-    /// The id of the latest matching run.
+    /// Returns the id of the latest matching run.
     pub(crate) fn find_id(&self, target: RunTarget<'_>) -> Option<String> {
         self.find(target).pop().map(|entry| entry.run_id.clone())
     }
@@ -150,7 +150,7 @@ impl ActiveRuns {
         found.len()
     }
 
-    /// Queues a message in the newest of the runs, and waits until it is part of the conversation.
+    /// Queues a message in the newest matching run, and waits until it is part of the conversation.
     pub(crate) async fn queue(
         &self,
         target: RunTarget<'_>,
@@ -179,7 +179,7 @@ impl ActiveRuns {
         taken.await.map_err(|_| QueueError::RunEnded)
     }
 
-    /// Waits until the runs under way now have ended; false if that took longer than the limit.
+    /// Waits until the currently active runs have ended; false if the limit passes first.
     pub(crate) async fn wait_for_end(&self, target: RunTarget<'_>, limit: Duration) -> bool {
         let ends: Vec<_> = self.find(target).iter().map(|entry| entry.ended.subscribe()).collect();
         let all = futures::future::join_all(ends.into_iter().map(|mut end| async move {
@@ -189,7 +189,7 @@ impl ActiveRuns {
         tokio::time::timeout(limit, all).await.is_ok()
     }
 
-    /// Waits until the newest of the runs does not compact, and has asked again what a compaction interrupted.
+    /// Waits until the newest matching run is not compacting and has repeated the request that a compaction interrupted.
     pub(crate) async fn wait_for_compaction(&self, target: RunTarget<'_>) -> Result<(), QueueError> {
         let entry = self.find(target).pop().ok_or(QueueError::NoActiveRun)?;
         let (mut compacts, mut ended) = (entry.compacts.subscribe(), entry.ended.subscribe());
@@ -226,12 +226,12 @@ impl RunEntry {
 }
 
 impl Registered {
-    /// Attaches the control of the attempts under way. Messages that the previous control still held move to the new one.
+    /// Attaches the control of the current attempt. Messages still held by the previous control move to the new one.
     pub(crate) fn attach(&self, control: Arc<dyn RunControl>) {
         let mut state = locked(&self.entry.state);
         if let Some(before) = state.control.take() {
             for left in before.take_queued() {
-                // If the new runtime does not accept it, the message is not lost silently: its sender is notified when the run ends.
+                // If the new runtime does not accept the message, its sender is notified when the run ends.
                 if control.queue(left.kind, left.text, left.images).is_err() {
                     tracing::warn!(run = self.entry.run_id, "a queued message cannot be moved to the next model");
                 }
@@ -240,23 +240,23 @@ impl Registered {
         state.control = Some(control);
     }
 
-    /// Records whether the run compacts, from the events of its session.
+    /// Tracks whether the run is compacting, from the events of its session.
     pub(crate) fn follow_compaction(&self, event: &SessionEvent) {
         match event {
             SessionEvent::CompactionStart { .. } => self.set_compacting(true),
-            // What was asked before is asked again: until then the compaction is not over.
+            // The compaction is not over until the interrupted request is repeated.
             SessionEvent::CompactionEnd { will_retry, .. } => self.set_compacting(*will_retry),
             SessionEvent::RunEnd { .. } => self.set_compacting(false),
             _ => {}
         }
     }
 
-    /// Records whether the run compacts.
+    /// Sets whether the run is compacting.
     pub(crate) fn set_compacting(&self, compacts: bool) {
         self.entry.compacts.send_if_modified(|now| std::mem::replace(now, compacts) != compacts);
     }
 
-    /// Records that a message entered the conversation; if it was queued, its sender is notified.
+    /// Records that a message entered the conversation, and notifies its sender if it was queued.
     pub(crate) fn entered(&self, message: &Message) {
         let Message::User(user) = message else { return };
         let mut state = locked(&self.entry.state);
@@ -274,7 +274,7 @@ impl Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         locked(&self.runs.0).retain(|entry| !Arc::ptr_eq(entry, &self.entry));
-        // Notifies the senders of unread messages now: a clone of the entry may live longer.
+        // Notify the senders of unread messages now, because a clone of the entry may live longer.
         let mut state = locked(&self.entry.state);
         state.queued.clear();
         state.control = None;

@@ -17,31 +17,31 @@ use pinch_tools::process::{BackgroundTool, CommandHosts, CommandOptions, ExecToo
 use crate::config::exec::ExecConfig;
 use crate::run::tools::ToolPair;
 
-/// The names of these tools.
+/// Names of these tools.
 pub(crate) const NAMES: [&str; 3] = ["exec", "process", "apply_patch"];
 
-/// What these tools are made of.
+/// Parts for creating these tools.
 pub(crate) struct CommandParts<'a> {
     pub(crate) config: &'a ExecConfig,
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) workspace: &'a Path,
     pub(crate) home: Option<&'a Path>,
     pub(crate) shell: PathBuf,
-    /// The variables of the host.
+    /// Environment variables of the host.
     pub(crate) env: Vec<(String, String)>,
-    /// Variables that skills set, which commands get besides those of the host.
+    /// Variables set by skills, which commands get in addition to those of the host.
     pub(crate) variables: Vec<(String, String)>,
     pub(crate) registry: ProcessRegistry,
     pub(crate) approvals: Arc<dyn ApprovalBroker>,
     pub(crate) approvals_file: PathBuf,
     pub(crate) agent: String,
-    /// Who may see the commands of this run.
+    /// Visibility scope of the commands of this run.
     pub(crate) scope: String,
     pub(crate) files: FileQueue,
     pub(crate) hosts: CommandHosts,
-    /// What the session may do at most.
+    /// Upper limit for the permissions of the session.
     pub(crate) mode: Option<PermissionMode>,
-    /// Patches change files of the workspace alone, whatever else is configured.
+    /// Whether patches may only change files in the workspace, regardless of other settings.
     pub(crate) workspace_only: bool,
 }
 
@@ -49,12 +49,12 @@ pub(crate) struct CommandParts<'a> {
 #[derive(Default)]
 pub(crate) struct CommandTools {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
-    /// `exec`, and what takes its place where policy leaves no `process` beside it: commands stay in the foreground.
+    /// `exec`, and its replacement if policies remove `process`: commands then stay in the foreground.
     pub(crate) foreground: Option<ToolPair>,
 }
 
 impl CommandParts<'_> {
-    /// The tools with these names.
+    /// Creates the tools with these names.
     pub(crate) fn tools(self, names: &[&str]) -> Result<CommandTools, ModeError> {
         let has = |name: &str| names.contains(&name);
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();

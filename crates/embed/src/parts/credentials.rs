@@ -1,4 +1,4 @@
-//! Which credentials a run may use: profiles, and credentials found without one.
+//! Credentials that a run may use: profiles, and credentials found without one.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,23 +28,23 @@ pub(crate) struct Credentials {
     plain: Arc<RegistryAuth>,
 }
 
-/// Where the credentials of an agent come from.
+/// Sources of an agent's credentials.
 pub(crate) struct CredentialSources<'a> {
     /// The agent's directory.
     pub(crate) agent_dir: &'a Path,
     /// pi's file of keys and logins.
     pub(crate) auth_json: &'a Path,
-    /// The file in which the oldest versions kept logins, for the main agent.
+    /// File in which the oldest versions stored logins, for the main agent.
     pub(crate) oauth_json: Option<PathBuf>,
     pub(crate) config: &'a Config,
     pub(crate) health: Option<Arc<dyn HealthStore>>,
-    /// The credentials of the main agent, for another one.
+    /// Credentials of the main agent, if these are for another one.
     pub(crate) below: Option<&'a Credentials>,
     pub(crate) logins: Arc<Logins>,
 }
 
 impl Credentials {
-    /// Reads the profiles of an agent directory. Other credentials come from auth.json, models.json and the environment.
+    /// Loads the profiles of an agent directory. Other credentials come from auth.json, models.json and the environment.
     pub(crate) fn load(
         from: CredentialSources<'_>,
         registry: &Arc<ModelRegistry>,
@@ -64,32 +64,32 @@ impl Credentials {
             logins: Some(logins),
         };
         let (profiles, more) = Profiles::load(host.clone(), sources);
-        // A file of an earlier version is read as well, and has the same problem then.
+        // A file of an earlier version is read twice and would repeat its problems.
         problems.extend(more.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>());
         (Self { profiles, plain }, problems)
     }
 
-    /// The profiles of a provider in the order in which they are tried for a model, or for any.
+    /// Returns the profiles of a provider in the order in which they are tried, for one model or any.
     pub(crate) fn order(&self, provider: &ProviderId, model: Option<&str>) -> Vec<ProfileId> {
         self.profiles.candidates(provider, model, None)
     }
 
-    /// The profiles that a run may use, after the choice of its request.
+    /// Returns the profiles that a run may use, given the choice in its request.
     pub(crate) fn select(&self, model: &Model, choice: Option<&ProfileChoice>) -> Result<Selection, NotConfigured> {
         self.profiles.select(&model.provider, Some(model.id.as_str()), choice)
     }
 
-    /// Whether a profile is not in cooldown.
+    /// Returns whether a profile is not in cooldown.
     pub(crate) fn is_usable(&self, id: &ProfileId, model: &Model) -> bool {
         self.profiles.usable(id, Some(model.id.as_str()))
     }
 
-    /// Why all profiles are in cooldown for a model, if they are.
+    /// Returns why all profiles are in cooldown for a model, if they are.
     pub(crate) fn cooldown_reason(&self, model: &Model) -> Option<FailoverReason> {
         self.profiles.unavailable_reason(&model.provider, Some(model.id.as_str()))
     }
 
-    /// Whether one of a provider's profiles can be used for a model; if not, until when and why.
+    /// Returns whether any of a provider's profiles can be used for a model; if not, until when and why.
     pub(crate) fn health(&self, provider: &ProviderId, model: &str) -> ProviderHealth {
         let reason = || self.profiles.unavailable_reason(provider, Some(model));
         match self.profiles.soonest_expiry(provider, Some(model)) {
@@ -98,17 +98,17 @@ impl Credentials {
         }
     }
 
-    /// The profiles with their health, of one provider or of all.
+    /// Returns the profiles with their health, for one provider or all.
     pub(crate) fn statuses(&self, provider: Option<&str>, now: i64) -> Vec<AuthProfileStatus> {
         self.profiles.statuses(provider, now)
     }
 
-    /// Whether there are credentials for a provider.
+    /// Returns whether there are credentials for a provider.
     pub(crate) fn is_configured(&self, provider: &ProviderId) -> bool {
         !self.order(provider, None).is_empty() || self.plain.is_configured(provider)
     }
 
-    /// The credentials of a profile, or those found without one.
+    /// Returns the credentials of a profile, or those found without one.
     pub(crate) fn auth(&self, id: Option<&ProfileId>, model: &Model) -> Result<Arc<dyn RequestAuth>, AuthError> {
         if id.is_none() && !self.plain.is_configured(&model.provider) {
             return Err(AuthError::Missing { provider: model.provider.clone() });
@@ -128,12 +128,12 @@ impl Credentials {
         }
     }
 
-    /// Reads what other processes have changed.
+    /// Reads changes made by other processes.
     pub(crate) async fn refresh(&self) {
         self.profiles.refresh().await;
     }
 
-    /// The variables that profiles take their credentials from.
+    /// Returns the variables that contain credentials of profiles.
     pub(crate) fn key_variables(&self) -> BTreeSet<String> {
         self.profiles.key_variables()
     }
@@ -144,7 +144,7 @@ impl Credentials {
     }
 }
 
-/// The message about a missing credential: which provider it is for, and what to do.
+/// Returns the message about a missing credential: its provider, and what to do.
 pub(crate) fn advice(error: &AuthError) -> String {
     let AuthError::Missing { provider } = error else { return error.to_string() };
     let set = keys::remedy(provider.as_str())

@@ -1,4 +1,4 @@
-//! Which runs an engine lets in, and how it comes to rest.
+//! Admission of runs, and the shutdown of an engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,16 @@ impl Default for RunGate {
     }
 }
 
-/// A run that was let in, until it is dropped.
+/// An admitted run, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct AdmittedRun(RunGate);
 
 impl RunGate {
-    /// Lets a run in.
+    /// Admits a run.
     pub(crate) fn admit(&self) -> Result<AdmittedRun, RunError> {
         self.n_runs.send_modify(|n| *n += 1);
         let admitted = AdmittedRun(self.clone());
-        // Counted first: a gate that closes now either sees the run or turns it away.
+        // Count first: a gate that closes now either sees the run or turns it away.
         if self.is_closed() { Err(RunError::Draining) } else { Ok(admitted) }
     }
 
@@ -38,7 +38,7 @@ impl RunGate {
         self.closing.reason().is_some()
     }
 
-    /// Lets no more runs in. Those that wait for their session or slot are turned away.
+    /// Admits no more runs. Those waiting for their session or slot are turned away.
     pub(crate) fn close(&self) {
         self.closing.cancel(CancelReason::Shutdown);
     }
@@ -48,7 +48,7 @@ impl RunGate {
         self.closing.cancelled().await;
     }
 
-    /// Waits until no run is left. Returns whether that happened within the limit.
+    /// Waits until no runs are left. Returns whether that happened within the limit.
     pub(crate) async fn wait_until_empty(&self, limit: Duration) -> bool {
         let mut n_runs = self.n_runs.subscribe();
         let empty = n_runs.wait_for(|n| *n == 0);

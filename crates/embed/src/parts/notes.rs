@@ -1,4 +1,4 @@
-//! The tools of a run that saves memories: it reads, and appends to one file.
+//! Tools of a run that saves memories: it reads, and appends to one file.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,14 +13,14 @@ use pinch_tools::pipeline::ToolLayers;
 use pinch_tools::policy::canonical_name;
 use serde_json::{Value, json};
 
-/// The tools that such a run may have.
+/// Names of the tools that such a run may have.
 const READ: &str = "read";
 pub(crate) const WRITE: &str = "write";
-/// The longest file of notes that is appended to, in bytes.
+/// The largest notes file that can be appended to, in bytes.
 const MAX_NOTES: u64 = 4 * 1024 * 1024;
 
-/// Of the tools of a run, those that save memories. If the host has a tool of its own in place of `write`, where it writes is not known: then
-/// nothing is written.
+/// Reduces the tools of a run to those that save memories. If the host replaces `write`, it is unknown where that tool writes, so nothing
+/// can be written.
 pub(crate) fn only_notes(layers: ToolLayers, parts: &ToolParts, path: &str) -> ToolLayers {
     let is = |tool: &dyn Tool, name: &str| canonical_name(&tool.spec().name) == name;
     let writes = layers.base.get(WRITE).is_some() && !layers.replacements.iter().any(|tool| is(&**tool, WRITE));
@@ -30,7 +30,7 @@ pub(crate) fn only_notes(layers: ToolLayers, parts: &ToolParts, path: &str) -> T
     ToolLayers { base, replacements, ..ToolLayers::default() }
 }
 
-/// `write` as it is while memories are saved: it appends, and to one file only.
+/// A replacement for `write` while memories are saved: it only appends, and only to one file.
 struct AppendNotes {
     machine: Arc<dyn Machine>,
     place: WorkingDirectory,

@@ -1,4 +1,4 @@
-//! The sandboxes of all runs. Those of one scope share one, and the temporary files in it, until nobody has used it for a while.
+//! Sandboxes of all runs. Runs of one scope share a sandbox, including its temporary files, until it has been idle for a while.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,24 +9,24 @@ use pinch_sandbox::confinement::Confinement;
 use pinch_sandbox::container::ContainerOptions;
 use pinch_sandbox::contract::SandboxUnavailable;
 
-/// Sandboxes that are kept for later runs at most.
+/// Maximum number of idle sandboxes kept for later runs.
 const MAX_IDLE: usize = 64;
 const HOUR_MS: f64 = 3_600_000.0;
 
-/// What is asked of the sandbox of a run.
+/// Requirements for the sandbox of a run.
 pub(crate) struct SandboxAsked<'a> {
-    /// Runs with the same key share it.
+    /// Runs with the same key share a sandbox.
     pub(crate) key: String,
     pub(crate) backend: SandboxBackend,
     pub(crate) confinement: Confinement,
     pub(crate) containers: ContainerOptions,
-    /// Where programs are searched.
+    /// Value of `PATH`.
     pub(crate) path: &'a str,
     pub(crate) prune: SandboxPrune,
     pub(crate) now_ms: i64,
 }
 
-/// The sandboxes of all runs.
+/// Sandboxes of all runs.
 #[derive(Clone, Default)]
 pub(crate) struct Sandboxes {
     known: Arc<Mutex<BTreeMap<String, Slot>>>,
@@ -45,7 +45,7 @@ struct KnownSandbox {
 }
 
 impl KnownSandbox {
-    /// Whether it is what is asked for, whenever that is.
+    /// Returns whether the sandbox meets the requirements.
     fn fits(&self, asked: &SandboxAsked<'_>) -> bool {
         let mut containers = asked.containers.clone();
         containers.now_ms = self.containers.now_ms;
@@ -56,7 +56,7 @@ impl KnownSandbox {
         Arc::strong_count(&self.entered.machine) == 1
     }
 
-    /// Whether it was not used for so long, or is so old, that it is removed. 0 switches a rule off.
+    /// Returns whether it has been idle for so long, or is so old, that it should be removed. 0 disables a rule.
     fn is_due(&self, prune: SandboxPrune, now_ms: i64) -> bool {
         let is_over = |since: i64, hours: f64| hours > 0.0 && (now_ms - since) as f64 > hours * HOUR_MS;
         self.is_idle()
@@ -65,7 +65,7 @@ impl KnownSandbox {
 }
 
 impl Sandboxes {
-    /// The sandbox of a run: the one that its scope has, if that is what is asked for, else a new one.
+    /// Returns the sandbox for a run: the existing one of its scope if it meets the requirements, else a new one.
     pub(crate) async fn enter(&self, asked: SandboxAsked<'_>) -> Result<EnteredSandbox, SandboxUnavailable> {
         let slot = self.slot(&asked);
         let mut slot = slot.lock().await;
@@ -87,12 +87,12 @@ impl Sandboxes {
         Ok(known.entered.clone())
     }
 
-    /// The place of a sandbox. Those that are due are removed.
+    /// Returns the slot of a sandbox, and removes expired sandboxes.
     fn slot(&self, asked: &SandboxAsked<'_>) -> Slot {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut idle: Vec<(i64, String)> = Vec::new();
         known.retain(|key, slot| {
-            // One that is being entered is in use.
+            // A sandbox that is being entered is in use.
             let Ok(slot) = slot.try_lock() else { return true };
             let Some(sandbox) = &*slot else { return false };
             if sandbox.is_idle() && *key != asked.key {
@@ -128,14 +128,14 @@ mod tests {
         }
     }
 
-    /// A first sandbox, where the kernel has what it needs.
+    /// Enters a first sandbox if the kernel supports it.
     async fn first(sandboxes: &Sandboxes, workspace: &std::path::Path) -> Option<EnteredSandbox> {
         let entered = sandboxes.enter(asked("a", workspace, 0)).await;
         entered.inspect_err(|error| drop(writeln!(std::io::stderr(), "skipped: {error}"))).ok()
     }
 
     #[tokio::test]
-    async fn runs_of_one_scope_share_a_sandbox_until_it_is_due() {
+    async fn runs_of_one_scope_share_a_sandbox_until_it_expires() {
         let workspace = tempfile::tempdir().unwrap();
         let sandboxes = Sandboxes::default();
         let temp = |entered: &EnteredSandbox| entered.machine.temp_dir().unwrap().to_owned();
@@ -145,7 +145,7 @@ mod tests {
         let other = sandboxes.enter(asked("b", workspace.path(), 10)).await.unwrap();
         assert_eq!(temp(&first), temp(&same));
         assert_ne!(temp(&first), temp(&other));
-        // In use, however long.
+        // Still in use, however long it has been.
         let later = sandboxes.enter(asked("a", workspace.path(), 30 * hour)).await.unwrap();
         assert_eq!(temp(&first), temp(&later));
         let gone = temp(&first);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sandbox_that_differs_from_what_is_asked_for_is_not_used() {
+    async fn a_sandbox_that_does_not_meet_the_requirements_is_not_reused() {
         let workspace = tempfile::tempdir().unwrap();
         let sandboxes = Sandboxes::default();
         let Some(first) = first(&sandboxes, workspace.path()).await else { return };

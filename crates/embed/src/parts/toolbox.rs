@@ -1,4 +1,4 @@
-//! The tools that an engine offers: built-in ones that the host enabled by name, and tools of the host itself.
+//! Tools that an engine offers: built-in ones enabled by the host, and the host's own.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use pinch_tools::policy::canonical_name;
 use super::commands;
 use crate::run::RunRequest;
 
-/// Creates tools for one run, from what is known about its caller.
+/// Creates tools for one run, depending on its caller.
 pub(crate) type ToolsFor = Arc<dyn Fn(&RunRequest) -> Vec<Arc<dyn Tool>> + Send + Sync>;
 
-/// The name of the tool that sends messages, which a request can switch off.
+/// Name of the tool that sends messages, which a request can disable.
 const MESSAGE_TOOL: &str = "message";
 
-/// The coding tool that runs any command.
+/// Name of the coding tool that runs any command.
 const BASH: &str = "bash";
 
-/// The tools of an engine. Empty unless the host adds something: nothing on the host is reachable by default.
+/// The tools of an engine. Empty unless the host adds some: nothing on the host is reachable by default.
 #[derive(Clone, Default)]
 pub(crate) struct Toolbox {
     builtin: Vec<String>,
@@ -44,21 +44,21 @@ impl Toolbox {
         self.tools_for.push(make);
     }
 
-    /// Enabled names that are not built-in tools.
+    /// Returns enabled names that are not built-in tools.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = &str> {
         self.builtin.iter().map(String::as_str).filter(|name| !ALL.contains(name) && !commands::NAMES.contains(name))
     }
 
-    /// Which of `exec`, `process` and `apply_patch` are enabled. Where rules say which commands run, `exec` and `process` stand in for `bash`,
-    /// which knows no rules.
+    /// Returns which of `exec`, `process` and `apply_patch` are enabled. If command rules are configured, `exec` and `process` replace
+    /// `bash`, which ignores them.
     pub(crate) fn command_tools(&self, has_rules: bool) -> Vec<&'static str> {
         let has = |name: &str| self.builtin.iter().any(|enabled| enabled == name);
         let stands_in = has_rules && has(BASH);
         commands::NAMES.into_iter().filter(|name| has(name) || (stands_in && *name != "apply_patch")).collect()
     }
 
-    /// The tools of one run, before policy. A tool of the host replaces a built-in one of the same name.
-    /// `commands`: the tools that [`Toolbox::command_tools`] names.
+    /// Returns the tools of a run before policies apply. A tool of the host replaces a built-in one of the same name. `commands`: the tools
+    /// that [`Toolbox::command_tools`] names.
     pub(crate) fn of_run(&self, request: &RunRequest, parts: &ToolParts, commands: Vec<Arc<dyn Tool>>) -> ToolLayers {
         if request.disable_tools {
             return ToolLayers::default();

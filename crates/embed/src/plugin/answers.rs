@@ -1,24 +1,24 @@
-//! How the answers of several plugins become one.
+//! Combines the answers of several plugins.
 
-/// Takes in the answer of the next plugin.
+/// Adds the answer of the next plugin.
 pub(super) trait CombineAnswers {
     fn combine(&mut self, next: Self);
 }
 
-/// Of several values, the first one counts: that of the plugin with the highest priority.
+/// Keeps the first of several values: that of the plugin with the highest priority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstAnswer<T>(pub Option<T>);
 
-/// Of several values, the last one counts: that of the plugin with the lowest priority.
+/// Keeps the last of several values: that of the plugin with the lowest priority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastAnswer<T>(pub Option<T>);
 
-/// All texts count, with a blank line between them; blank ones do not.
+/// Joins all texts with blank lines; skips blank ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JoinedText(Vec<String>);
 
 impl JoinedText {
-    /// The whole text; `None` if there is none.
+    /// Returns the whole text; `None` if there is none.
     pub fn text(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| self.0.join("\n\n"))
     }

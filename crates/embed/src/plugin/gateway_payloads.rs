@@ -1,4 +1,4 @@
-//! What plugins are told of messages, sessions and the gateway, and what they answer.
+//! Events and answers of plugin hooks for messages, sessions and the gateway.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use pinch_ports::Caller;
 
 use super::answers::{CombineAnswers, LastAnswer};
 
-/// The place that a message comes from or goes to.
+/// Origin or destination of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageContext {
@@ -16,11 +16,11 @@ pub struct MessageContext {
     pub channel: Option<String>,
     /// The account of the channel.
     pub account: Option<String>,
-    /// The group or thread within the channel; in a direct conversation, the person.
+    /// Group or thread within the channel; in a direct conversation, the person.
     pub conversation: Option<String>,
-    /// The routing key of the session.
+    /// Routing key of the session.
     pub session_key: Option<String>,
-    /// The run whose reply it is; `None` for messages that arrive.
+    /// The run that the reply belongs to; `None` for incoming messages.
     pub run_id: Option<String>,
 }
 
@@ -40,15 +40,15 @@ impl MessageContext {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageReceived {
-    /// The channel's id of its sender.
+    /// The channel's id of the sender.
     pub from: Option<String>,
     /// Its text.
     pub content: String,
-    /// How many images it has.
+    /// Number of images.
     pub n_images: usize,
-    /// When it arrived, in milliseconds since 1970.
+    /// Time of arrival, in milliseconds since the epoch.
     pub timestamp_ms: i64,
-    /// Everything that is known about its sender.
+    /// Everything known about the sender.
     pub caller: Caller,
 }
 
@@ -56,20 +56,20 @@ pub struct MessageReceived {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageSending {
-    /// Where it goes within the channel, if the request says so.
+    /// Target within the channel, if the request names one.
     pub to: Option<String>,
     /// Its text, before it is split to fit the channel.
     pub content: String,
-    /// Media that go with it: URLs or paths.
+    /// Media in the message: URLs or paths.
     pub media: Vec<String>,
 }
 
-/// What becomes of a message that is about to be sent.
+/// Changes to a message that is about to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageChanges {
     /// Replaces the text.
     pub content: LastAnswer<String>,
-    /// Whether it is not sent at all.
+    /// Whether to withhold the message.
     pub cancel: LastAnswer<bool>,
 }
 
@@ -84,13 +84,13 @@ impl CombineAnswers for MessageChanges {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageSent {
-    /// Where it went within the channel, if the request says so.
+    /// Target within the channel, if the request names one.
     pub to: Option<String>,
     /// Its text.
     pub content: String,
-    /// Whether the channel took it.
+    /// Whether the channel accepted it.
     pub success: bool,
-    /// Why it did not.
+    /// Why it was not sent.
     pub error: Option<String>,
 }
 
@@ -100,27 +100,27 @@ pub struct MessageSent {
 pub struct SessionContext {
     /// The agent.
     pub agent_id: String,
-    /// The routing key.
+    /// Routing key.
     pub session_key: String,
-    /// The session.
+    /// Id of the session.
     pub session_id: String,
 }
 
-/// A session key got a new session.
+/// A session key has got a new session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionStart {
-    /// The session that it takes the place of.
+    /// Id of the session that it replaces.
     pub resumed_from: Option<String>,
 }
 
-/// A session key got another session: this one is not continued.
+/// A session key has got another session; this one is not continued.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionEnd {
-    /// How many messages its transcript has.
+    /// Number of messages in its transcript.
     pub n_messages: usize,
-    /// From its first message to its last one, in milliseconds; `None` if it has none.
+    /// Time from its first message to its last, in milliseconds; `None` if it has none.
     pub duration_ms: Option<u64>,
 }
 
@@ -128,36 +128,36 @@ pub struct SessionEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResetReason {
-    /// A message began with `/new` or `/reset`, or the host asked for it.
+    /// A message began with `/new` or `/reset`, or the host requested it.
     Asked,
-    /// The reset rules of the configuration.
+    /// The configured reset rules.
     Rules,
 }
 
-/// A session is about to be left for a new one. Its transcript stays where it is.
+/// A session is about to be replaced by a new one. Its transcript stays in place.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BeforeReset {
-    /// The transcript, where sessions are files.
+    /// Transcript, if sessions are files.
     pub session_file: Option<PathBuf>,
     /// The conversation as the model would have read it.
     pub messages: Vec<Arc<Message>>,
-    /// Why.
+    /// Reason for the reset.
     pub reason: ResetReason,
 }
 
-/// The gateway takes messages from now on.
+/// The gateway starts to accept messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GatewayStart {
-    /// The port that it listens on, if it does.
+    /// Port it listens on, if any.
     pub port: Option<u16>,
 }
 
-/// The gateway takes no messages any more.
+/// The gateway no longer accepts messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GatewayStop {
-    /// Why, if that is known.
+    /// Reason, if known.
     pub reason: Option<String>,
 }

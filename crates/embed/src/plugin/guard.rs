@@ -1,4 +1,4 @@
-//! Plugins are called so that they cannot take a run with them: no panic comes through, and time is limited.
+//! Isolates plugins: panics are caught, and time is limited.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use pinch_coding_agent::extension::{ExtensionError, HandlerFuture};
 
-/// How long a plugin may take for an answer.
+/// Time limit for hooks that return an answer.
 pub const ASK_LIMIT: Duration = Duration::from_secs(10);
-/// How long a plugin that only watches may take.
+/// Time limit for hooks that only observe.
 pub const WATCH_LIMIT: Duration = Duration::from_secs(30);
 
-/// What a plugin answers; `None`, and an entry in the log, if it fails. `make` is called inside, so that a panic before the first await is
-/// caught as well.
+/// Returns a plugin's answer; `None`, with a log entry, if it fails. `make` is called inside, so that a panic before the first await is
+/// also caught.
 pub(super) async fn guarded<'a, T>(
     hook: &str,
     plugin: &str,
@@ -32,7 +32,7 @@ pub(super) async fn guarded<'a, T>(
     None
 }
 
-/// Calls a plugin that does not wait.
+/// Calls a synchronous hook of a plugin.
 pub(super) fn guarded_now<T>(hook: &str, plugin: &str, call: impl FnOnce() -> T) -> Option<T> {
     let done = std::panic::catch_unwind(AssertUnwindSafe(call)).ok();
     if done.is_none() {

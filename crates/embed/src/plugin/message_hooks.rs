@@ -1,4 +1,4 @@
-//! The hooks of messages: what arrives, and what is sent.
+//! Hooks for incoming and outgoing messages.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use pinch_ports::Caller;
 use super::gateway_payloads::{MessageChanges, MessageContext, MessageReceived, MessageSending, MessageSent};
 use super::registry::PluginSet;
 
-/// The plugins of an engine as the messages of one conversation reach them.
+/// The plugins of an engine, for the messages of one conversation.
 #[derive(Clone, Default)]
 pub(crate) struct MessageHooks {
     plugins: PluginSet,
     cx: Arc<MessageContext>,
-    /// Where messages go within the channel.
+    /// Target of messages within the channel.
     to: Option<String>,
 }
 
@@ -25,12 +25,12 @@ impl MessageHooks {
         Self { plugins: plugins.clone(), cx: Arc::new(cx()), to: to.cloned() }
     }
 
-    /// Whether nobody listens.
+    /// Returns whether there are no plugins.
     pub(crate) fn is_empty(&self) -> bool {
         self.plugins.is_empty()
     }
 
-    /// Tells plugins of a message that has arrived.
+    /// Notifies plugins of an incoming message.
     pub(crate) fn received(&self, caller: &Caller, content: &str, n_images: usize, timestamp_ms: i64) {
         if self.is_empty() {
             return;
@@ -41,7 +41,7 @@ impl MessageHooks {
             .tell("message_received", event, &self.cx, |plugin, event, cx| plugin.on_message_received(event, cx));
     }
 
-    /// Asks plugins what becomes of a message that is about to be sent.
+    /// Asks plugins for changes to an outgoing message.
     pub(crate) async fn sending(&self, content: &str, media: &[String]) -> MessageChanges {
         let event = MessageSending { to: self.to.clone(), content: content.to_owned(), media: media.to_vec() };
         self.plugins
@@ -49,7 +49,7 @@ impl MessageHooks {
             .await
     }
 
-    /// Tells plugins what became of a message.
+    /// Notifies plugins of the outcome of a message.
     pub(crate) fn sent(&self, content: &str, error: Option<String>) {
         if self.is_empty() {
             return;

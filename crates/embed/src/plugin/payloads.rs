@@ -1,4 +1,4 @@
-//! What plugins are told, and what they answer.
+//! Events and answers of plugin hooks for runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::answers::{CombineAnswers, FirstAnswer, JoinedText, LastAnswer};
 pub struct HookContext {
     /// The run.
     pub run_id: String,
-    /// The agent.
+    /// Id of the agent.
     pub agent_id: String,
-    /// The routing key of the session.
+    /// Routing key of the session.
     pub session_key: Option<String>,
-    /// The session.
+    /// Id of the session.
     pub session_id: String,
-    /// The directory that tools work in, if it is known.
+    /// Working directory of the tools, if known.
     pub workspace: Option<PathBuf>,
     /// The channel that the message came through.
     pub channel: Option<String>,
@@ -31,16 +31,16 @@ pub struct HookContext {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BeforeModelResolve {
-    /// The message of the user.
+    /// The user's message.
     pub prompt: String,
 }
 
-/// Another model.
+/// Override of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelOverride {
-    /// Its provider.
+    /// Provider to use.
     pub provider: FirstAnswer<String>,
-    /// Its id.
+    /// Id of the model to use.
     pub model: FirstAnswer<String>,
 }
 
@@ -51,14 +51,14 @@ impl CombineAnswers for ModelOverride {
     }
 }
 
-/// Model and prompt at once.
+/// Changes to model and prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentStartChanges {
-    /// Another model.
+    /// Override of the model.
     pub model: ModelOverride,
     /// Replaces the system prompt.
     pub system_prompt: LastAnswer<String>,
-    /// Stands before the prompt of the user.
+    /// Prepended to the user's prompt.
     pub prepend_context: JoinedText,
 }
 
@@ -74,7 +74,7 @@ impl CombineAnswers for AgentStartChanges {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BeforeAgentRun {
-    /// The message of the user.
+    /// The user's message.
     pub prompt: String,
     /// The provider that will be asked first.
     pub provider: String,
@@ -82,41 +82,41 @@ pub struct BeforeAgentRun {
     pub model: String,
 }
 
-/// Whether a run takes place. The first rejection counts.
+/// Whether a run proceeds. The first rejection wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RunVerdict {
-    /// It does.
+    /// The run proceeds.
     #[default]
     Proceed,
-    /// It does not: it ends with [`RunErrorKind::HookBlock`](crate::run::RunErrorKind::HookBlock).
+    /// The run ends with [`RunErrorKind::HookBlock`](crate::run::RunErrorKind::HookBlock).
     Reject {
         /// The reason, for the result and the log.
         reason: Option<String>,
-        /// What the user reads instead of an answer.
+        /// Shown to the user instead of an answer.
         user_message: Option<String>,
     },
 }
 
-/// A prompt is about to be made.
+/// A prompt is about to be built.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BeforePromptBuild {
-    /// The message of the user.
+    /// The user's message.
     pub prompt: String,
-    /// The conversation before it.
+    /// The preceding conversation.
     pub messages: Vec<Arc<Message>>,
 }
 
-/// What stands before and around a prompt.
+/// Changes to the prompts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptChanges {
-    /// Replaces the system prompt; a blank one replaces nothing.
+    /// Replaces the system prompt, unless it is blank.
     pub system_prompt: LastAnswer<String>,
-    /// Stands before the prompt of the user.
+    /// Prepended to the user's prompt.
     pub prepend_context: JoinedText,
-    /// Stands before the system prompt.
+    /// Prepended to the system prompt.
     pub prepend_system_context: JoinedText,
-    /// Stands behind the system prompt.
+    /// Appended to the system prompt.
     pub append_system_context: JoinedText,
 }
 
@@ -130,7 +130,7 @@ impl CombineAnswers for PromptChanges {
 }
 
 impl PromptChanges {
-    /// With what older plugins say, which counts less.
+    /// Adds the changes of older plugins, which have lower precedence.
     pub(super) fn over(mut self, older: AgentStartChanges) -> Self {
         if self.system_prompt.0.is_none() {
             self.system_prompt = older.system_prompt;
@@ -150,11 +150,11 @@ pub struct LlmInput {
     pub model: String,
     /// The system prompt, if there is one.
     pub system_prompt: Option<String>,
-    /// The prompt as it is sent.
+    /// The prompt as sent.
     pub prompt: String,
-    /// The conversation before it.
+    /// The preceding conversation.
     pub history: Vec<Arc<Message>>,
-    /// Images that are sent with the prompt.
+    /// Number of images sent with the prompt.
     pub n_images: usize,
 }
 
@@ -166,11 +166,11 @@ pub struct LlmOutput {
     pub provider: String,
     /// The model.
     pub model: String,
-    /// What the model said, an entry for each of its messages.
+    /// The model's text, one entry per message.
     pub assistant_texts: Vec<String>,
-    /// Its last message.
+    /// The model's last message.
     pub last_assistant: Option<Arc<AssistantMessage>>,
-    /// The tokens of the attempt.
+    /// Token usage of the attempt.
     pub usage: Usage,
 }
 
@@ -178,18 +178,18 @@ pub struct LlmOutput {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AgentEnd {
-    /// The messages that it added to the conversation.
+    /// Messages that it added to the conversation.
     pub messages: Vec<Arc<Message>>,
     /// Whether it ended with an answer.
     pub success: bool,
-    /// What went wrong.
+    /// Error message, if it failed.
     pub error: Option<String>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// The number of the attempt with its model, from 1; `None` at the end of the run.
+    /// Number of the attempt with its model, starting at 1; `None` at the end of the run.
     pub attempt: Option<u32>,
     /// Whether the run has ended.
     pub is_final: bool,
-    /// How it ended, as an identifier: `ok`, `aborted`, `timeout`, `dropped`, or the kind of the failure.
+    /// Outcome as an identifier: `ok`, `aborted`, `timeout`, `dropped`, or the kind of failure.
     pub outcome: String,
 }

@@ -12,7 +12,7 @@ use super::answers::CombineAnswers;
 use super::guard::{ASK_LIMIT, WATCH_LIMIT, guarded, guarded_now};
 use super::payloads::{BeforeAgentRun, HookContext, RunVerdict};
 
-/// The plugins of an engine, those with a higher priority first. Clones share them.
+/// The plugins of an engine, by descending priority. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct PluginSet {
     plugins: Vec<RegisteredPlugin>,
@@ -26,7 +26,7 @@ pub(super) struct RegisteredPlugin {
     priority: i32,
 }
 
-/// A method of plugins that returns an answer; `C` says what it is about.
+/// A method of plugins that returns an answer; `C` is its context.
 pub(super) type AskMethod<E, C, A> = for<'a> fn(&'a dyn Plugin, &'a E, &'a C) -> HandlerFuture<'a, A>;
 
 impl PluginSet {
@@ -47,12 +47,12 @@ impl PluginSet {
         self.plugins.iter()
     }
 
-    /// The plugins as extensions of a session.
+    /// Returns the plugins as extensions of a session.
     pub(crate) fn extensions(&self) -> impl Iterator<Item = Arc<dyn Extension>> {
         self.plugins.iter().map(|one| -> Arc<dyn Extension> { Arc::clone(&one.plugin) as Arc<dyn Extension> })
     }
 
-    /// Asks all plugins, one after another; their answers as one.
+    /// Asks all plugins, one after another, and combines their answers.
     pub(super) async fn ask<E, C, A: CombineAnswers + Default>(
         &self,
         hook: &str,
@@ -68,7 +68,7 @@ impl PluginSet {
         all
     }
 
-    /// Asks the plugins whether a run takes place, until one rejects it.
+    /// Asks the plugins whether a run proceeds, until one rejects it.
     pub(super) async fn verdict(&self, event: &BeforeAgentRun, cx: &HookContext) -> RunVerdict {
         for one in &self.plugins {
             let hook = "before_agent_run";
@@ -87,7 +87,7 @@ impl PluginSet {
         RunVerdict::Proceed
     }
 
-    /// Tells all plugins something, without waiting for them. Outside of a runtime nobody is told.
+    /// Notifies all plugins without waiting for them. Does nothing outside a runtime.
     pub(super) fn tell<E: Send + Sync + 'static, C: Send + Sync + 'static>(
         &self,
         hook: &'static str,
@@ -109,7 +109,7 @@ impl PluginSet {
         }
     }
 
-    /// Waits until the plugins have been told everything.
+    /// Waits until all notifications are done.
     pub(crate) async fn drain(&self) {
         let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         while tasks.join_next().await.is_some() {}

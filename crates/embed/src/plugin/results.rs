@@ -1,4 +1,4 @@
-//! Lets plugins change the results of tools before these enter a conversation.
+//! Lets plugins change tool results before they enter a conversation.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Extension for ResultHooks {
                 changed = answer.flatten().or(changed);
             }
             let Some(mut changed) = changed else { return Ok(MessageAction::Keep) };
-            // A result belongs to its call.
+            // A result must keep the id of its call.
             changed.tool_call_id.clone_from(&result.tool_call_id);
             changed.tool_name.clone_from(&result.tool_name);
             Ok(MessageAction::Replace(Arc::new(Message::ToolResult(changed))))

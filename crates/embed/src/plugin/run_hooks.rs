@@ -12,7 +12,7 @@ use super::payloads::{
 };
 use super::registry::PluginSet;
 
-/// The plugins of an engine as one run asks them. A runtime asks for the prompt, and tells what it sends; everything else is the runner's.
+/// The plugins of an engine, as seen by one run. A runtime uses `prepare` and `llm_input`; everything else belongs to the runner.
 #[derive(Clone)]
 pub struct RunHooks {
     plugins: PluginSet,
@@ -22,20 +22,20 @@ pub struct RunHooks {
 
 #[derive(Default)]
 struct HookState {
-    /// What older plugins said at the start.
+    /// Answers of older plugins at the start.
     at_start: AgentStartChanges,
-    /// What stands around the prompt, once that was asked.
+    /// Changes to the prompt, once the plugins were asked.
     prompt: Option<PromptChanges>,
     /// Messages that the run added to the conversation.
     messages: Vec<Arc<Message>>,
 }
 
-/// A prompt with what plugins say about it.
+/// A prompt with the changes of plugins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedPrompt {
-    /// The prompt of the user, with what stands before it.
+    /// The user's prompt with prepended context.
     pub prompt: String,
-    /// Whether the system prompt is another one now.
+    /// Whether the system prompt was changed.
     pub changes_system: bool,
 }
 
@@ -48,7 +48,7 @@ impl RunHooks {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another model than the one that is asked for.
+    /// Asks plugins for a model override.
     pub(crate) async fn choose_model(&self, prompt: &str) -> ModelOverride {
         if self.plugins.is_empty() {
             return ModelOverride::default();
@@ -68,14 +68,14 @@ impl RunHooks {
         choice
     }
 
-    /// Whether the run takes place.
+    /// Asks plugins whether the run proceeds.
     pub(crate) async fn verdict(&self, prompt: &str, provider: &str, model: &str) -> RunVerdict {
         let event =
             BeforeAgentRun { prompt: prompt.to_owned(), provider: provider.to_owned(), model: model.to_owned() };
         self.plugins.verdict(&event, &self.cx).await
     }
 
-    /// The prompt of the user with what plugins put before it. They are asked once a run, with the conversation so far.
+    /// Returns the user's prompt with the context that plugins prepend. They are asked once per run, with the conversation so far.
     pub async fn prepare(&self, prompt: &str, messages: &[Arc<Message>]) -> PreparedPrompt {
         let known = self.state().prompt.clone();
         let changes = match known {
@@ -101,7 +101,7 @@ impl RunHooks {
         PreparedPrompt { prompt: texts.join("\n\n"), changes_system }
     }
 
-    /// A system prompt with what plugins say about it, as far as they were asked.
+    /// Applies the plugins' changes to a system prompt, if they were asked.
     pub(crate) fn system(&self, usual: PromptSections) -> PromptSections {
         let Some(changes) = self.state().prompt.clone() else { return usual };
         let whole = changes.system_prompt.0.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -119,14 +119,14 @@ impl RunHooks {
         system
     }
 
-    /// Tells plugins what is about to be sent.
+    /// Notifies plugins of a prompt that is about to be sent.
     pub fn llm_input(&self, make: impl FnOnce() -> LlmInput) {
         if !self.plugins.is_empty() {
             self.plugins.tell("llm_input", make(), &self.cx, |plugin, event, cx| plugin.llm_input(event, cx));
         }
     }
 
-    /// Tells plugins how an attempt ended.
+    /// Notifies plugins of the end of an attempt.
     pub(crate) fn llm_output(&self, make: impl FnOnce() -> LlmOutput) {
         if !self.plugins.is_empty() {
             self.plugins.tell("llm_output", make(), &self.cx, |plugin, event, cx| plugin.llm_output(event, cx));
@@ -140,12 +140,12 @@ impl RunHooks {
         }
     }
 
-    /// How many messages were added so far.
+    /// Returns the number of messages added so far.
     pub(crate) fn n_added(&self) -> usize {
         self.state().messages.len()
     }
 
-    /// Tells plugins that an attempt or the run has ended, with the messages that were added since.
+    /// Notifies plugins of the end of an attempt or the run, with the messages added since.
     pub(crate) fn agent_end(&self, since: usize, make: impl FnOnce(Vec<Arc<Message>>) -> AgentEnd) {
         if self.plugins.is_empty() {
             return;

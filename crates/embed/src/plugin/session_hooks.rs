@@ -1,4 +1,4 @@
-//! The hooks of sessions and of the gateway, which only watch.
+//! Hooks for sessions and the gateway, which only observe.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use super::gateway_payloads::{BeforeReset, GatewayStart, GatewayStop, SessionCon
 use super::registry::PluginSet;
 
 impl PluginSet {
-    /// Tells plugins that a session is about to be left, and that it has ended.
+    /// Notifies plugins that a session is about to be replaced, and that it has ended.
     pub(crate) fn session_ended(&self, reset: BeforeReset, end: SessionEnd, cx: SessionContext) {
         let cx = Arc::new(cx);
         self.tell("before_reset", reset, &cx, |plugin, event, cx| plugin.on_before_reset(event, cx));
         self.tell("session_end", end, &cx, |plugin, event, cx| plugin.on_session_end(event, cx));
     }
 
-    /// Tells plugins that a session begins.
+    /// Notifies plugins that a session begins.
     pub(crate) fn session_started(&self, start: SessionStart, cx: SessionContext) {
         self.tell("session_start", start, &Arc::new(cx), |plugin, event, cx| plugin.on_session_start(event, cx));
     }
 
-    /// Tells plugins that the gateway takes messages.
+    /// Notifies plugins that the gateway accepts messages.
     pub(crate) fn gateway_started(&self, start: GatewayStart) {
         self.tell("gateway_start", start, &Arc::new(()), |plugin, event, ()| plugin.on_gateway_start(event));
     }
 
-    /// Tells plugins that the gateway takes no messages any more.
+    /// Notifies plugins that the gateway no longer accepts messages.
     pub(crate) fn gateway_stopped(&self, stop: GatewayStop) {
         self.tell("gateway_stop", stop, &Arc::new(()), |plugin, event, ()| plugin.on_gateway_stop(event));
     }

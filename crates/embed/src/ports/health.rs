@@ -1,4 +1,4 @@
-//! The health of profiles in `auth-profiles.json`, where OpenClaw keeps it as well.
+//! Stores the health of profiles in `auth-profiles.json`, as OpenClaw does.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,22 @@ use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
-/// The members `usageStats` and `lastGood` of a document. Everything else in it is kept as it is.
+/// Health in the members `usageStats` and `lastGood` of a document. The rest of the document is preserved.
 #[derive(Debug)]
 pub struct FileHealth {
     path: Arc<Path>,
     host: Host,
-    /// What was read last, and the state of the file before that.
+    /// The last records read, and the state of the file before that.
     known: Mutex<Option<(FileStamp, HealthRecords)>>,
 }
 
 impl FileHealth {
-    /// Health in the file at `path`, which need not exist.
+    /// Uses the file at `path`, which need not exist.
     pub fn new(path: PathBuf, host: Host) -> Self {
         Self { path: path.into(), host, known: Mutex::default() }
     }
 
-    /// The records of a document. Entries of the wrong type count as missing, and are kept.
+    /// Returns the records of a document. Entries of the wrong type count as missing, and are kept.
     pub fn records(document: &Map<String, Value>) -> HealthRecords {
         let member = |name: &str| document.get(name).and_then(Value::as_object).into_iter().flatten();
         HealthRecords {
@@ -62,7 +62,7 @@ fn apply(document: &mut Map<String, Value>, change: &HealthChange) -> HealthReco
     after
 }
 
-/// Writes the entries of one member: those that are gone are removed, and entries of the wrong type stay.
+/// Writes the entries of one member: missing ones are removed, and entries of the wrong type stay.
 fn write<'a>(
     document: &mut Map<String, Value>,
     name: &str,
@@ -109,7 +109,7 @@ impl HealthStore for FileHealth {
     fn update(&self, change: HealthChange) -> BoxFuture<'_, Result<HealthRecords, PortError>> {
         let (path, host, runtime) = (Arc::clone(&self.path), self.host.clone(), Handle::current());
         Box::pin(async move {
-            // The file is forced to the disk: not on a thread that runs other tasks.
+            // The file is synced to disk, which must not block an async thread.
             let written = spawn_blocking(move || {
                 let mut records = HealthRecords::default();
                 let change_document = |root: &mut Map<String, Value>| records = apply(root, &change);
@@ -124,7 +124,7 @@ impl HealthStore for FileHealth {
     }
 }
 
-/// Health that lives as long as the process.
+/// Health that lasts as long as the process.
 #[derive(Debug, Default)]
 pub struct MemoryHealth(Mutex<HealthRecords>);
 

@@ -1,4 +1,4 @@
-//! Session keys in `sessions.json` of each agent, which OpenClaw reads and writes as well.
+//! Stores session keys in `sessions.json` of each agent, which OpenClaw also reads and writes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -18,7 +18,7 @@ use tokio::task::spawn_blocking;
 use super::session_lock::{LockAttempt, SessionLock};
 use crate::key;
 
-/// How long to wait for another process that changes the same index, and how often to look.
+/// How long to wait for another process that is changing the same index, and how often to check.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(25);
 
@@ -28,7 +28,7 @@ pub struct FileIndex {
     state_dir: PathBuf,
     host: Host,
     loaded: Mutex<HashMap<PathBuf, LoadedIndex>>,
-    /// Writers of this process, per index: they wait for each other in order, only other processes are polled.
+    /// Writers of this process, per index: they queue in order, and only poll for other processes.
     writers: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -40,7 +40,7 @@ struct LoadedIndex {
 }
 
 impl FileIndex {
-    /// The indexes below a state directory.
+    /// Creates the indexes of a state directory.
     pub fn new(state_dir: impl Into<PathBuf>, host: Host) -> Self {
         Self { state_dir: state_dir.into(), host, loaded: Mutex::default(), writers: Mutex::default() }
     }
@@ -49,12 +49,12 @@ impl FileIndex {
         self.state_dir.join("agents").join(agent).join("sessions/sessions.json")
     }
 
-    /// The index of the agent that a key names.
+    /// Returns the path of the index for the agent of a key.
     fn path_of_key(&self, key: &str) -> PathBuf {
         self.path_of_agent(key::agent(key).as_str())
     }
 
-    /// The entries of an index, read again only when the file has changed.
+    /// Returns the entries of an index; rereads the file only if it has changed.
     async fn entries(&self, path: PathBuf) -> Result<Arc<Map<String, Value>>, PortError> {
         let stamp = FileStamp::of(&path);
         if let Some(entries) = self.known(&path, stamp) {
@@ -119,7 +119,7 @@ fn entry(path: &Path, key: &str, value: &Value) -> Result<SessionEntry, PortErro
     })
 }
 
-/// Reads, changes and writes an index whose lock is held.
+/// Reads, changes and writes an index. The caller holds its lock.
 fn change_file(
     path: &Path,
     key: &str,
@@ -171,7 +171,7 @@ impl SessionIndex for FileIndex {
             let path = self.path_of_key(key);
             let lock = self.lock(&path).await?;
             let (writing, key) = (path.clone(), key.to_owned());
-            // The lock goes with the work: a dropped future releases it only after the file is written.
+            // The lock moves into the task, so that dropping the future does not release it before the file is written.
             let written = spawn_blocking(move || {
                 let changed = change_file(&writing, &key, fence.as_deref(), &change);
                 let stamp = FileStamp::of(&writing);

@@ -1,4 +1,4 @@
-//! Leases within one process, which also keep other processes away from session files.
+//! Leases within one process, which also lock session files against other processes.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +13,14 @@ use pinch_stdx::host::Host;
 use super::session_lock::{LockAttempt, LockFile, SessionLock};
 use crate::lanes::{LaneError, Lanes, Permit};
 
-/// The first pause before a locked file is inspected again; each further one is longer by the same amount, up to [`LONGEST_PAUSE`].
+/// First delay before a locked file is inspected again; each further one is longer by the same amount, up to [`LONGEST_PAUSE`].
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How often a lease is renewed. Other programs consider a lock file abandoned after 30 minutes.
+/// Renewal interval of a lease. Other programs consider a lock file abandoned after 30 minutes.
 const RENEWAL: Duration = Duration::from_secs(60);
 
-/// The leases of one process: a lane for each session, and lanes with slots. Session files are locked against other processes, with the lock
-/// that OpenClaw uses.
+/// The leases of one process: a lane for each session, and global lanes with slots. Session files are locked against other processes with
+/// OpenClaw's lock.
 #[derive(Debug)]
 pub struct LocalLeases {
     lanes: Lanes,
@@ -29,12 +29,12 @@ pub struct LocalLeases {
 }
 
 impl LocalLeases {
-    /// Leases over these lanes.
+    /// Creates leases over these lanes.
     pub fn new(lanes: Lanes, host: Host) -> Self {
         Self { lanes, host, last_epoch: Mutex::new(0) }
     }
 
-    /// An epoch greater than all before it, also than those of processes that ended before this one started.
+    /// Returns an epoch greater than all before it, including those of processes that ended before this one started.
     fn next_epoch(&self) -> u64 {
         let now = u64::try_from(self.host.now_ms()).unwrap_or(0);
         let mut last = self.last_epoch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,7 +112,7 @@ fn locking(file: Option<&Path>, error: std::io::Error) -> LeaseError {
     LeaseError::Unavailable(format!("cannot lock the session file {}: {error}", file.display()).into())
 }
 
-/// A lease. Its parts are released in this order.
+/// A lease. Its fields are released in this order.
 #[derive(Debug)]
 struct LocalLease {
     slot: Mutex<Option<Permit>>,
@@ -137,7 +137,7 @@ impl RunLease for LocalLease {
     }
 
     fn release_slot(&self) {
-        // Dropped after the lock is: it wakes the next waiter.
+        // Drop the slot after the lock, because it wakes the next waiter.
         let slot = self.slot().take();
         drop(slot);
     }
@@ -171,7 +171,7 @@ impl Drop for LocalLease {
     }
 }
 
-/// The fence of a lease, which outlives it.
+/// The fence of a lease, which may outlive it.
 #[derive(Debug)]
 struct LocalFence {
     epoch: u64,

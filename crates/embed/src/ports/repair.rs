@@ -1,4 +1,4 @@
-//! Repairs of session files, while no run works on them.
+//! Repairs session files that no run is using.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use pinch_stdx::host::Host;
 
 use super::session_lock::{LockAttempt, SessionLock};
 
-/// Why a session file is not looked at.
+/// Why a session file was not repaired.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepairError {
-    /// A run works on the session.
+    /// A run is using the session.
     #[error("{} is in use{}", file.display(), owner.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
     InUse {
         /// The session file.
         file: PathBuf,
-        /// The process that works on it, if it is known.
+        /// Id of the process that uses it, if known.
         owner: Option<u32>,
     },
     /// The session cannot be locked.
@@ -25,17 +25,17 @@ pub enum RepairError {
     Lock {
         /// The session file.
         file: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
 }
 
-/// Takes lines that cannot be read out of a session file, as [`repair_file`] does, under the lock that runs take.
+/// Removes unreadable lines from a session file, as [`repair_file`] does, while holding the lock that runs take.
 ///
 /// # Errors
-/// When a run works on the session, in this process or another, or the lock cannot be taken.
+/// If a run is using the session, in this process or another, or the lock cannot be taken.
 pub fn repair_session_file(file: &Path, host: &Host) -> Result<FileRepair, RepairError> {
-    // Nothing is created beside a file that is not there.
+    // Create nothing next to a missing file.
     if !file.is_file() {
         return Ok(repair_file(file, host.now_ms()));
     }

@@ -1,8 +1,8 @@
-//! Locks a session file against other programs while a run works on it.
+//! Locks a session file against other programs while a run uses it.
 //!
-//! The lock is OpenClaw's: a file `<session file>.lock` that names its owner. The file itself is also locked by the kernel, which OpenClaw
-//! does not know about: a kernel lock ends with its process, however it ends, so engines of pinch never have to guess from process ids and
-//! times. The session log needs neither lock; it locks each append and detects foreign ones.
+//! The lock is OpenClaw's: a file `<session file>.lock` that names its owner. That file is also locked in the kernel, which OpenClaw does
+//! not know about. A kernel lock ends with its process, however it ends, so pinch engines never have to guess from process ids and times.
+//! The session log needs neither lock; it locks each append and detects foreign ones.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -19,18 +19,18 @@ use serde_json::{Value, json};
 #[cfg(test)]
 mod tests;
 
-/// An older lock is abandoned, unless it is locked by the kernel.
+/// An older lock is considered abandoned, unless it is locked in the kernel.
 const STALE_MS: i64 = 30 * 60 * 1000;
-/// How often a lock that disappears meanwhile is inspected again without a pause.
+/// Number of times a lock that disappears during inspection is inspected again without a delay.
 const MAX_INSPECTIONS: u32 = 4;
-/// Largest lock file that is read, in bytes.
+/// Size limit of lock files, in bytes.
 const MAX_TEXT: u64 = 4096;
 
 /// Exclusive access to a session file, released on drop.
 #[derive(Debug)]
 pub(super) struct SessionLock(Arc<LockFile>);
 
-/// The lock file, locked by the kernel.
+/// The lock file, locked in the kernel.
 #[derive(Debug)]
 pub(super) struct LockFile {
     path: PathBuf,
@@ -38,14 +38,15 @@ pub(super) struct LockFile {
 }
 
 impl LockFile {
-    /// Whether the file is still where it was created; a program that considers the lock stale may have replaced it.
+    /// Returns whether the file is still in place; a program that considers the lock stale may have replaced it.
     pub(super) fn is_ours(&self) -> bool {
         is_still(&self.file, &self.path).unwrap_or(false)
     }
 }
 
 impl SessionLock {
-    /// The lock file of a session file, which need not exist yet; its directory is created. It is the same for all paths to a session file.
+    /// Returns the lock file of a session file, which need not exist yet, and creates its directory. The result is the same for all paths
+    /// to a session file.
     ///
     /// # Errors
     /// If the directory cannot be created or read.
@@ -72,17 +73,17 @@ impl SessionLock {
         Ok(LockAttempt::Busy { owner: None })
     }
 
-    /// The lock file.
+    /// Returns the lock file.
     pub(super) fn file(&self) -> &Arc<LockFile> {
         &self.0
     }
 
-    /// Writes the current time into the lock file, so that no other program considers it stale. `false` if the lock was lost.
+    /// Writes the current time to the lock file, so that other programs do not consider it stale. Returns `false` if the lock was lost.
     pub(super) fn renew(&self, host: &Host) -> bool {
         if !self.0.is_ours() {
             return false;
         }
-        // As long as before, so that no reader sees half of it.
+        // The length does not change, so that readers never see half of it.
         if let Err(error) = overwrite(&self.0.file, text(host).as_bytes()) {
             tracing::warn!(%error, lock = %self.0.path.display(), "a session lock could not be renewed");
         }
@@ -111,7 +112,7 @@ fn overwrite(mut file: &File, text: &[u8]) -> io::Result<()> {
     file.write_all(text)
 }
 
-/// `<canonical directory>/<name>.lock`: the same for all paths to a session file.
+/// Returns `<canonical directory>/<name>.lock`, which is the same for all paths to a session file.
 fn lock_path(session_file: &Path) -> io::Result<PathBuf> {
     let name = session_file.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
     let dir = match session_file.parent() {
@@ -128,8 +129,8 @@ fn text(host: &Host) -> String {
     format!("{:#}", json!({"pid": std::process::id(), "createdAt": host.now_iso()}))
 }
 
-/// Creates the lock file, complete and locked by the kernel from the start: OpenClaw considers an empty one abandoned. `None` if there
-/// already is one.
+/// Creates the lock file, complete and locked in the kernel from the start, because OpenClaw considers an empty one abandoned. `None` if
+/// there already is one.
 fn create(path: &Path, text: &str) -> io::Result<Option<File>> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".session-lock-").suffix(".tmp").tempfile_in(dir)?;
@@ -193,7 +194,7 @@ fn inspect(path: &Path, host: &Host) -> io::Result<LockState> {
     if !record.is_abandoned(&facts) {
         return Ok(LockState::Held { owner: record.pid });
     }
-    // Under the kernel lock: only one of several engines removes the file, and none removes the lock that replaces it.
+    // Under the kernel lock, only one of several engines removes the file, and none removes the lock that replaces it.
     if is_still(&file, path)? {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -208,11 +209,11 @@ fn inspect(path: &Path, host: &Host) -> io::Result<LockState> {
 struct LockRecord {
     pid: Option<u32>,
     created_ms: Option<i64>,
-    /// When the process started; only later versions of OpenClaw write it.
+    /// Start time of the process; only written by later versions of OpenClaw.
     start_ticks: Option<u64>,
 }
 
-/// What is known about a lock apart from its content.
+/// Facts about a lock besides its content.
 #[derive(Clone, Debug)]
 struct LockFacts {
     now_ms: i64,
@@ -253,7 +254,7 @@ impl LockRecord {
         }
     }
 
-    /// Whether the holder of the lock is gone.
+    /// Returns whether the holder of the lock is gone.
     fn is_abandoned(&self, facts: &LockFacts) -> bool {
         let is_old = |since_ms: i64| facts.now_ms.saturating_sub(since_ms) > STALE_MS;
         match facts.owner {
@@ -265,7 +266,7 @@ impl LockRecord {
         }
         match (self.pid, self.created_ms) {
             (Some(_), Some(created_ms)) => is_old(created_ms),
-            // It may be about to be written.
+            // The content may be about to be written.
             _ => is_old(facts.modified_ms),
         }
     }
@@ -294,7 +295,7 @@ fn kernel_lock(file: &File) -> io::Result<KernelLock> {
     }
 }
 
-/// Other systems do not let a locked file be read, and OpenClaw would consider the lock abandoned.
+/// On other systems a locked file cannot be read, and OpenClaw would consider the lock abandoned.
 #[cfg(not(unix))]
 fn kernel_lock(_: &File) -> io::Result<KernelLock> {
     Ok(KernelLock::Unknown)

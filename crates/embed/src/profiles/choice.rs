@@ -1,4 +1,4 @@
-//! The choice of a run's credentials.
+//! The choice of credentials for a run.
 
 use crate::key::ProfileId;
 
@@ -14,9 +14,9 @@ pub struct ProfileChoice {
 /// Who made a choice of credentials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProfileSource {
-    /// The program: a preference.
+    /// The program; it is only a preference.
     #[default]
     Auto,
-    /// The user: no other profile is used.
+    /// The user; no other profile is used.
     User,
 }

@@ -1,5 +1,5 @@
-//! Logins that other command line programs keep in files of the home directory. They are read, never written and never renewed: that would end
-//! the login of the other program. No keychain is opened, and nothing is asked.
+//! Logins that other command-line programs store in the home directory. They are read, but never written or renewed, which would invalidate
+//! the login of the other program. Keychains are not opened, and the user is not prompted.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,21 +12,21 @@ use serde_json::Value;
 use super::file::{Credential, Profile};
 use crate::key::ProfileId;
 
-/// Largest file that is read, in bytes.
+/// Size limit of a file, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 /// A stored login that expires within this time is compared with the file, in milliseconds.
 const NEAR_EXPIRY_MS: i64 = 10 * 60_000;
 
-/// A program that keeps a login.
+/// A program that stores a login.
 struct ExternalLogin {
-    /// The profile that the login becomes.
+    /// Id of the profile for the login.
     id: &'static str,
     provider: &'static str,
     /// The file, relative to the home directory.
     file: &'static str,
-    /// Whether the login is used although nothing names its profile.
+    /// Whether the login is used even if nothing names its profile.
     is_implicit: bool,
-    /// The members with access token, and expiry in milliseconds.
+    /// Names of the members with the access token and with the expiry time in milliseconds.
     access: &'static str,
     expires: &'static str,
 }
@@ -48,7 +48,7 @@ const LOGINS: [ExternalLogin; 4] = [
         access: "/access_token",
         expires: "/expiry_date",
     },
-    // Earlier releases copied these into the store. They are kept up to date where the store or the configuration names them.
+    // Earlier releases copied these into the store. They are updated if the store or the configuration names them.
     ExternalLogin {
         id: "anthropic:claude-cli",
         provider: "anthropic",
@@ -67,17 +67,17 @@ const LOGINS: [ExternalLogin; 4] = [
     },
 ];
 
-/// How long a token lasts after its file was written, if the file does not say so, in milliseconds.
+/// Assumed lifetime of a token after its file was written, if the file does not contain it, in milliseconds.
 const UNKNOWN_LIFETIME_MS: i64 = 60 * 60_000;
 
-/// The logins of other programs, as they were last read.
+/// Logins of other programs as last read.
 #[derive(Debug, Default)]
 pub(super) struct ExternalLogins {
     home: Option<PathBuf>,
     read: Mutex<Vec<ReadLogin>>,
 }
 
-/// The id of a login, the state of its file, and what was in it.
+/// Id of a login, state of its file, and its content.
 type ReadLogin = (&'static str, Option<FileStamp>, Option<Profile>);
 
 impl ExternalLogins {
@@ -85,7 +85,7 @@ impl ExternalLogins {
         Self { home: home.map(Path::to_owned), read: Mutex::default() }
     }
 
-    /// Looks at the files, and reads those that have changed.
+    /// Rereads files that have changed.
     pub(super) fn reload(&self) {
         let Some(home) = &self.home else { return };
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,8 +100,8 @@ impl ExternalLogins {
         }
     }
 
-    /// Replaces and adds profiles: a login counts if it is not stored, or if the stored one is about to expire and expires earlier.
-    /// `is_named` says which profiles the configuration names.
+    /// Replaces and adds profiles: a login is used if it is not stored, or if the stored one is about to expire and expires earlier.
+    /// `is_named` returns whether the configuration names a profile.
     pub(super) fn overlay(&self, profiles: &mut Vec<Profile>, is_named: impl Fn(&ProfileId) -> bool, now: i64) {
         for login in &LOGINS {
             let id = ProfileId::from(login.id);
@@ -127,7 +127,7 @@ impl ExternalLogins {
         }
     }
 
-    /// The login in a program's file, as it was last read.
+    /// Returns the login in a program's file as last read.
     fn find(&self, login: &ExternalLogin) -> Option<Profile> {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         read.iter().find(|(id, ..)| *id == login.id)?.2.clone()
@@ -154,7 +154,7 @@ fn written_at(path: &Path) -> Option<i64> {
     i64::try_from(modified.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis()).ok()
 }
 
-/// When a profile expires; never for one that is no login.
+/// Returns when a profile expires; a profile that is not a login never does.
 fn expiry(profile: &Profile) -> i64 {
     match profile.credential {
         Credential::OAuth { expires, .. } => expires,

@@ -1,4 +1,4 @@
-//! `auth-profiles.json`: credentials and their health. Unknown members survive every rewrite.
+//! `auth-profiles.json`: credentials and their health. Unknown members are preserved.
 
 use std::path::Path;
 
@@ -18,16 +18,16 @@ use super::login::LoginPlace;
 #[derive(Clone, Debug, Default)]
 pub struct ProfileFile(Map<String, Value>);
 
-/// One profile with its credential.
+/// A profile with its credential.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// Its name.
+    /// Its id.
     pub id: ProfileId,
     /// The provider it is for.
     pub provider: ProviderId,
     /// The credential.
     pub credential: Credential,
-    /// Where a login is stored that can be renewed.
+    /// Where a renewable login is stored.
     pub(super) place: Option<LoginPlace>,
 }
 
@@ -36,28 +36,28 @@ pub struct Profile {
 pub enum Credential {
     /// An API key.
     ApiKey(KeySource),
-    /// A token that is not refreshed; `expires` in milliseconds since the epoch, 0 = never.
+    /// A token that cannot be refreshed; `expires` in milliseconds since the epoch, 0: never.
     Token {
         /// The token.
         token: KeySource,
-        /// When it expires.
+        /// Expiry time.
         expires: i64,
     },
-    /// An OAuth login, which can be refreshed.
+    /// A refreshable OAuth login.
     OAuth {
         /// The access token.
         access: Secret,
-        /// Whether there is a token to refresh it with.
+        /// Whether there is a refresh token.
         refreshable: bool,
-        /// When it expires.
+        /// Expiry time.
         expires: i64,
-        /// The project that requests belong to, if the provider needs one.
+        /// Project that requests belong to, if the provider needs one.
         project: Option<String>,
     },
 }
 
 impl Credential {
-    /// Whether it contains anything to authenticate with.
+    /// Returns whether it contains anything to authenticate with.
     fn is_present(&self) -> bool {
         match self {
             Self::ApiKey(key) => !key.is_empty(),
@@ -66,7 +66,7 @@ impl Credential {
         }
     }
 
-    /// The kind of credential.
+    /// Returns the kind of credential.
     pub fn mode(&self) -> ProfileMode {
         match self {
             Self::ApiKey(_) => ProfileMode::ApiKey,
@@ -81,7 +81,7 @@ impl Profile {
     pub fn from_entry(id: &str, entry: &Value) -> Option<Self> {
         let provider = entry["provider"].as_str().filter(|provider| !provider.trim().is_empty())?;
         let secret = |name: &str| Secret::new(clean_secret(entry[name].as_str().unwrap_or("")));
-        // A reference takes precedence: what stands beside it is a leftover of its migration.
+        // A reference takes precedence: a text next to it is left over from its migration.
         let source = |name: &str, reference: &str| {
             SecretRef::read(&entry[reference]).map_or_else(|| KeySource::Text(secret(name)), KeySource::Reference)
         };
@@ -100,7 +100,7 @@ impl Profile {
         Some(Self { id: id.into(), provider: normalise_provider(provider), credential, place: None })
     }
 
-    /// A profile of the configuration, if the configuration contains its credential.
+    /// Returns a configured profile, if the configuration contains its credential.
     pub fn inline(profile: &InlineProfile) -> Option<Self> {
         let credential = match profile.credential.clone()? {
             InlineCredential::ApiKey(key) => Credential::ApiKey(key),
@@ -114,7 +114,7 @@ impl Profile {
 }
 
 impl ProfileFile {
-    /// Reads a file. A missing file counts as empty; so does a damaged one, which is also reported.
+    /// Loads a file. A missing file counts as empty; so does a damaged one, which is also reported.
     pub fn load(path: &Path) -> (Self, Vec<Problem>) {
         match document::read_object(path) {
             Ok(document) => (Self(document), Vec::new()),
@@ -122,7 +122,7 @@ impl ProfileFile {
         }
     }
 
-    /// The profiles of a file in which earlier versions kept one credential for each provider: each becomes `provider:default`.
+    /// Reads a file in which earlier versions stored one credential per provider: each becomes `provider:default`.
     pub fn of_legacy(entries: &Map<String, Value>) -> Self {
         let mut profiles = Map::new();
         for (name, entry) in entries {
@@ -138,12 +138,12 @@ impl ProfileFile {
         Self(Map::from_iter([("profiles".to_owned(), Value::Object(profiles))]))
     }
 
-    /// The profile that an entry of such a file becomes.
+    /// Returns the id of the profile for an entry of such a file.
     pub(super) fn legacy_id(name: &str) -> ProfileId {
         ProfileId::from(format!("{}:default", normalise_provider(name)).as_str())
     }
 
-    /// This file over another one: what both have is taken from this one.
+    /// Returns this file merged over another one; entries of this one take precedence.
     #[must_use]
     pub fn over(&self, below: &Self) -> Self {
         /// Members whose own members are merged.
@@ -165,25 +165,25 @@ impl ProfileFile {
         Self(document)
     }
 
-    /// The document.
+    /// Returns the document.
     pub fn document(&self) -> &Map<String, Value> {
         &self.0
     }
 
-    /// Its profiles, without malformed ones.
+    /// Returns its profiles, without malformed ones.
     pub fn profiles(&self) -> Vec<Profile> {
         let entries = self.0.get("profiles").and_then(Value::as_object).into_iter().flatten();
         entries.filter_map(|(id, entry)| Profile::from_entry(id, entry)).collect()
     }
 
-    /// The profile of a provider that was last used with success.
+    /// Returns the profile of a provider that last worked.
     pub(super) fn last_good(&self, provider: &ProviderId) -> Option<ProfileId> {
         let last_good = self.0.get("lastGood")?.as_object()?;
         let (_, id) = last_good.iter().find(|(name, _)| normalise_provider(name) == *provider)?;
         id.as_str().map(ProfileId::new)
     }
 
-    /// The explicit order of a provider.
+    /// Returns the explicit order of a provider.
     pub fn order(&self, provider: &ProviderId) -> Option<Vec<ProfileId>> {
         let orders = self.0.get("order")?.as_object()?;
         let (_, list) =

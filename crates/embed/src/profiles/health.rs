@@ -1,8 +1,8 @@
-//! The health of a profile: pure arithmetic on failures and cooldowns.
+//! The health of a profile: pure functions of failures and cooldowns.
 //!
-//! A profile that failed is in cooldown. After that it is *half-open*: a failure before it has been healthy for as long as its last cooldown
-//! makes the next cooldown longer, a later failure starts with the first cooldown again, and a success resets everything. Failures during a
-//! cooldown never extend it.
+//! A profile that failed is in cooldown. After that it is *half-open*: if it fails again before it has been healthy for as long as its last
+//! cooldown, the next cooldown is longer; a later failure starts with the first cooldown again, and a success resets everything. Failures
+//! during a cooldown never extend it.
 
 use std::time::Duration;
 
@@ -34,9 +34,9 @@ pub struct Health {
     pub cooldown_reason: Option<FailoverReason>,
     /// The only model that the cooldown applies to; `None`: all models.
     pub cooldown_model: Option<String>,
-    /// How long the last cooldown was.
+    /// Length of the last cooldown.
     pub last_window_ms: Option<i64>,
-    /// Until when it is disabled, for billing or for an invalid credential.
+    /// When it is enabled again after a billing failure or an invalid credential.
     pub disabled_until: Option<i64>,
     /// Why it is disabled.
     pub disabled_reason: Option<FailoverReason>,
@@ -49,15 +49,15 @@ pub struct Health {
 pub struct ProfileFailure<'a> {
     /// Why it failed.
     pub reason: FailoverReason,
-    /// How long the provider asks to wait.
+    /// Delay that the provider asks for.
     pub retry_after: Option<Duration>,
     /// The model that was requested.
     pub model: Option<&'a str>,
     /// The provider of the profile.
     pub provider: &'a ProviderId,
-    /// When it failed, in milliseconds since the epoch.
+    /// Time of the failure, in milliseconds since the epoch.
     pub now: i64,
-    /// Whether other models may be tried although the reason is not the rate: a key may be refused for one model only.
+    /// Whether other models may be tried even if the reason is not a rate limit: a key may be refused for one model only.
     pub of_model: bool,
 }
 
@@ -102,7 +102,7 @@ impl Health {
         }
     }
 
-    /// The entry of `usageStats`.
+    /// Returns the entry for `usageStats`.
     pub fn to_entry(&self) -> Map<String, Value> {
         let mut entry = Map::new();
         let mut put = |name: &str, value: Option<Value>| {
@@ -125,12 +125,12 @@ impl Health {
         entry
     }
 
-    /// Until when it cannot be used for some model; `None` if it can be used for all.
+    /// Returns when it can be used for all models again; `None` if it can be now.
     pub fn cools_until(&self, now: i64) -> Option<i64> {
         self.cooldown_until.max(self.disabled_until).filter(|until| now < *until)
     }
 
-    /// Whether it cannot be used for a model now. A cooldown for rate limiting may apply to one model only.
+    /// Returns whether it cannot be used for a model now. A cooldown for a rate limit may apply to one model only.
     pub fn is_cooling(&self, now: i64, model: Option<&str>) -> bool {
         if self.disabled_until.is_some_and(|until| now < until) {
             return true;
@@ -145,7 +145,7 @@ impl Health {
         !other_model && self.cooldown_until.is_some_and(|until| now < until)
     }
 
-    /// Its health after a failure.
+    /// Returns its health after a failure.
     #[must_use]
     pub fn after_failure(&self, failure: &ProfileFailure<'_>, terms: &Cooldowns) -> Self {
         use FailoverReason::{AuthPermanent, Billing, Format, ModelNotFound, ServerError, Timeout};
@@ -194,7 +194,7 @@ impl Health {
         next
     }
 
-    /// Its health after a success.
+    /// Returns its health after a success.
     #[must_use]
     pub fn after_success(&self, now: i64) -> Self {
         Self {
@@ -205,7 +205,8 @@ impl Health {
         }
     }
 
-    /// Its health if the clock was set back since it was recorded: no cooldown ends later than one that began now. `None` if none does.
+    /// Returns its health corrected for a clock that was set back: no cooldown ends later than one that begins now. `None` if nothing
+    /// changes.
     pub fn within(&self, now: i64, terms: &Cooldowns) -> Option<Self> {
         let longest = terms.series.iter().copied().max().unwrap_or(0).max(LONGEST_ASKED_MS);
         let longest_disabled = terms.billing_max_ms.max(terms.auth_permanent_max_ms);
@@ -220,7 +221,7 @@ impl Health {
         (next.cooldown_until != self.cooldown_until || next.disabled_until != self.disabled_until).then_some(next)
     }
 
-    /// Its health without windows that have ended; for display, not for counting.
+    /// Returns its health without cooldowns that have ended; for display, not for counting.
     #[must_use]
     pub fn without_ended(&self, now: i64) -> Self {
         let mut next = self.clone();
@@ -241,7 +242,7 @@ impl Health {
         next
     }
 
-    /// Whether counting starts over: the profile was healthy for as long as its last cooldown, or for the whole failure window.
+    /// Returns whether counting restarts: the profile was healthy for as long as its last cooldown, or for the whole failure window.
     fn starts_anew(&self, now: i64, terms: &Cooldowns) -> bool {
         let Some(last) = self.last_failure_at else { return self.error_count == 0 };
         if now - last > terms.failure_window_ms {
@@ -252,8 +253,8 @@ impl Health {
         now - end >= window
     }
 
-    /// The cooldown after one more failure. Failures of concurrent runs are one step, so the length of the last cooldown matters more than
-    /// the number of failures.
+    /// Returns the cooldown after one more failure. Failures of concurrent runs count as one step, so the length of the last cooldown
+    /// matters more than the number of failures.
     fn next_rest(&self, series: &[i64]) -> i64 {
         let last = self.last_window_ms.filter(|_| self.error_count > 0);
         match last.and_then(|window| series.iter().position(|step| *step == window)) {
@@ -284,7 +285,7 @@ impl Health {
     }
 }
 
-/// The health of a profile in these records.
+/// Returns the health of a profile from these records.
 pub(super) fn health_of(records: &HealthRecords, id: &ProfileId) -> Health {
     Health::read(records.profiles.get(id.as_str()))
 }
@@ -295,21 +296,21 @@ pub(super) fn change_health(records: &mut HealthRecords, id: &ProfileId, change:
     records.profiles.insert(id.to_string(), health.to_entry());
 }
 
-/// The cooldown after a number of failures, in milliseconds.
+/// Returns the cooldown after a number of failures, in milliseconds.
 pub fn cooldown(n_failures: u32, series: &[i64]) -> i64 {
     let at = (n_failures.max(1) as usize - 1).min(series.len().saturating_sub(1));
     series.get(at).copied().unwrap_or(60_000)
 }
 
-/// A cooldown that doubles with each failure, in milliseconds.
+/// Returns a cooldown that doubles with each failure, in milliseconds.
 pub fn doubled(base: i64, max: i64, n_failures: u32) -> i64 {
     base.saturating_mul(1 << n_failures.saturating_sub(1).min(10)).min(max)
 }
 
-/// Why none of several profiles can be used: the most frequent reason, where disabled profiles outweigh cooldowns.
+/// Returns why none of several profiles can be used: the most frequent reason, where disabled profiles outweigh cooldowns.
 pub fn unavailable_reason(healths: &[Health], now: i64) -> Option<FailoverReason> {
     use FailoverReason as R;
-    /// The order of reasons that are equally frequent.
+    /// Order of equally frequent reasons.
     const PRIORITY: [FailoverReason; 9] = [
         R::AuthPermanent,
         R::Auth,

@@ -1,4 +1,4 @@
-//! Logins of profiles as the storage that renews logins sees them: one entry of a document that has others.
+//! Storage backend for the logins of profiles: one entry in a document that has others.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use pinch_stdx::fs::{Access, FileStamp};
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value};
 
-/// Where a login is stored.
+/// Location of a login.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LoginPlace {
     /// The document.
     pub(super) path: Arc<Path>,
-    /// The members that lead to the entry.
+    /// Path of members to the entry.
     pub(super) at: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl LoginPlace {
     }
 }
 
-/// One login of a document. Everything else in the document stays as it is.
+/// One login in a document. The rest of the document is preserved.
 #[derive(Clone, Debug)]
 pub(super) struct LoginBackend {
     place: LoginPlace,
@@ -40,14 +40,14 @@ impl LoginBackend {
         Self { place, provider }
     }
 
-    /// The entry as credentials by provider; none if it is gone.
+    /// Returns the entry as credentials by provider; empty if it is gone.
     fn entries(&self, document: &Map<String, Value>) -> StoredCredentials {
         let mut at = self.place.at.iter();
         let entry = at.next().and_then(|first| document.get(first));
         let entry = at.fold(entry, |value, name| value?.get(name));
         let Some(entry) = entry.and_then(Value::as_object) else { return StoredCredentials::new() };
         let mut entry = entry.clone();
-        // The oldest files name no type.
+        // The oldest files have no type.
         entry.entry("type").or_insert_with(|| "oauth".into());
         StoredCredentials::from_iter([(canonical_provider(self.provider.as_str()).to_owned(), Value::Object(entry))])
     }
@@ -101,7 +101,7 @@ impl OpenAuth for OpenLogin {
             .at
             .iter()
             .try_fold(&mut document, |object, name| object.get_mut(name).and_then(Value::as_object_mut));
-        // An entry that is gone stays away: the user signed out.
+        // Do not restore a removed entry: the user signed out.
         if let (Some(entry), Some(Value::Object(login))) = (entry, entries.values().next()) {
             entry.extend(login.iter().map(|(name, value)| (name.clone(), value.clone())));
             self.document.write(&document, Access::Private)?;

@@ -1,4 +1,4 @@
-//! Records how profiles fared: in memory at once, and in the store from a task of its own.
+//! Records the outcomes of profiles: immediately in memory, and in the store from a background task.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 use super::health::{Health, health_of};
 use crate::key::ProfileId;
 
-/// The health of all profiles as this process knows it. Changes that arrive while others are written are written together.
+/// The health of all profiles as known to this process. Changes that arrive during a write are batched.
 pub(super) struct HealthMarks {
     shared: Arc<Shared>,
-    /// The task that writes; there is at most one.
+    /// The writing task; there is at most one.
     writer: Mutex<JoinSet<()>>,
 }
 
@@ -40,7 +40,7 @@ impl HealthMarks {
         Self { shared: Arc::new(shared), writer: Mutex::default() }
     }
 
-    /// Sets what is known before the first refresh.
+    /// Sets the records to use before the first refresh.
     pub(super) fn start_with(&self, records: HealthRecords) {
         let mut state = locked(&self.shared.state);
         if state.records.profiles.is_empty() && state.pending.is_empty() {
@@ -48,17 +48,17 @@ impl HealthMarks {
         }
     }
 
-    /// What is recorded for a profile.
+    /// Returns the entry recorded for a profile.
     pub(super) fn entry(&self, id: &ProfileId) -> Option<Map<String, Value>> {
         locked(&self.shared.state).records.profiles.get(id.as_str()).cloned()
     }
 
-    /// The health of a profile.
+    /// Returns the health of a profile.
     pub(super) fn health(&self, id: &ProfileId) -> Health {
         health_of(&locked(&self.shared.state).records, id)
     }
 
-    /// Applies a change at once, and hands it to the writer.
+    /// Applies a change immediately, and passes it to the writer.
     pub(super) fn change(&self, change: impl Fn(&mut HealthRecords) + Send + Sync + 'static) {
         let change: HealthChange = Arc::new(change);
         let mut state = locked(&self.shared.state);
@@ -74,7 +74,7 @@ impl HealthMarks {
         }
     }
 
-    /// Reads what other processes have recorded, unless a write is under way, which does the same.
+    /// Reads records of other processes, unless a write is in progress, which does the same.
     pub(super) async fn refresh(&self) {
         if *self.shared.is_writing.borrow() {
             return;
@@ -98,7 +98,7 @@ impl HealthMarks {
     }
 }
 
-/// The writer. However it ends, those who wait for it are notified.
+/// The writer. However it ends, those waiting for it are notified.
 struct Writing {
     shared: Arc<Shared>,
     is_finished: bool,
@@ -137,7 +137,7 @@ impl Writing {
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        // Otherwise the task was cancelled, with its runtime.
+        // Otherwise the task was cancelled together with its runtime.
         if !self.is_finished {
             self.shared.is_writing.send_replace(false);
         }
@@ -146,7 +146,7 @@ impl Drop for Writing {
 
 impl Drop for HealthMarks {
     fn drop(&mut self) {
-        // What is recorded is written all the same.
+        // Pending records are still written.
         locked(&self.writer).detach_all();
     }
 }

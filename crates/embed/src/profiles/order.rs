@@ -12,14 +12,14 @@ use crate::config::auth::ProfileMode;
 use crate::config::{AuthConfig, normalise_provider};
 use crate::key::ProfileId;
 
-/// The input of [`order`].
+/// Input of [`order`].
 #[derive(Clone, Copy, Debug)]
 pub struct Order<'a> {
     /// The provider of the profiles.
     pub provider: &'a ProviderId,
-    /// The model they are for; `None`: any. A cooldown can be for another one.
+    /// The model they are for; `None`: any. A cooldown may be for another model.
     pub model: Option<&'a str>,
-    /// The profile to try first, if it is one of them.
+    /// The profile to try first, if it is among them.
     pub preferred: Option<&'a ProfileId>,
     /// All profiles.
     pub profiles: &'a [Profile],
@@ -27,15 +27,16 @@ pub struct Order<'a> {
     pub file: &'a ProfileFile,
     /// The health of the profiles.
     pub health: &'a HealthRecords,
-    /// Explicit orders and named profiles.
+    /// Configured orders and named profiles.
     pub config: &'a AuthConfig,
     /// The environment that `${NAME}` in the configuration refers to.
     pub env: &'a Env,
-    /// The time, in milliseconds since the epoch.
+    /// The current time, in milliseconds since the epoch.
     pub now: i64,
 }
 
-/// The profiles of a provider in order: the configured one, or by kind and then least recently used first. Profiles in cooldown come last.
+/// Returns the profiles of a provider in order: the configured one, else by kind and then least recently used first. Profiles in cooldown
+/// come last.
 pub fn order(by: &Order<'_>) -> Vec<ProfileId> {
     let provider = normalise_provider(by.provider.as_str());
     let named: Vec<ProfileId> =
@@ -76,7 +77,7 @@ pub fn order(by: &Order<'_>) -> Vec<ProfileId> {
     ids
 }
 
-/// The profiles that have a credential for the provider, each once.
+/// Returns the profiles that have a credential for the provider, without duplicates.
 fn of_provider<'a>(by: &Order<'a>, provider: &ProviderId, ids: Vec<ProfileId>) -> Vec<&'a Profile> {
     let mut found: Vec<&Profile> = Vec::new();
     for id in ids {
@@ -98,7 +99,7 @@ fn of_provider<'a>(by: &Order<'a>, provider: &ProviderId, ids: Vec<ProfileId>) -
     found
 }
 
-/// The login that a configured one has become: programs rename `provider:default` when they learn the user's email address.
+/// Returns the login that a configured one was renamed to: programs rename `provider:default` when they learn the user's email address.
 fn renamed<'a>(by: &Order<'a>, provider: &ProviderId, id: &ProfileId) -> Option<&'a Profile> {
     let is_default = id.as_str().strip_suffix(":default").is_some_and(|name| normalise_provider(name) == *provider);
     let entry = by.config.profiles.iter().find(|entry| entry.id == *id)?;
@@ -125,13 +126,13 @@ fn renamed<'a>(by: &Order<'a>, provider: &ProviderId, id: &ProfileId) -> Option<
 /// The profiles that a run may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// The profiles in order; empty: credentials found without a profile.
+    /// The profiles in order; if empty, credentials found without a profile are used.
     pub ids: Vec<ProfileId>,
-    /// Whether the user chose the only profile.
+    /// Whether the user chose a profile, which is then the only one.
     pub locked: bool,
 }
 
-/// The user chose a profile that is not one of the provider's.
+/// The user chose a profile that is not configured for the provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Auth profile \"{id}\" is not configured for {provider}.")]
 pub struct NotConfigured {
@@ -141,11 +142,11 @@ pub struct NotConfigured {
     pub provider: ProviderId,
 }
 
-/// Applies the choice of a request to an order. A choice of the user is binding unless the profile belongs to another provider; `owner` is
-/// the provider it belongs to, `None` if there is no such profile.
+/// Applies the choice of a request to an order. A choice of the user is binding unless the profile belongs to another provider. `owner`:
+/// the provider it belongs to, or `None` if there is no such profile.
 ///
 /// # Errors
-/// If the user chose a profile that does not exist, or one of this provider that its order leaves out.
+/// If the user chose a profile that does not exist, or one of this provider that is not in its order.
 pub(super) fn select(
     order: Vec<ProfileId>,
     choice: Option<&ProfileChoice>,

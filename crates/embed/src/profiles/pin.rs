@@ -1,32 +1,33 @@
-//! Which profile a session sticks to: the same one from run to run, because providers cache prompts by credential.
+//! Pins a session to a profile from run to run, because providers cache prompts per credential.
 
 use pinch_ports::OverrideSource;
 
 use super::choice::{ProfileChoice, ProfileSource};
 use crate::key::ProfileId;
 
-/// What a session remembers about its profile.
+/// Stored state of a session's profile.
 #[derive(Clone, Debug, Default)]
 pub struct SessionPin {
     /// The profile.
     pub profile: Option<ProfileId>,
     /// Who chose it; missing in files of earlier versions.
     pub source: Option<OverrideSource>,
-    /// The number of compactions when it was chosen.
+    /// Number of compactions when it was chosen.
     pub chosen_at_compaction: Option<u64>,
-    /// The number of compactions now.
+    /// Current number of compactions.
     pub compaction_count: u64,
     /// Whether the session has just begun.
     pub is_new_session: bool,
 }
 
 impl SessionPin {
-    /// The profile for the next run, of those in `order`; `None` if there are none.
+    /// Returns the profile for the next run, out of `order`; `None` if there are none.
     ///
-    /// A profile that the user chose stays until a new session begins, even if it is not in the order. Otherwise a new session and a compaction, which leave nothing cached,
-    /// move on to the next usable profile; and a profile in cooldown is replaced by the first usable one.
+    /// A profile chosen by the user stays until a new session begins, even if it is not in the order. Otherwise a new session or a
+    /// compaction, after which nothing is cached, moves on to the next usable profile, and a profile in cooldown is replaced by the first
+    /// usable one.
     pub fn next(&self, order: &[ProfileId], is_usable: impl Fn(&ProfileId) -> bool) -> Option<ProfileChoice> {
-        // It is never replaced silently: a run whose profile is gone says so.
+        // It is never replaced silently: a run whose profile is gone reports it.
         if let Some(chosen) = &self.profile
             && self.source() == OverrideSource::User
             && !self.is_new_session

@@ -1,4 +1,4 @@
-//! Resolves a profile to the credentials of a request.
+//! Resolves a profile to the credentials for a request.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use super::Profiles;
 use super::file::{Credential, Profile};
 use super::secret::{SecretLookup, may_be_found, plain, text};
 
-/// The key of a profile, as requests carry it, as far as it is known without asking anybody.
+/// Returns the key of a profile as requests carry it, if it can be resolved without I/O.
 ///
 /// # Errors
 /// If there is none, or it has expired.
@@ -43,7 +43,7 @@ pub fn resolve(profile: &Profile, env: &Env, now: i64) -> Result<Secret, AuthErr
     }
 }
 
-/// Fails if a profile cannot be resolved, as far as that is known without asking anybody.
+/// Fails if a profile is known to be unusable without I/O.
 pub(super) fn is_usable(profile: &Profile, env: &Env, now: i64) -> Result<(), AuthError> {
     let missing = || AuthError::Missing { provider: profile.provider.clone() };
     match &profile.credential {
@@ -60,7 +60,7 @@ pub(super) fn is_usable(profile: &Profile, env: &Env, now: i64) -> Result<(), Au
     }
 }
 
-/// Whether a profile has a credential, perhaps one that has expired and can be renewed.
+/// Returns whether a profile has a credential, including an expired one that can be renewed.
 pub(super) fn has_secret(profile: &Profile, env: &Env, now: i64) -> bool {
     match &profile.credential {
         Credential::ApiKey(_) | Credential::Token { .. } => is_usable(profile, env, now).is_ok(),
@@ -68,12 +68,12 @@ pub(super) fn has_secret(profile: &Profile, env: &Env, now: i64) -> bool {
     }
 }
 
-/// The credentials of one profile, or those found without one. They are looked up for each request, because they change: this process renews
-/// logins, and so do others.
+/// The credentials of one profile, or those found without one. They are looked up for each request, because this process and others renew
+/// logins.
 pub(super) struct ProfileAuth {
     profiles: Profiles,
     profile: Option<Profile>,
-    /// What the last request carried.
+    /// The secret sent with the last request.
     sent: Mutex<Option<Secret>>,
 }
 
@@ -109,10 +109,10 @@ impl ProfileAuth {
                 let storage = self.profiles.store_of(&profile.id).login(&profile, place);
                 let renewed = match inner.logins.resolve(&profile.provider, &storage, &inner.host).await {
                     Ok(renewed) => renewed,
-                    // Other programs copy logins of the main agent, and the copy dies when the original is renewed.
+                    // Other programs copy logins of the main agent, and a copy becomes invalid when the original is renewed.
                     Err(error) => Some(self.of_lower_layer(&profile).await.ok_or(error)?),
                 };
-                // Of a provider whose logins cannot be renewed here, the stored one is used until it expires.
+                // If logins of the provider cannot be renewed here, use the stored one until it expires.
                 renewed.map_or_else(|| self.stored(&profile), Ok)
             }
             (Credential::OAuth { .. }, None) => self.stored(&profile),
@@ -125,7 +125,7 @@ impl ProfileAuth {
         }
     }
 
-    /// The same login where the main agent has it, if it is good there.
+    /// Returns the same login from the main agent, if it is valid there.
     async fn of_lower_layer(&self, profile: &Profile) -> Option<Auth> {
         let inner = &self.profiles.0;
         let below = inner.stores.iter().skip_while(|store| !store.has(&profile.id)).skip(1);
@@ -156,7 +156,7 @@ impl RequestAuth for ProfileAuth {
         Box::pin(async move {
             let inner = &self.profiles.0;
             match (&self.profile, &inner.without_profile) {
-                // No program is run to find out.
+                // Do not run a program to find out.
                 (Some(profile), _) => is_usable(profile, inner.host.env(), inner.host.now_ms()),
                 (None, Some(plain)) => plain.check(model, cancel).await,
                 (None, None) => Err(AuthError::Missing { provider: model.provider.clone() }),

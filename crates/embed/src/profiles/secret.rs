@@ -1,4 +1,4 @@
-//! Finds secrets that profiles refer to: in variables, in files, and from programs that print them.
+//! Finds secrets that profiles refer to: in variables, in files, and in the output of programs.
 
 use std::io::{Seek as _, Write as _};
 use std::path::Path;
@@ -20,26 +20,26 @@ use crate::config::auth::clean_secret;
 use crate::config::paths::expand_home;
 use crate::config::secrets::{KeySource, SecretPlace, SecretProvider, SecretRef, SecretsConfig};
 
-/// Largest file of secrets, and the most that a program may print, in bytes.
+/// Size limit of secret files and of the output of programs, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
-/// The id of a file that is one secret.
+/// Id of a secret that takes the whole file.
 const WHOLE: &str = "value";
-/// How long a program that took too long has to end by itself.
+/// How long a program that timed out may take to exit.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Where secrets are looked for.
+/// Sources of secrets.
 pub(super) struct SecretLookup<'a> {
     pub(super) config: &'a SecretsConfig,
     pub(super) host: &'a Host,
-    /// What commands of `auth.json` printed.
+    /// Remembered output of commands in `auth.json`.
     pub(super) commands: &'a Remembered,
 }
 
 impl SecretLookup<'_> {
-    /// Finds the secret of a provider's profile.
+    /// Finds the secret for a provider's profile.
     ///
     /// # Errors
-    /// [`AuthError`]. It contains no secret.
+    /// [`AuthError`]. It contains no secrets.
     pub(super) async fn find(&self, source: &KeySource, of: &ProviderId) -> Result<Secret, AuthError> {
         let unresolved = |how: String| AuthError::Unresolved { what: format!("the key of {of}"), how };
         let missing = || AuthError::Missing { provider: of.clone() };
@@ -95,7 +95,7 @@ impl SecretLookup<'_> {
     }
 }
 
-/// A text, or the variable that is referred to.
+/// Returns a literal text, or the value of the variable it refers to.
 pub(super) fn plain(source: &KeySource, env: &Env) -> Option<Secret> {
     match source {
         KeySource::Text(secret) | KeySource::Value(secret) => text(secret, env),
@@ -104,7 +104,7 @@ pub(super) fn plain(source: &KeySource, env: &Env) -> Option<Secret> {
     }
 }
 
-/// A text, or the variable it stands for as `${NAME}`.
+/// Returns a text, or the value of the variable it names as `${NAME}`.
 pub(super) fn text(secret: &Secret, env: &Env) -> Option<Secret> {
     let text = secret.reveal().trim();
     let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
@@ -115,7 +115,7 @@ pub(super) fn text(secret: &Secret, env: &Env) -> Option<Secret> {
     (!text.is_empty()).then(|| Secret::new(text))
 }
 
-/// Whether a secret is there, as far as can be told without reading files or running programs.
+/// Returns whether a secret may exist, without reading files or running programs.
 pub(super) fn may_be_found(source: &KeySource, env: &Env) -> bool {
     match source {
         KeySource::Reference(SecretRef { source: SecretPlace::File | SecretPlace::Exec, .. }) => true,
@@ -136,10 +136,10 @@ fn read_file(path: &Path, id: &str, is_single: bool) -> Result<String, String> {
     found.map(str::to_owned).ok_or_else(|| problem(&format!("there is no text at {id}")))
 }
 
-/// Runs a program with a text as its input; what it prints.
+/// Runs a program with a text as its stdin and returns its output.
 async fn run(mut program: std::process::Command, input: String, limit: Duration) -> Option<String> {
     let started = spawn_blocking(move || {
-        // A file cannot block as a pipe can.
+        // Unlike a pipe, a file cannot block.
         let mut file = tempfile::tempfile().ok()?;
         file.write_all(input.as_bytes()).ok()?;
         file.rewind().ok()?;

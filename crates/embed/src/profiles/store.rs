@@ -1,4 +1,4 @@
-//! One file of profiles: what it contains, the health of its profiles, and its logins.
+//! A store of profiles: its files, the health of its profiles, and its logins.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,29 +18,29 @@ use crate::config::secrets::KeySource;
 use crate::key::ProfileId;
 use crate::ports::{FileHealth, MemoryHealth};
 
-/// Where later versions keep order and health.
+/// File in which later versions store order and health.
 const STATE_FILE: &str = "auth-state.json";
 
 /// The profiles of an agent directory.
 pub(super) struct ProfileStore {
-    /// `auth-profiles.json`, and the files of earlier versions that count while it has no profiles.
+    /// `auth-profiles.json`, and the files of earlier versions that are used as long as it has no profiles.
     files: Vec<PathBuf>,
     /// `auth-state.json`, if it exists.
     state: Option<PathBuf>,
     read: Mutex<StoreRead>,
     pub(super) marks: Arc<HealthMarks>,
-    /// The storages of its logins: all requests of this process share them.
+    /// Storages of its logins, shared by all requests of this process.
     logins: Mutex<HashMap<LoginPlace, AuthStorage>>,
 }
 
-/// The files as they were last read.
+/// The files as last read.
 #[derive(Default)]
 struct StoreRead {
     stamps: Vec<Option<FileStamp>>,
     content: Arc<StoreContent>,
 }
 
-/// What a store contains.
+/// Content of a store.
 #[derive(Default)]
 pub(super) struct StoreContent {
     pub(super) file: ProfileFile,
@@ -48,14 +48,14 @@ pub(super) struct StoreContent {
 }
 
 impl ProfileStore {
-    /// Reads a store. `health`: where its health is kept; by default in its file.
+    /// Loads a store. `health`: where its health is stored; by default in its file.
     pub(super) fn load(
         path: Option<PathBuf>,
         legacy: Vec<PathBuf>,
         health: Option<Arc<HealthMarks>>,
         host: &Host,
     ) -> (Self, Vec<Problem>) {
-        // Later versions keep order and health in a file of their own. Where it exists, it counts.
+        // Later versions store order and health in a separate file, which takes precedence if it exists.
         let state = path.as_ref().map(|path| path.with_file_name(STATE_FILE)).filter(|path| path.is_file());
         let health_file = state.as_deref().or(path.as_deref());
         let marks = health.unwrap_or_else(|| Arc::new(HealthMarks::new(own_health(health_file, host))));
@@ -66,17 +66,17 @@ impl ProfileStore {
         (store, problems)
     }
 
-    /// What it contains.
+    /// Returns its content.
     pub(super) fn content(&self) -> Arc<StoreContent> {
         Arc::clone(&self.read().content)
     }
 
-    /// Whether it contains a profile.
+    /// Returns whether it contains a profile.
     pub(super) fn has(&self, id: &ProfileId) -> bool {
         self.content().profiles.iter().any(|profile| profile.id == *id)
     }
 
-    /// Reads the files again if one has changed. What was read before stays in use if one of them is damaged now.
+    /// Rereads the files if any has changed. If one of them is damaged now, the previous content stays in use.
     pub(super) fn reload(&self) -> Vec<Problem> {
         let stamps: Vec<_> = self.files.iter().chain(&self.state).map(|file| FileStamp::of(file)).collect();
         if self.read().stamps == stamps {
@@ -96,7 +96,7 @@ impl ProfileStore {
         problems
     }
 
-    /// The storage of a profile's login.
+    /// Returns the storage of a profile's login.
     pub(super) fn login(&self, profile: &Profile, place: &LoginPlace) -> AuthStorage {
         let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
         let backend = || AuthStorage::over(Box::new(LoginBackend::new(place.clone(), profile.provider.clone())));
@@ -115,7 +115,7 @@ fn own_health(path: Option<&Path>, host: &Host) -> Arc<dyn HealthStore> {
     }
 }
 
-/// Reads the file of profiles, and those of earlier versions if it has none. Nothing is copied: a token that is renewed must not be in two
+/// Reads the profile file, and those of earlier versions if it has no profiles. Nothing is copied: a renewable token must not be in two
 /// files.
 fn read_all(files: &[PathBuf]) -> (StoreContent, Vec<Problem>) {
     let Some((path, legacy)) = files.split_first() else { return (StoreContent::default(), Vec::new()) };
@@ -129,7 +129,7 @@ fn read_all(files: &[PathBuf]) -> (StoreContent, Vec<Problem>) {
     }
     for path in legacy {
         let entries = match document::read_object(path) {
-            // It has the form of the newer file.
+            // It has the format of the newer file.
             Ok(entries) if entries.contains_key("profiles") => continue,
             Ok(entries) => entries,
             Err(problem) => {

@@ -111,7 +111,7 @@ fn the_next_cooldown_is_longer_only_while_half_open() {
     assert_eq!(fail(&early.after_success(70_000), 80_000).error_count, 1);
 }
 
-/// Counts writes, which take a while.
+/// Counts writes and delays them.
 #[derive(Debug, Default)]
 struct SlowStore(crate::ports::MemoryHealth, std::sync::atomic::AtomicUsize);
 
@@ -133,7 +133,7 @@ impl HealthStore for SlowStore {
 }
 
 #[tokio::test(start_paused = true)]
-async fn marks_that_arrive_during_a_write_are_written_together() {
+async fn marks_that_arrive_during_a_write_are_batched() {
     let document = json!({"auth": {"profiles": [{"id": "p", "provider": "openai", "apiKey": "k"}]}});
     let (config, _) = Config::from_document(document.as_object().unwrap().clone(), std::path::Path::new("pinch.json"));
     let store = Arc::new(SlowStore::default());
@@ -155,9 +155,9 @@ async fn marks_that_arrive_during_a_write_are_written_together() {
     assert_eq!(written.last_good["openai"], "p");
 }
 
-/// Threads stand in for processes: each has profiles and a file handle of its own.
+/// Threads stand in for processes: each has its own profiles and file handle.
 #[test]
-fn eight_writers_of_one_file_lose_no_mark() {
+fn concurrent_writers_of_one_file_lose_no_marks() {
     let dir = tempfile::tempdir().unwrap();
     let ids: Vec<String> = (0..8).map(|n| format!("p{n}")).collect();
     let entries: Vec<Value> = ids.iter().map(|id| json!({"id": id, "provider": "openai", "apiKey": "k"})).collect();

@@ -1,4 +1,4 @@
-//! The files of a workspace that the system prompt contains: who the agent is, what it knows, how it works.
+//! Workspace files in the system prompt: who the agent is, what it knows, how it works.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
@@ -12,63 +12,63 @@ use pinch_stdx::text::{utf16_len, utf16_prefix};
 use crate::config::agents::BootstrapLimits;
 use crate::key;
 
-/// The files in order.
+/// Names of the files, in order.
 const FILES: [&str; 7] = ["AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", BOOTSTRAP];
-/// The file of a new agent, which it removes once it has followed it.
+/// Instructions for a new agent, which removes the file after following them.
 pub(crate) const BOOTSTRAP: &str = "BOOTSTRAP.md";
-/// Files of what it remembers; the second name is an older one.
+/// Memory files; the second name is the older one.
 const MEMORY: [&str; 2] = ["MEMORY.md", "memory.md"];
-/// What a run of a sub-agent or of a cron job gets.
+/// Files for runs of sub-agents and cron jobs.
 const FEW: [&str; 2] = ["AGENTS.md", "TOOLS.md"];
-/// The largest file that is read, in bytes.
+/// Size limit of a file, in bytes.
 const MAX_BYTES: u64 = 2 * 1024 * 1024;
-/// With less room than this, a file is left out.
+/// A file is left out if there is less room than this.
 const MIN_CHARS: usize = 64;
-/// Characters of what is known about the user, at most.
+/// Maximum number of characters from the file about the user.
 const USER_CHARS: usize = 4_000;
 
-/// A file of the workspace.
+/// A file in the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceFile {
     /// Its name.
     pub name: String,
-    /// Where it is, or would be.
+    /// Its path, even if it is missing.
     pub path: PathBuf,
-    /// Its text; `None` if it is not there.
+    /// Its text; `None` if it is missing.
     pub text: Option<String>,
 }
 
-/// A file as the prompt contains it.
+/// A file as included in the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InjectedFile {
     /// Its name.
     pub name: String,
-    /// Where it is, or would be.
+    /// Its path, even if it is missing.
     pub path: PathBuf,
-    /// What the prompt contains.
+    /// The included text.
     pub text: String,
-    /// Whether it is not there.
+    /// Whether the file is missing.
     pub is_missing: bool,
-    /// How long its text is; 0 if it is not there.
+    /// Length of the whole text; 0 if the file is missing.
     pub raw_chars: usize,
-    /// Whether some of the text is left out.
+    /// Whether text was left out.
     pub is_truncated: bool,
 }
 
-/// Whether a session gets a file: those of sub-agents and of cron jobs get the instructions only.
+/// Returns whether a session gets a file: those of sub-agents and cron jobs only get instructions.
 pub fn is_for(session_key: Option<&str>, name: &str) -> bool {
     !session_key.is_some_and(is_limited) || FEW.contains(&name)
 }
 
-/// Whether a session does one piece of work for another.
+/// Returns whether a session performs a task for another one.
 pub(crate) fn is_limited(session_key: &str) -> bool {
     key::is_subagent(session_key) || key::parse(session_key).is_some_and(|key| key.rest.starts_with("cron:"))
 }
 
-/// The files of a workspace for a session. A workspace with none of them is not an agent's, and nothing is said about them. A link that leads out
-/// of the workspace is not followed.
+/// Loads the workspace files for a session. A workspace without any of them does not belong to an agent, and the prompt mentions none.
+/// Links out of the workspace are not followed.
 ///
-/// `confined`: the machine of a run in a sandbox, which reads them, so that links that are changed in that moment lead nowhere either.
+/// `confined`: the machine of a sandboxed run, which reads the files, so that even links changed concurrently cannot lead out.
 pub(crate) async fn load(
     workspace: &Path,
     session_key: Option<&str>,
@@ -85,7 +85,7 @@ pub(crate) async fn load(
         };
         let text = match text {
             Ok(Some((real, text))) => {
-                // On some systems both names of the memory are one file.
+                // On case-insensitive file systems both memory names are the same file.
                 if MEMORY.contains(&name) && memory.replace(real.clone()).is_some_and(|first| first == real) {
                     continue;
                 }
@@ -106,7 +106,7 @@ pub(crate) async fn load(
     (files, problems)
 }
 
-/// The same as [`read`] on a confined machine.
+/// Like [`read`], on a confined machine.
 async fn read_inside(machine: &dyn Machine, path: &Path, root: &Path) -> Result<Option<(PathBuf, String)>, String> {
     let is_missing = |error: &MachineError| error.code == "ENOENT";
     let real = match machine.real_path(path).await {
@@ -117,7 +117,7 @@ async fn read_inside(machine: &dyn Machine, path: &Path, root: &Path) -> Result<
     if !real.starts_with(root) {
         return Err("is a link that leads out of the workspace; it was ignored".to_owned());
     }
-    // A pipe would never end.
+    // Reading a pipe would never end.
     match machine.stat(&real).await {
         Ok(stat) if stat.kind == FileKind::File => {}
         Ok(_) => return Err("is no regular file and was ignored".to_owned()),
@@ -130,10 +130,11 @@ async fn read_inside(machine: &dyn Machine, path: &Path, root: &Path) -> Result<
     }
 }
 
-/// Copies the files of a workspace into another one, unless they are there. Instructions for a new agent are not copied to one that is not new.
+/// Copies the files of a workspace into another one, unless they exist there. Instructions for a new agent are only copied into a new
+/// workspace.
 pub(crate) fn seed(from: &Path, to: &Path) -> std::io::Result<()> {
     let root = from.canonicalize()?;
-    // Links count as files that are there: what they lead to is never touched.
+    // Links count as existing files; their targets are never touched.
     let is_new = FILES.iter().all(|name| to.join(name).symlink_metadata().is_err());
     for name in FILES.into_iter().filter(|name| *name != BOOTSTRAP || is_new) {
         let (source, target) = (from.join(name), to.join(name));
@@ -157,7 +158,7 @@ fn write_new(path: &Path, content: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// The text of a file and where it really is; `None` if there is none.
+/// Reads a file and resolves its real path; `None` if it is missing.
 fn read(path: &Path, root: &Path) -> Result<Option<(PathBuf, String)>, String> {
     let real = match path.canonicalize() {
         Ok(real) => real,
@@ -174,7 +175,7 @@ fn read(path: &Path, root: &Path) -> Result<Option<(PathBuf, String)>, String> {
     }
 }
 
-/// The files as the prompt contains them: blank ones are left out, the middle of long ones too.
+/// Returns the files as included in the prompt: blank ones are omitted, and long ones lose their middle.
 pub fn inject(files: impl IntoIterator<Item = WorkspaceFile>, limits: BootstrapLimits) -> Vec<InjectedFile> {
     let mut left = limits.total;
     let mut injected = Vec::new();
@@ -205,7 +206,7 @@ pub fn inject(files: impl IntoIterator<Item = WorkspaceFile>, limits: BootstrapL
     injected
 }
 
-/// The first 70 % and the last 20 % of what may be said, with a note between them.
+/// Keeps the first 70% and the last 20% of the limit, with a note in between.
 fn shortened(name: &str, text: &str, n_chars: usize, max: usize) -> String {
     let (n_head, n_tail) = (max * 7 / 10, max * 2 / 10);
     let head = utf16_prefix(text, n_head);
@@ -253,7 +254,7 @@ mod tests {
 
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     #[tokio::test]
-    async fn links_that_are_swapped_while_a_prompt_is_made_lead_nowhere() {
+    async fn links_swapped_while_a_prompt_is_built_lead_nowhere() {
         use std::sync::Arc;
         use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,23 +1,23 @@
-//! What a system prompt is made of.
+//! Parameters of a system prompt.
 
 use super::bootstrap::InjectedFile;
 use super::runtime_line::RuntimeInfo;
 use crate::replies::ReasoningLevel;
 
-/// How much of the system prompt an agent gets.
+/// Which parts of the system prompt an agent gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PromptMode {
     /// All sections.
     #[default]
     Full,
-    /// Those that an agent needs that works for another one.
+    /// The sections for an agent that works for another one.
     Minimal,
-    /// One line that says who it is.
+    /// A single line that says who it is.
     None,
 }
 
 impl PromptMode {
-    /// The mode with this name.
+    /// Parses the name of a mode.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "full" => Some(Self::Full),
@@ -31,14 +31,14 @@ impl PromptMode {
 /// How often an agent reacts to messages with emoji.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReactionLevel {
-    /// Seldom.
+    /// Rarely.
     Minimal,
     /// Freely.
     Extensive,
 }
 
 impl ReactionLevel {
-    /// The level with this name.
+    /// Parses the name of a level.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "minimal" => Some(Self::Minimal),
@@ -48,62 +48,62 @@ impl ReactionLevel {
     }
 }
 
-/// A tool as the system prompt lists it.
+/// A tool as listed in the system prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolSummary {
-    /// Its name, as it is registered.
+    /// Its registered name.
     pub name: String,
-    /// What it does; of well-known tools the prompt says it in its own words.
+    /// What it does; for well-known tools, the prompt uses its own wording.
     pub summary: Option<String>,
 }
 
 impl ToolSummary {
-    /// A tool of which only the name is known.
+    /// Creates an entry for a tool of which only the name is known.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), summary: None }
     }
 }
 
-/// What an agent is told about the sandbox that its tools run in.
+/// Description of the sandbox for the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxPrompt {
-    /// The workspace as the sandbox sees it.
+    /// Path of the workspace inside the sandbox.
     pub workspace: Option<String>,
-    /// What of the agent's workspace can be reached: `none`, `ro` or `rw`.
+    /// Access to the agent's workspace: `none`, `ro` or `rw`.
     pub access: Option<String>,
-    /// Where the agent's workspace is mounted.
+    /// Mount point of the agent's workspace.
     pub mount: Option<String>,
     /// Whether the browser of the host may be controlled; `None`: there is none.
     pub host_browser: Option<bool>,
-    /// The level at which commands may leave the sandbox; `None`: they may not.
+    /// Level at which commands may leave the sandbox; `None`: they may not.
     pub elevated: Option<String>,
-    /// What confines the tools, e.g. `landlock`.
+    /// Sandbox backend, e.g. `landlock`.
     pub backend: Option<String>,
 }
 
-/// What a system prompt is made of. The default is that of an agent about which nothing is known.
+/// Parameters of a system prompt. The default is for an agent about which nothing is known.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SystemPromptParams {
-    /// The product that the agent is a part of; `None`: `OpenClaw`.
+    /// Product that the agent is part of; `None`: `OpenClaw`.
     pub product: Option<String>,
-    /// How much is said.
+    /// Which sections to include.
     pub mode: PromptMode,
-    /// The directory that tools work in.
+    /// Working directory of the tools.
     pub workspace_dir: String,
     /// Lines about the workspace.
     pub workspace_notes: Vec<String>,
-    /// The tools; `None`: they are not known.
+    /// The tools; `None`: unknown.
     pub tools: Option<Vec<ToolSummary>>,
-    /// What is said about skills; blank: nothing.
+    /// Text about skills; blank: omitted.
     pub skills: String,
-    /// Whether an answer names the memories that it is based on.
+    /// Whether answers cite the memories they are based on.
     pub cites_memories: bool,
-    /// Lines about the aliases of models.
+    /// Lines about model aliases.
     pub model_aliases: Vec<String>,
     /// The user's time zone.
     pub time_zone: Option<String>,
-    /// Where the documentation is.
+    /// Location of the documentation.
     pub docs: Option<String>,
     /// The sandbox, if there is one.
     pub sandbox: Option<SandboxPrompt>,
@@ -111,23 +111,23 @@ pub struct SystemPromptParams {
     pub owners: Vec<String>,
     /// Lines about sending messages.
     pub message_hints: Vec<String>,
-    /// What is said about voice messages.
+    /// Text about voice messages.
     pub voice_hint: Option<String>,
-    /// What the request adds.
+    /// Additional text from the request.
     pub extra: Option<String>,
-    /// How often the agent reacts to messages, and in which channel.
+    /// How often the agent reacts to messages, and the channel.
     pub reactions: Option<(ReactionLevel, String)>,
     /// Whether reasoning and answer are marked by tags.
     pub reasoning_tags: bool,
-    /// The files of the workspace.
+    /// Workspace files.
     pub files: Vec<InjectedFile>,
-    /// What the agent is sent when it is woken up.
+    /// Prompt that wakes the agent up.
     pub heartbeat: Option<String>,
-    /// Where it runs.
+    /// Runtime information.
     pub runtime: RuntimeInfo,
-    /// How hard the model thinks.
+    /// Thinking level of the model.
     pub thinking: String,
-    /// How much of the reasoning the user sees.
+    /// How reasoning is shown to the user.
     pub reasoning: ReasoningLevel,
 }
 
@@ -136,7 +136,7 @@ impl SystemPromptParams {
         self.product.as_deref().unwrap_or("OpenClaw")
     }
 
-    /// The name by which a tool is registered.
+    /// Returns the registered name of a tool.
     pub(super) fn tool(&self, name: &str) -> Option<&str> {
         let tools = self.tools.iter().flatten();
         tools.map(|tool| tool.name.as_str()).find(|tool| tool.eq_ignore_ascii_case(name))

@@ -1,4 +1,4 @@
-//! The sizes of a system prompt: what takes how much of it.
+//! Reports the size of each part of a system prompt.
 
 use pinch_agent_core::tool::ToolSet;
 use pinch_coding_agent::prompt::PromptSections;
@@ -9,44 +9,44 @@ use super::bootstrap::InjectedFile;
 use super::sections::{PROJECT_CONTEXT, SKILLS, TOOLING};
 use crate::config::agents::BootstrapLimits;
 
-/// The sizes of a system prompt, in UTF-16 units.
+/// Sizes of a system prompt, in UTF-16 code units.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PromptReport {
-    /// When the prompt was made, in milliseconds since 1970.
+    /// When the prompt was built, in milliseconds since the epoch.
     pub made_at_ms: i64,
-    /// The whole prompt.
+    /// Size of the whole prompt.
     pub chars: usize,
-    /// The files of the workspace in it.
+    /// Size of the workspace files in it.
     pub project_context_chars: usize,
-    /// The list of tools in it.
+    /// Size of the tool list.
     pub tool_list_chars: usize,
-    /// The list of skills in it.
+    /// Size of the skill list.
     pub skills_chars: usize,
-    /// Each skill of that list, by name.
+    /// Size of each skill in that list, by name.
     pub skills: Vec<(String, usize)>,
-    /// Which runs of the agent are in a sandbox: `off`, `non-main` or `all`.
+    /// Which runs of the agent are sandboxed: `off`, `non-main` or `all`.
     pub sandbox_mode: &'static str,
-    /// Whether this one is.
+    /// Whether this run is sandboxed.
     pub is_sandboxed: bool,
-    /// The limits of the files.
+    /// Limits of the files.
     pub limits: BootstrapLimits,
-    /// Each file: its name, path, length, and how much of it the prompt has.
+    /// Each file: its name, path, length, and how much of it is in the prompt.
     pub files: Vec<InjectedFile>,
-    /// Each tool.
+    /// Size of each tool.
     pub tools: Vec<ToolSize>,
 }
 
 /// The sizes of a tool's declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolSize {
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its description.
+    /// Size of its description.
     pub summary_chars: usize,
-    /// Its schema as JSON.
+    /// Size of its schema as JSON.
     pub schema_chars: usize,
-    /// The members of its arguments; `None` if the schema names none.
+    /// Number of its arguments; `None` if the schema names none.
     pub n_properties: Option<usize>,
 }
 
@@ -59,7 +59,7 @@ impl PromptReport {
         (skills, listed): (&str, &[(String, usize)]),
         sandbox: (&'static str, bool),
     ) -> Self {
-        // A host may have left them out.
+        // The host may have left them out.
         let has = |name: &str| prompt.sections().any(|(id, _)| id == name);
         let (skills, listed) = if has(SKILLS) { (skills, listed) } else { ("", &[][..]) };
         let files = if has(PROJECT_CONTEXT) { files } else { &[] };
@@ -79,7 +79,7 @@ impl PromptReport {
         }
     }
 
-    /// The JSON form (embed-runner 1.2), without what the run knows: session, model, workspace.
+    /// Returns the JSON form without session, model and workspace, which the run adds.
     pub(crate) fn to_json(&self) -> Value {
         let files = self.files.iter().map(|file| {
             json!({

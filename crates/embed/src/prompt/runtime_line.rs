@@ -1,35 +1,35 @@
-//! The line of the system prompt that says where the agent runs.
+//! The line of the system prompt with runtime information.
 
-/// Where an agent runs. What is not known is left out.
+/// Runtime information. Unknown parts are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuntimeInfo {
-    /// The agent.
+    /// Id of the agent.
     pub agent: Option<String>,
-    /// The name of the machine.
+    /// Host name.
     pub host: Option<String>,
-    /// The repository that the workspace is in.
+    /// Repository of the workspace.
     pub repo: Option<String>,
-    /// The system.
+    /// Operating system.
     pub os: Option<String>,
-    /// The processor.
+    /// Processor architecture.
     pub arch: Option<String>,
-    /// The version of Node.js, for hosts that are such programs.
+    /// Node.js version, for hosts that run on it.
     pub node: Option<String>,
-    /// The version of this program.
+    /// Version of this program.
     pub pinch: Option<String>,
-    /// The model, with its provider.
+    /// Model, with its provider.
     pub model: Option<String>,
-    /// The model that is used unless another one is chosen.
+    /// Model that is used unless another one is chosen.
     pub default_model: Option<String>,
     /// The user's shell.
     pub shell: Option<String>,
     /// The channel that the message came through.
     pub channel: Option<String>,
-    /// What the channel can do.
+    /// Capabilities of the channel.
     pub capabilities: Vec<String>,
 }
 
-/// The line.
+/// Formats the line.
 pub fn runtime_line(info: &RuntimeInfo, thinking: &str) -> String {
     let said = |name: &str, value: &Option<String>| {
         value.as_deref().map(str::trim).filter(|value| !value.is_empty()).map(|value| format!("{name}={value}"))

@@ -8,18 +8,18 @@ use super::tool_lines::tool_lines;
 use super::wording;
 use crate::replies::ReasoningLevel;
 
-/// The channels that messages can be sent through.
+/// Channels that messages can be sent through.
 const CHANNELS: &str = "telegram|whatsapp|discord|googlechat|slack|signal|imessage";
 
-/// The section with the files of the workspace.
+/// Section with the workspace files.
 pub(super) const PROJECT_CONTEXT: &str = "project_context";
-/// The section with the list of skills.
+/// Section with the list of skills.
 pub(super) const SKILLS: &str = "skills";
-/// The section with the tools.
+/// Section with the tools.
 pub(super) const TOOLING: &str = "tooling";
 
 impl SystemPromptParams {
-    /// The prompt.
+    /// Builds the prompt.
     pub fn sections(&self) -> PromptSections {
         build(self)
     }

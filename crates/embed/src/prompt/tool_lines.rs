@@ -1,8 +1,8 @@
-//! The list of tools in the system prompt.
+//! The tool list in the system prompt.
 
 use super::params::ToolSummary;
 
-/// What is said about well-known tools, in the order in which they are listed.
+/// Descriptions of well-known tools, in the order in which they are listed.
 const KNOWN: [(&str, &str); 27] = [
     ("read", "Read file contents"),
     ("write", "Create or overwrite files"),
@@ -35,12 +35,12 @@ const KNOWN: [(&str, &str); 27] = [
     ("image", "Look at an image with a model that sees"),
     ("memory_search", "Search memories"),
 ];
-/// What is listed if nothing is known about the tools.
+/// Tools listed if the actual ones are unknown.
 const USUAL: [&str; 8] = ["read", "write", "edit", "exec", "process", "web_search", "web_fetch", "message"];
-/// Characters of what a tool says about itself.
+/// Maximum length of a tool's own description, in characters.
 const MAX_SUMMARY: usize = 200;
 
-/// A line for each tool: well-known ones in a fixed order, then the others by name.
+/// Returns one line per tool: well-known ones in a fixed order, then the others by name.
 pub(super) fn tool_lines(tools: Option<&[ToolSummary]>) -> Vec<String> {
     let usual;
     let tools = match tools {

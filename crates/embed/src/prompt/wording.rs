@@ -1,4 +1,4 @@
-//! The texts of sections that are the same for every agent.
+//! Texts of sections that are the same for every agent.
 
 pub(super) const TOOL_STYLE: &str = "\
 Call tools for routine work without announcing it. Say what you do where it helps: in work of many steps, before something that cannot be undone, or \

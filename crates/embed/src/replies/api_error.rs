@@ -1,25 +1,25 @@
-//! Errors of providers as they stand in texts: JSON payloads with words around them, and how they are shown.
+//! Provider errors in texts: finds JSON payloads surrounded by other text, and formats them for display.
 
 pub use pinch_llm::error::leading_status;
 use serde_json::Value;
 
 use crate::texts::Phrase;
 
-/// What an error text says.
+/// Details of an error text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiErrorInfo {
     /// A leading HTTP status.
     pub status: Option<u16>,
-    /// The provider's name of the error.
+    /// The provider's error type.
     pub kind: Option<String>,
     /// The message.
     pub message: Option<String>,
 }
 
-/// The longest text that is shown whole.
+/// The longest text that is shown in full.
 const MAX_SHOWN: usize = 600;
 
-/// The payload of an error text: the text itself, or what follows an error prefix or a status.
+/// Returns the payload of an error text: the text itself, or what follows an error prefix or a status.
 pub fn raw_payload(text: &str) -> Option<Value> {
     payload_candidates(text).into_iter().find_map(|candidate| {
         let value: Value = serde_json::from_str(candidate).ok()?;
@@ -27,7 +27,7 @@ pub fn raw_payload(text: &str) -> Option<Value> {
     })
 }
 
-/// The payload with its keys sorted: two texts of one error have equal fingerprints.
+/// Returns the payload with its keys sorted: two texts of the same error have equal fingerprints.
 pub fn fingerprint(text: &str) -> Option<String> {
     raw_payload(text).map(|value| sorted(&value).to_string())
 }
@@ -58,7 +58,7 @@ fn payload_candidates(text: &str) -> Vec<&str> {
     candidates
 }
 
-/// The text without `Error:`, `API error`, `<word> error:` and the like, and without a status after it.
+/// Strips a prefix such as `Error:`, `API error` or `<word> error:`, and a status after it.
 pub fn without_error_prefix(text: &str) -> Option<&str> {
     let head = text.get(..text.floor_char_boundary(64))?.to_ascii_lowercase();
     let at = head.find("error")?;
@@ -84,7 +84,7 @@ fn is_payload(value: &Value) -> bool {
         || (error.is_string() && value["message"].is_string())
 }
 
-/// What an error text says, where it is a payload.
+/// Returns the details of an error text, if it contains a payload.
 pub fn info(text: &str) -> Option<ApiErrorInfo> {
     let value = raw_payload(text)?;
     let error = &value["error"];
@@ -95,7 +95,7 @@ pub fn info(text: &str) -> Option<ApiErrorInfo> {
     Some(ApiErrorInfo { status: leading_status(text.trim()).map(|(status, _)| status), kind, message })
 }
 
-/// How an error text is shown when there are no better words for it.
+/// Formats an error text for display if there is no better message.
 pub fn shown(text: &str) -> String {
     let text = text.trim();
     if text.is_empty() {
@@ -114,7 +114,7 @@ pub fn shown(text: &str) -> String {
     }
 }
 
-/// The text, cut where it is too long to be shown.
+/// Truncates a text that is too long for display.
 pub fn cut(text: &str) -> String {
     let shown: String = text.chars().take(MAX_SHOWN).collect();
     if shown.len() < text.len() { shown + "…" } else { shown }

@@ -1,4 +1,4 @@
-//! From visible text to blocks, and the list of texts the final payloads are made of.
+//! Turns visible text into blocks, and collects the texts for the final payloads.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use super::markup::{and_then, strip_channels, strip_tool_text};
 use super::piece::{BlockReply, Out, Piece, ReplySpan};
 use super::sent::{is_duplicate, normal_form};
 
-/// When blocks leave.
+/// When blocks are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockBreak {
-    /// When they are long enough, and when a text block of the answer ends.
+    /// When they are long enough, and at the end of each text block of the answer.
     #[default]
     TextEnd,
-    /// When the answer ends.
+    /// At the end of the answer.
     MessageEnd,
-    /// As soon as a paragraph is finished.
+    /// At the end of each paragraph.
     Paragraph,
 }
 
-/// What blocks are for.
+/// What happens to blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
     /// They are delivered during the run.
     Blocks,
-    /// They are only remembered.
+    /// They are only collected.
     #[default]
     Final,
-    /// Only the last text of each answer is remembered: drafts are not.
+    /// Only the last text of each answer is collected, without earlier drafts.
     FinalOnly,
 }
 
@@ -43,34 +43,34 @@ pub struct Blocks {
     delivery: Delivery,
     chunker: Chunker,
     texts: Vec<String>,
-    /// The places of the texts.
+    /// Spans of the texts.
     spans: Vec<ReplySpan>,
     baseline: usize,
-    /// The answer under way, counted from 1; 0 before the first.
+    /// Number of the current answer, starting at 1; 0 before the first.
     message: u32,
-    /// The first number of the answer under way: a retry that differs from what was delivered gets a number of its own.
+    /// First number of the current answer: a retry that differs from the delivered text gets a new number.
     answer_from: u32,
     /// Bytes of its visible text that are in blocks.
     n_bytes: u64,
-    /// The next answer takes the place of one that failed, and its number.
+    /// Whether the next answer replaces a failed one, and takes its number.
     is_retry: bool,
-    /// The answer under way repeated something that a failed attempt delivered.
+    /// Whether the current answer repeated text delivered by a failed attempt.
     has_repeated: bool,
     ended: Option<Arc<str>>,
     sent: Vec<String>,
     repeats: Repeats,
-    /// Texts before the baseline that failed attempts of the answer under way delivered.
+    /// Number of texts before the baseline that were delivered by failed attempts of the current answer.
     n_carried: usize,
 }
 
 impl Blocks {
-    /// Nothing seen yet.
+    /// Creates the stage.
     pub fn new(when: BlockBreak, chunking: Option<Chunking>, delivery: Delivery) -> Self {
         let chunking = match when {
             BlockBreak::Paragraph => Some(Chunking { flush_on_paragraph: true, ..chunking.unwrap_or_default() }),
             BlockBreak::TextEnd | BlockBreak::MessageEnd => chunking,
         };
-        // Without chunking nothing leaves before its end, however long it is.
+        // Without chunking, nothing is sent before the end, however long it is.
         let whole = Chunking { max_chars: usize::MAX, ..Chunking::default() };
         Self {
             when,
@@ -92,31 +92,31 @@ impl Blocks {
         }
     }
 
-    /// The texts of the run so far, directives included.
+    /// Returns the texts of the run so far, including directives.
     pub fn texts(&self) -> &[String] {
         &self.texts
     }
 
-    /// Takes the texts and their places; the run has ended.
+    /// Takes the texts with their spans at the end of a run.
     pub(super) fn take_texts(&mut self) -> Vec<(String, ReplySpan)> {
         let taken = std::mem::take(&mut self.texts).into_iter().zip(std::mem::take(&mut self.spans)).collect();
         self.reset();
         taken
     }
 
-    /// The answer under way, or the last one; counted from 1.
+    /// Returns the number of the current or last answer, starting at 1.
     pub fn message(&self) -> u32 {
         self.message
     }
 
-    /// Whether the answer under way gave a text already.
+    /// Returns whether the current answer has produced a text.
     pub fn has_spoken(&self) -> bool {
         self.texts.len() > self.baseline || self.has_repeated
     }
 
-    /// Forgets what was not delivered of the answer under way, and expects the next one to begin with what was.
+    /// Discards undelivered text of the current answer, and expects the next one to begin with the delivered text.
     pub fn restart(&mut self, delivered: &[BlockReply]) {
-        // An answer that came to its end is not asked for again.
+        // A complete answer is not requested again.
         self.is_retry = self.message > 0 && self.ended.is_none();
         if !self.is_retry {
             return;
@@ -126,11 +126,11 @@ impl Blocks {
             spans.filter(|span| span.message >= self.answer_from).map(|span| (span.message, span.bytes.end)).max();
         let kept = self.baseline.saturating_sub(self.n_carried);
         let (texts, spans) = (self.texts.split_off(kept), self.spans.split_off(kept));
-        // What the model wrote is compared, not what was made of it for people.
+        // Compare the model's text, not its cleaned form.
         for (mut text, mut span) in texts.into_iter().zip(spans) {
             let Some(last) = last.filter(|last| (span.message, span.bytes.start) < *last) else { continue };
             let left = if span.message == last.0 { span.bytes.end.saturating_sub(last.1) } else { 0 };
-            // The unfinished tag at the end of a block was kept back.
+            // An unfinished tag at the end of a block was held back.
             let left = usize::try_from(left).unwrap_or(usize::MAX);
             text.truncate(text.floor_char_boundary(text.len().saturating_sub(left)));
             span.bytes.end = span.bytes.end.saturating_sub(left as u64);
@@ -141,7 +141,7 @@ impl Blocks {
         self.begin();
     }
 
-    /// Forgets all texts: the run begins again after a compaction.
+    /// Discards all texts, because the run begins again after a compaction.
     pub fn reset(&mut self) {
         self.texts.clear();
         self.spans.clear();
@@ -167,7 +167,7 @@ impl Blocks {
         }
     }
 
-    /// Emits a piece of the answer's visible text that ends at this byte.
+    /// Emits a piece of the answer's visible text; `end` is its end in bytes.
     fn emit(&mut self, piece: &str, end: u64, out: &mut Out) {
         let mut start = std::mem::replace(&mut self.n_bytes, end);
         let text = and_then(strip_channels(piece), strip_tool_text);
@@ -185,7 +185,7 @@ impl Blocks {
                 start = (start + at as u64).min(end);
                 shown = Cow::Owned(from(&shown, at));
             }
-            // Other words than those that were delivered: what they are called must differ, too.
+            // The text differs from what was delivered, so its id must differ, too.
             Overlap::Differs(at) => {
                 start = (start + at as u64).min(end);
                 shown = Cow::Owned(without_blank_start(&from(&shown, at)).to_owned());
@@ -204,7 +204,7 @@ impl Blocks {
         self.spans.push(span);
     }
 
-    /// The place of the whole text of the answer under way.
+    /// Returns the span of the whole text of the current answer.
     fn whole(&self, text: &str) -> ReplySpan {
         ReplySpan { message: self.message, bytes: 0..text.len() as u64 }
     }
@@ -245,13 +245,13 @@ impl Blocks {
         (self.baseline, self.n_carried) = (self.texts.len(), 0);
     }
 
-    /// The answer goes out as one, so its end says best what it is.
+    /// Returns whether the answer is sent as one block, so that the text at its end is authoritative.
     fn is_whole(&self) -> bool {
         self.when == BlockBreak::MessageEnd && self.chunking.is_none()
     }
 }
 
-/// The end of a block. If it begins inside a fence, the fence is opened again.
+/// Returns the rest of a block. If it begins inside a fence, the fence is reopened.
 fn from(text: &str, at: usize) -> String {
     let (mut code, mut opening) = (CodeState::default(), "");
     for line in text[..at].split_inclusive('\n') {
@@ -272,7 +272,7 @@ fn without_blank_start(text: &str) -> &str {
     text[..n_blank].rfind('\n').map_or(text, |at| &text[at + 1..])
 }
 
-/// Whether two ends of an answer say the same.
+/// Returns whether two versions of an answer's end are equivalent.
 fn is_same(a: &str, b: &str) -> bool {
     a.trim_end() == b.trim_end() || normal_form(a) == normal_form(b)
 }
@@ -290,7 +290,7 @@ impl Stage for Blocks {
                 out.push(piece);
             }
             Piece::Visible(text) => {
-                // Late words of an answer that is over: its end had the whole text.
+                // Ignore late text of a completed answer: its end had the whole text.
                 if self.ended.is_none() {
                     self.chunker.append(&text);
                     let is_due = self.when != BlockBreak::MessageEnd && self.chunking.is_some();

@@ -1,10 +1,10 @@
-//! What is known about chat channels: one table.
+//! A table of known chat channels.
 //!
-//! The configuration (`channels.<name>`) replaces single values; what a sink says about itself holds beside them.
+//! The configuration (`channels.<name>`) overrides individual values; the limits of a sink apply in addition.
 
 use super::unit::{TextLimit, TextUnit};
 
-/// How a channel takes replies.
+/// How a channel handles replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelRules {
     /// Its name, in lower case.
@@ -13,20 +13,20 @@ pub struct ChannelRules {
     pub text: TextLimit,
     /// Whether it renders Markdown.
     pub renders_markdown: bool,
-    /// Whether replies go out in blocks without `channels.<name>.blockStreaming`, once they do at all.
+    /// Whether replies are sent in blocks without `channels.<name>.blockStreaming`, if block streaming is enabled at all.
     pub streams_blocks: bool,
-    /// How long joined blocks should be at least, if the channel has an opinion.
+    /// Minimum length of joined blocks, if the channel prefers one.
     pub coalesce_min: Option<usize>,
-    /// Whether explicit reply tags count where threads are off.
+    /// Whether explicit reply tags are honoured while threads are off.
     pub tags_when_off: bool,
 }
 
-/// A message of at most so many UTF-16 units.
+/// Limits messages to this many UTF-16 code units.
 const fn utf16(max: usize) -> TextLimit {
     TextLimit { max, unit: TextUnit::Utf16 }
 }
 
-/// A message of at most so many characters.
+/// Limits messages to this many characters.
 const fn chars(max: usize) -> TextLimit {
     TextLimit { max, unit: TextUnit::Chars }
 }
@@ -38,7 +38,7 @@ const fn rules(name: &'static str, text: TextLimit) -> ChannelRules {
 /// A channel that is not in the table.
 const OTHER: ChannelRules = ChannelRules { renders_markdown: false, ..rules("", chars(4_000)) };
 
-/// All channels that something is known about.
+/// All known channels.
 const CHANNELS: &[ChannelRules] = &[
     ChannelRules { streams_blocks: true, ..rules("telegram", utf16(4_000)) },
     ChannelRules { coalesce_min: Some(1_500), ..rules("discord", utf16(2_000)) },
@@ -54,7 +54,7 @@ const CHANNELS: &[ChannelRules] = &[
     rules("msteams", chars(4_000)),
 ];
 
-/// The rules of a channel; those of any other one where nothing is known about it.
+/// Returns the rules of a channel, or default ones if it is unknown.
 pub fn rules_of(channel: &str) -> &'static ChannelRules {
     CHANNELS.iter().find(|rules| rules.name.eq_ignore_ascii_case(channel.trim())).unwrap_or(&OTHER)
 }

@@ -1,15 +1,15 @@
-//! Cuts visible text into blocks: at paragraphs, lines or sentences, never inside code unless a fence is longer than a block may be.
+//! Splits visible text into blocks: at paragraphs, lines or sentences, and inside code only if a fence is longer than a block may be.
 //!
-//! A fence that must be cut is closed at the end of one block and opened again at the start of the next, so each block stands for itself.
-//! Lengths count what the channel counts.
+//! A fence that must be split is closed at the end of one block and reopened at the start of the next, so that each block is complete.
+//! Lengths are in the channel's unit.
 
 use super::fence::Marks;
 use super::unit::TextUnit;
 
-/// Where a block is best cut.
+/// Where a block is preferably split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BreakPreference {
-    /// At blank lines, then at lines, then at sentences.
+    /// At blank lines, else at lines, else at sentences.
     #[default]
     Paragraph,
     /// At lines.
@@ -18,18 +18,18 @@ pub enum BreakPreference {
     Sentence,
 }
 
-/// How text is cut.
+/// How text is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunking {
-    /// Nothing shorter leaves before it must.
+    /// Shorter text is held back unless it must be sent.
     pub min_chars: usize,
-    /// Nothing longer leaves.
+    /// Maximum length of a block.
     pub max_chars: usize,
-    /// Where a block is best cut.
+    /// Where a block is preferably split.
     pub preference: BreakPreference,
-    /// Each paragraph leaves when it is finished, however short.
+    /// Whether each paragraph is sent as soon as it ends, however short.
     pub flush_on_paragraph: bool,
-    /// What the lengths count.
+    /// Unit of the lengths.
     pub unit: TextUnit,
 }
 
@@ -45,13 +45,13 @@ impl Default for Chunking {
     }
 }
 
-/// The longest text, in bytes, that is counted again.
+/// The longest text that is recounted, in bytes.
 const MAX_RECOUNT: usize = 16 * 1024;
 
-/// How often a text that has no break is looked at while it doubles.
+/// Number of scans of a text without a break while its length doubles.
 const LOOKS: usize = 64;
 
-/// Whether what is held must all go out.
+/// How much of the buffer to emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drain {
     /// What is due.
@@ -60,30 +60,30 @@ pub enum Drain {
     All,
 }
 
-/// Holds text until a block is due.
+/// Buffers text until a block is due.
 #[derive(Clone, Debug)]
 pub struct Chunker {
     min: usize,
     max: usize,
     options: Chunking,
-    /// The opening line of a fence that was cut, with its newline: it stands before the text.
+    /// Opening line of a split fence, with its newline; it precedes the text.
     reopened: String,
     text: String,
-    /// Where the text that is held begins in `text`.
+    /// Where the buffered part of `text` begins.
     head: usize,
-    /// Bytes cut off from the front of `text` so far.
+    /// Bytes removed from the front of `text` so far.
     offset: usize,
-    /// Bytes that were given out before the text was last emptied.
+    /// Bytes emitted before the text was last emptied.
     n_before: usize,
-    /// Length of `reopened` and what is held, in units.
+    /// Length of `reopened` and the buffered text, in units.
     n_units: usize,
-    /// How many of them came since a break was looked for.
+    /// Units added since the last search for a break.
     n_new: usize,
     has_new_line: bool,
     marks: Marks,
 }
 
-/// A break within a window; positions count bytes of the window.
+/// A break within a window; positions are byte offsets into the window.
 enum Break {
     At(usize),
     /// Inside a fence: content ends at the first position and continues at the second.
@@ -96,7 +96,7 @@ enum Break {
 }
 
 impl Chunker {
-    /// An empty chunker.
+    /// Creates an empty chunker.
     pub fn new(options: Chunking) -> Self {
         let min = options.min_chars.max(1);
         Self {
@@ -115,10 +115,10 @@ impl Chunker {
         }
     }
 
-    /// Holds more text.
+    /// Appends text to the buffer.
     pub fn append(&mut self, text: &str) {
         self.text.push_str(text);
-        // Text that is never cut needs no marks.
+        // Text that is never split needs no marks.
         if self.max < usize::MAX {
             self.marks.push(text);
         }
@@ -128,32 +128,32 @@ impl Chunker {
         self.has_new_line |= text.contains('\n');
     }
 
-    /// Whether it is worth looking for a break: a long text that had none is looked at again when a good part was added to it.
+    /// Returns whether to search for a break: a long text without one is only searched again after it has grown considerably.
     fn is_worth_a_look(&self) -> bool {
         self.n_units >= self.max || self.n_new * LOOKS > self.n_units
     }
 
-    /// Whether anything is held.
+    /// Returns whether the buffer contains anything.
     pub fn has_buffered(&self) -> bool {
         self.n_units > 0
     }
 
-    /// The length of what is held.
+    /// Returns the length of the buffer.
     pub(crate) fn n_units(&self) -> usize {
         self.n_units
     }
 
-    /// What is held.
+    /// Returns the buffered text.
     pub fn buffered(&self) -> String {
         format!("{}{}", self.reopened, &self.text[self.head..])
     }
 
-    /// Forgets what is held.
+    /// Discards the buffer.
     pub fn reset(&mut self) {
         *self = Self::new(self.options);
     }
 
-    /// Emits what is due: each block, and how many bytes of the text appended since the last [`Chunker::reset`] are used up with it.
+    /// Emits what is due: each block, and how many bytes of the text appended since the last [`Chunker::reset`] it consumes.
     pub fn drain(&mut self, drain: Drain, emit: &mut dyn FnMut(String, usize)) {
         let force = drain == Drain::All;
         if self.options.flush_on_paragraph && !force {
@@ -185,7 +185,7 @@ impl Chunker {
 
     fn emit_rest(&mut self, emit: &mut dyn FnMut(String, usize)) {
         let n_text = self.text.len();
-        // A reopened fence without content is nothing.
+        // A reopened fence without content is omitted.
         let rest = match self.head < self.text.len() {
             true if self.head == 0 && self.reopened.is_empty() => std::mem::take(&mut self.text),
             true => self.buffered(),
@@ -199,12 +199,12 @@ impl Chunker {
         }
     }
 
-    /// Bytes of the appended text that are used up.
+    /// Returns how many bytes of the appended text are consumed.
     fn position(&self) -> usize {
         self.n_before + self.offset + self.head
     }
 
-    /// The first `max` units of what is held.
+    /// Returns the first `max` units of the buffer.
     fn window(&self) -> String {
         let mut window = self.reopened.clone();
         let left = self.max.saturating_sub(self.options.unit.len(&window));
@@ -212,7 +212,7 @@ impl Chunker {
         window
     }
 
-    /// The position of a byte of the window since the beginning of the answer; `None` inside a reopened line.
+    /// Converts an offset in the window to one in the answer; `None` inside a reopened line.
     fn absolute(&self, at: usize) -> Option<usize> {
         at.checked_sub(self.reopened.len()).filter(|at| *at > 0).map(|at| self.offset + self.head + at)
     }
@@ -229,14 +229,14 @@ impl Chunker {
         if found.is_some() || self.n_units < self.max {
             return found.map(Break::At);
         }
-        // Better a break inside a table or a code span than inside a word.
+        // A break inside a table or a code span is better than one inside a word.
         let outside_fences = |at: usize| self.absolute(at).is_some_and(|at| self.marks.fence_at(at).is_none());
         let is_blocked = self.absolute(least).is_some_and(|at| self.marks.is_in_fence_from(at));
         let found = if is_blocked { None } else { self.pick(&window, least, &outside_fences).map(Break::At) };
         Some(found.unwrap_or_else(|| self.hard_break(&window)))
     }
 
-    /// The last good break of a window, of the best sort there is.
+    /// Returns the last good break in a window, of the best available kind.
     fn pick(&self, window: &str, least: usize, is_good: &dyn Fn(usize) -> bool) -> Option<usize> {
         let fits = |at: &usize| *at >= least && is_good(*at);
         let preference = self.options.preference;
@@ -267,7 +267,7 @@ impl Chunker {
         spaces.find(fits)
     }
 
-    /// Everything fits, and must go: the first paragraph or line, or the last sentence.
+    /// Returns a break if everything fits and must be sent: after the first paragraph or line, or the last sentence.
     fn soft_pick(&self) -> Option<Break> {
         let window = self.window();
         let preference = self.options.preference;
@@ -290,7 +290,7 @@ impl Chunker {
         None
     }
 
-    /// Whether a word at the end of the window may continue.
+    /// Returns whether a word at the end of the window may continue.
     fn has_more(&self, window: &str) -> Tail {
         let end = self.head + window.len() - self.reopened.len();
         match self.text[end..].chars().next() {
@@ -305,7 +305,7 @@ impl Chunker {
         let start = self.offset + self.head;
         let room = self.max.saturating_sub(self.options.unit.len(&span.closing) + 1);
         let inside = self.options.unit.prefix(window, room);
-        // The content begins after the opening line; a block of nothing but that line helps nobody.
+        // The content begins after the opening line; a block with only that line is of no use.
         let content = if span.start < start {
             self.reopened.len()
         } else {
@@ -314,10 +314,10 @@ impl Chunker {
         };
         let reopen = format!("{}\n", if span.open_line.is_empty() { &span.closing } else { &span.open_line });
         if span.start > start && content >= inside.len() {
-            // The fence begins near the end of the window: it goes to the next block as a whole.
+            // The fence begins near the end of the window, so all of it goes into the next block.
             return Break::At(span.start - start + self.reopened.len());
         }
-        // Where a block has no room for the fence's own lines, the fence cannot be kept.
+        // If a block has no room for the fence's own lines, the fence cannot be preserved.
         if content >= window.len()
             || self.options.unit.len(&reopen) + self.options.unit.len(&span.closing) + 2 > self.max
         {
@@ -332,7 +332,7 @@ impl Chunker {
                 (at, at)
             }
         };
-        // When only the fence's own closing line is left, it serves.
+        // If only the fence's own closing line is left, use it.
         if let Some((close, closed)) = self.marks.closes_at(span) {
             let place = |at: usize| at.checked_sub(start).map(|at| at + self.reopened.len());
             if place(close) == Some(next) {
@@ -380,12 +380,12 @@ impl Chunker {
         }
     }
 
-    /// Counts what was cut off since the text was held from `head`, with a reopened line of so many units before it.
+    /// Updates the counters after the buffer was cut at `head`, with a reopened line of so many units before it.
     fn settle(&mut self, head: usize, n_reopened_units: usize) {
         let n_cut = n_reopened_units + self.options.unit.len(&self.text[head..self.head]);
         let is_short = self.text.len() - self.head <= MAX_RECOUNT;
         self.n_units = match self.head == self.text.len() || (is_short && self.options.unit == TextUnit::Graphemes) {
-            // Characters that came in parts were counted in parts.
+            // Characters that arrived in parts were counted in parts.
             true => self.options.unit.len(&self.reopened) + self.options.unit.len(&self.text[self.head..]),
             false => (self.n_units + self.options.unit.len(&self.reopened)).saturating_sub(n_cut),
         };
@@ -427,7 +427,7 @@ impl Chunker {
         }
     }
 
-    /// The first paragraph's end and the start of what follows it.
+    /// Returns the end of the first paragraph and the start of what follows it.
     fn paragraph_end(&self, window: &str) -> Option<(usize, usize)> {
         window.match_indices('\n').find_map(|(at, _)| {
             let rest = &window[at + 1..];
@@ -438,8 +438,8 @@ impl Chunker {
     }
 }
 
-/// The best place to cut a text that is longer than the shortest piece: at the end of its last paragraph, line, sentence or word below the
-/// longest piece; in the middle of a word only if it is that long. `None`: more of it has to come.
+/// Returns the best place to split a text longer than the minimum: the end of its last paragraph, line, sentence or word within the
+/// maximum; in the middle of a word only if the word is that long. `None`: more text is needed.
 pub(crate) fn pick_break(text: &str, options: &Chunking) -> Option<usize> {
     let window = options.unit.prefix(text, options.max_chars);
     let least = options.unit.prefix(text, options.min_chars).len();
@@ -452,15 +452,15 @@ pub(crate) fn pick_break(text: &str, options: &Chunking) -> Option<usize> {
     found.or_else(|| (window.len() < text.len()).then_some(window.len()).filter(|end| *end > 0))
 }
 
-/// Whether a word may continue behind the end of a text.
+/// Whether a word may continue after the end of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tail {
     MayContinue,
     IsComplete,
 }
 
-/// Where sentences end: right after a mark that white space follows, or nothing where nothing can follow: the mark may be the point of a
-/// number or an address.
+/// Returns the ends of sentences: right after a mark followed by white space, or at the end of a text that cannot continue. Otherwise the
+/// mark may be part of a number or an address.
 fn sentence_ends(text: &str, tail: Tail) -> impl Iterator<Item = usize> {
     text.match_indices(['.', '!', '?']).map(|(at, _)| at + 1).filter(move |end| {
         let rest = &text[*end..];

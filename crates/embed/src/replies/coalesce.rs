@@ -1,4 +1,4 @@
-//! Joins small blocks that come close together. The stage never sleeps: it says when it wants to be woken.
+//! Joins small blocks that arrive in quick succession. The stage never sleeps; it reports when it needs to be woken.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use super::unit::TextUnit;
 /// How blocks are joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coalescing {
-    /// A shorter text waits for more, or for the end.
+    /// Shorter text waits for more text or the end of the answer.
     pub min_chars: usize,
-    /// Nothing joined is longer.
+    /// Maximum length of joined blocks.
     pub max_chars: usize,
-    /// How long nothing must come before a text leaves.
+    /// Idle time after which a text is sent.
     pub idle: Duration,
-    /// What stands between joined blocks.
+    /// Separator between joined blocks.
     pub joiner: String,
-    /// Each block leaves at once.
+    /// Whether each block is sent immediately.
     pub flush_on_enqueue: bool,
-    /// What the lengths count.
+    /// Unit of the lengths.
     pub unit: TextUnit,
 }
 
@@ -38,7 +38,7 @@ impl Default for Coalescing {
     }
 }
 
-/// A short text leaves after so many idle times all the same.
+/// A short text is sent after this many idle times regardless.
 const MAX_IDLES: u32 = 5;
 
 /// The stage.
@@ -51,12 +51,12 @@ pub struct Coalesce {
 }
 
 impl Coalesce {
-    /// Holds nothing yet.
+    /// Creates a stage with an empty buffer.
     pub fn new(options: Coalescing) -> Self {
         Self { options, held: None, wake_at: None, n_idles: 0 }
     }
 
-    /// Whether a text is held.
+    /// Returns whether the buffer contains a text.
     pub fn has_buffered(&self) -> bool {
         self.held.is_some()
     }
@@ -133,7 +133,7 @@ impl Coalesce {
     }
 }
 
-/// Whether two blocks may go out as one.
+/// Returns whether two blocks may be sent as one.
 fn is_same_delivery(a: &BlockReply, b: &BlockReply) -> bool {
     let message = |block: &BlockReply| block.span.as_ref().map(|span| span.message);
     a.reply_to_id == b.reply_to_id && a.audio_as_voice == b.audio_as_voice && message(a) == message(b)

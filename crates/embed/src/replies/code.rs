@@ -1,23 +1,23 @@
-//! Where code is: fences and inline spans, followed one character at a time.
+//! Detects code, both fences and inline spans, one character at a time.
 //!
-//! Tags, directives and block breaks mean nothing inside code. This machine never looks back, so every part that needs to know may run it
-//! over text as it arrives, however the text is cut.
+//! Tags, directives and block breaks have no meaning inside code. The scanner never looks back, so it can run over text as it arrives,
+//! however it is split.
 
-/// A fence that is open.
+/// An open fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeFence {
-    /// The character of its marker: a back-quote or a tilde.
+    /// Character of its marker: a backtick or a tilde.
     pub marker: char,
-    /// How many of them.
+    /// Number of marker characters.
     pub len: usize,
-    /// Spaces before them.
+    /// Number of spaces before the marker.
     pub indent: usize,
 }
 
-/// What is known of the line so far.
+/// State of the current line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LineState {
-    /// Nothing but up to three spaces.
+    /// At most three spaces so far.
     #[default]
     Start,
     /// A run of marker characters after the indentation.
@@ -26,29 +26,30 @@ enum LineState {
     Rest,
 }
 
-/// Follows code through a text.
+/// Tracks code in a text.
 #[derive(Clone, Debug, Default)]
 pub struct CodeState {
     fence: Option<CodeFence>,
-    /// The line opens a fence.
+    /// Fence opened by this line.
     opening: Option<CodeFence>,
     line: LineState,
     indent: usize,
     marker: Option<char>,
     n_marker: usize,
-    /// The line has nothing but white space so far.
+    /// Whether the line is blank so far.
     blank: bool,
     has_chars: bool,
-    /// After the marker comes only white space.
+    /// Whether only white space follows the marker.
     bare: bool,
-    /// Back-quotes that opened the inline span.
+    /// Number of backticks that opened the inline span.
     inline: Option<usize>,
-    /// Back-quotes just seen.
+    /// Number of consecutive backticks just seen.
     n_ticks: usize,
 }
 
 impl CodeState {
-    /// Takes the next character; true when it stands in code. A run of back-quotes counts as code when it is inside, not when it opens.
+    /// Consumes the next character and returns whether it is code. A run of backticks counts as code if it is inside a span, but not if it
+    /// opens one.
     pub fn push(&mut self, c: char) -> bool {
         if c == '\n' {
             return self.end_line();
@@ -86,8 +87,8 @@ impl CodeState {
         self.inline.is_some()
     }
 
-    /// Takes text that cannot begin or end code, at once; whether all of it stands in code. `None`: nothing was taken, and the characters have to
-    /// be pushed one by one.
+    /// Consumes a whole text that cannot begin or end code, and returns whether it is code. `None`: nothing was consumed, and the
+    /// characters have to be pushed one by one.
     pub fn push_plain(&mut self, text: &str) -> Option<bool> {
         if self.line != LineState::Rest || text.is_empty() || text.bytes().any(|byte| byte == b'\n' || byte == b'`') {
             return None;
@@ -112,7 +113,7 @@ impl CodeState {
         } else if let Some(fence) = self.opening {
             self.fence = Some(fence);
         } else if self.blank || !self.has_chars {
-            // An inline span never crosses a blank line: one stray back-quote must not hide the rest.
+            // An inline span never crosses a blank line, so that a stray backtick does not hide the rest.
             self.inline = None;
         }
         let (fence, inline) = (self.fence, self.inline);
@@ -132,17 +133,17 @@ impl CodeState {
         }
     }
 
-    /// Whether the line so far belongs to a fence: opening line, content or closing line.
+    /// Returns whether the current line belongs to a fence: opening line, content or closing line.
     pub fn in_fence(&self) -> bool {
         self.fence.is_some() || self.opening.is_some()
     }
 
-    /// The fence that is open, its opening line included.
+    /// Returns the open fence, including one opened by the current line.
     pub fn fence(&self) -> Option<CodeFence> {
         self.fence.or(self.opening)
     }
 
-    /// Whether an inline span is open after what was seen.
+    /// Returns whether an inline span is open.
     pub fn in_inline(&self) -> bool {
         match (self.inline, self.n_ticks) {
             (inline, 0) => inline.is_some(),
@@ -151,7 +152,7 @@ impl CodeState {
         }
     }
 
-    /// Whether the line so far, if nothing follows on it, closes the open fence.
+    /// Returns whether the current line, if it ends here, closes the open fence.
     pub fn line_closes(&self) -> bool {
         self.fence.is_some_and(|fence| {
             self.marker == Some(fence.marker)
@@ -170,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn plain_text_at_once_is_text_by_characters(
+        fn plain_text_in_bulk_equals_text_by_characters(
             words in prop::collection::vec(
                 prop::sample::select(vec!["a b", " ", "  ", "\n", "`", "``", "```", "~~~", "x", "é\u{a0}", "\n\n", "   ```"]), 0..30),
         ) {
@@ -186,14 +187,14 @@ mod tests {
         }
     }
 
-    /// The text with code in upper case.
+    /// Returns the text with code in upper case.
     fn shown(text: &str) -> String {
         let mut state = CodeState::default();
         text.chars().map(|c| if state.push(c) { c.to_ascii_uppercase() } else { c }).collect()
     }
 
     #[test]
-    fn spans() {
+    fn code_spans_and_fences_are_detected() {
         for (text, expect) in [
             ("a `b` c", "a `B` c"),
             ("a ``b`c`` d", "a ``B`C`` d"),

@@ -1,16 +1,16 @@
-//! The parts of a reply in order, each with a name, so that a host can insert its own before or after any of them.
+//! The stages of a reply in order. They have names, so that a host can insert its own before or after any of them.
 //!
 //! | name | what it does |
 //! |---|---|
-//! | [`SCAN`] | separates words for people from reasoning and tags |
-//! | [`CHUNK`] | cuts visible text into blocks |
-//! | [`DIRECTIVES`] | reads reply tags and `MEDIA:` lines |
-//! | [`TOKENS`] | removes silent and heartbeat tokens, and what only programs should read |
+//! | [`SCAN`] | separates text for people from reasoning and tags |
+//! | [`CHUNK`] | splits visible text into blocks |
+//! | [`DIRECTIVES`] | parses reply tags and `MEDIA:` lines |
+//! | [`TOKENS`] | removes silent and heartbeat tokens, and text meant only for programs |
 //! | [`COALESCE`] | joins small blocks |
-//! | [`DEDUPE`] | drops blocks that went out already |
+//! | [`DEDUPE`] | drops blocks that were already sent |
 //! | [`THREADS`] | sets the message that a block replies to |
 //!
-//! Before `scan` pass the words of the model ([`Piece::Text`](super::Piece::Text)), between `scan` and `chunk` visible text
+//! The input of `scan` is the model's text ([`Piece::Text`](super::Piece::Text)); between `scan` and `chunk` it is visible text
 //! ([`Piece::Visible`](super::Piece::Visible)), after `chunk` blocks ([`Piece::Block`](super::Piece::Block)).
 //!
 //! ```
@@ -33,37 +33,37 @@ use super::directives::threading::Threads;
 use super::normalise::Cleanup;
 use super::{ReplyOptions, Stage};
 
-/// Separates words for people from reasoning and tags.
+/// Separates text for people from reasoning and tags.
 pub const SCAN: &str = "scan";
-/// Cuts visible text into blocks.
+/// Splits visible text into blocks.
 pub const CHUNK: &str = "chunk";
-/// Reads reply tags and `MEDIA:` lines.
+/// Parses reply tags and `MEDIA:` lines.
 pub const DIRECTIVES: &str = "directives";
-/// Removes silent and heartbeat tokens, and what only programs should read.
+/// Removes silent and heartbeat tokens, and text meant only for programs.
 pub const TOKENS: &str = "tokens";
-/// Joins small blocks, if blocks are joined at all.
+/// Joins small blocks, if enabled.
 pub const COALESCE: &str = "coalesce";
-/// Drops blocks that went out already.
+/// Drops blocks that were already sent.
 pub const DEDUPE: &str = "dedupe";
 /// Sets the message that a block replies to.
 pub const THREADS: &str = "threads";
 
-/// One place in the order.
+/// A named position in the order.
 struct Place {
     name: &'static str,
     stage: PlaceStage,
 }
 
 enum PlaceStage {
-    /// Part of the pipeline itself: it reports to its owner, too.
+    /// A stage owned by the pipeline, which also reads its state.
     BuiltIn,
-    /// Nothing, with these options.
+    /// A stage disabled by these options.
     Off,
-    /// A part of its own.
+    /// An independent stage.
     Own(Box<dyn Stage>),
 }
 
-/// The parts of a reply in order.
+/// The stages of a reply in order.
 pub struct Stages(Vec<Place>);
 
 /// No stage has that name.
@@ -72,7 +72,7 @@ pub struct Stages(Vec<Place>);
 pub struct UnknownStage(pub &'static str);
 
 impl Stages {
-    /// The default parts for these options. This is the one place that says what a reply passes through.
+    /// Creates the default stages for these options. This function alone defines what a reply passes through.
     pub fn new(options: &ReplyOptions) -> Self {
         let own = |name, stage| Place { name, stage: PlaceStage::Own(stage) };
         let coalesce = match &options.coalescing {
@@ -91,15 +91,15 @@ impl Stages {
         ])
     }
 
-    /// The names, in order.
+    /// Returns the names, in order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|place| place.name)
     }
 
-    /// Inserts a part before another.
+    /// Inserts a stage before another.
     ///
     /// # Errors
-    /// [`UnknownStage`]; nothing is inserted then.
+    /// [`UnknownStage`]; nothing is inserted.
     pub fn insert_before(
         &mut self,
         name: &'static str,
@@ -111,10 +111,10 @@ impl Stages {
         Ok(())
     }
 
-    /// Inserts a part after another.
+    /// Inserts a stage after another.
     ///
     /// # Errors
-    /// [`UnknownStage`]; nothing is inserted then.
+    /// [`UnknownStage`]; nothing is inserted.
     pub fn insert_after(
         &mut self,
         name: &'static str,
@@ -126,7 +126,7 @@ impl Stages {
         Ok(())
     }
 
-    /// Adds a part behind all others.
+    /// Appends a stage after all others.
     pub fn push(&mut self, new: &'static str, stage: impl Stage + 'static) {
         self.insert(self.0.len(), new, Box::new(stage));
     }
@@ -139,7 +139,7 @@ impl Stages {
         self.names().position(|known| known == name).ok_or(UnknownStage(name))
     }
 
-    /// The parts before `scan`, between it and `chunk`, and after that.
+    /// Returns the stages before `scan`, between it and `chunk`, and after `chunk`.
     pub(super) fn into_chains(self) -> [Vec<Box<dyn Stage>>; 3] {
         let mut chains = [Vec::new(), Vec::new(), Vec::new()];
         let mut chain = 0;

@@ -1,7 +1,7 @@
-//! What need not be delivered again.
+//! Drops blocks that were already delivered.
 //!
-//! Blocks have places; a block whose place went out already is dropped, and equal texts with different places are both delivered. Only
-//! payloads without a place are compared by what they say.
+//! Blocks have spans: a block whose span was already sent is dropped, and equal texts with different spans are both delivered. Only
+//! payloads without a span are compared by content.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ pub struct Dedupe {
 }
 
 impl Dedupe {
-    /// Whether a block was not seen before; it counts as seen from now on.
+    /// Returns whether a block is new, and records it.
     pub fn is_new(&mut self, block: &BlockReply) -> bool {
         match &block.span {
             Some(span) => self.places.insert(span.clone()),
@@ -26,7 +26,7 @@ impl Dedupe {
     }
 }
 
-/// What two payloads must share to be the same.
+/// Returns the key by which two payloads are considered equal.
 pub fn key(block: &BlockReply) -> String {
     serde_json::json!([block.text.trim(), block.media_urls, block.reply_to_id]).to_string()
 }
@@ -46,25 +46,25 @@ impl Stage for Dedupe {
     fn finish(&mut self, _: &mut Out) {}
 }
 
-/// After a restart: recognises text of the new answer that repeats what the failed attempt delivered.
+/// Recognises, after a restart, text of the new answer that repeats what the failed attempt delivered.
 #[derive(Clone, Debug, Default)]
 pub struct Repeats {
-    /// The delivered text without white space.
+    /// Delivered text without white space.
     delivered: String,
     /// Bytes of it that were repeated so far.
     n_repeated: usize,
 }
 
-/// How a block compares with the delivered text that is expected next.
+/// Comparison of a block with the delivered text expected next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
-    /// Nothing more is expected: the block is new.
+    /// Nothing is expected any more; the block is new.
     None,
-    /// The whole block was delivered before.
+    /// The whole block was already delivered.
     All,
     /// The block was delivered up to this byte; the rest is new.
     Until(usize),
-    /// The block says something else than the failed attempt did. Lines before this byte were delivered.
+    /// The block differs from what the failed attempt delivered. Lines before this byte were delivered.
     Differs(usize),
 }
 
@@ -74,8 +74,8 @@ impl Repeats {
         Self { delivered: delivered.into_iter().map(squeezed).collect(), n_repeated: 0 }
     }
 
-    /// Compares the next block. After the first that differs nothing is expected any more. White space does not count, so it does not
-    /// matter how the texts were cut.
+    /// Compares the next block. After the first difference nothing is expected any more. White space is ignored, so it does not matter how
+    /// the texts were split.
     pub fn compare(&mut self, text: &str) -> Overlap {
         let expected = &self.delivered[self.n_repeated..];
         if expected.is_empty() {
@@ -87,7 +87,7 @@ impl Repeats {
                 Some(next) if next == c => {}
                 Some(_) => {
                     *self = Self::default();
-                    // Whole lines that were delivered are not repeated; half a line would not be understood.
+                    // Delivered lines are not repeated, but half a line would not make sense.
                     return Overlap::Differs(text[..at].rfind('\n').map_or(0, |at| at + 1));
                 }
                 None => {
@@ -101,13 +101,13 @@ impl Repeats {
     }
 }
 
-/// What is compared of a text: how blocks were cut and joined does not matter.
+/// Returns the compared characters of a text, which do not depend on how blocks were split and joined.
 fn squeezed(text: &str) -> String {
     compared(text).map(|(_, c)| c).collect()
 }
 
-/// The characters that count, with their places: no white space, and no lines that open or close a fence. Where a block is cut inside a
-/// fence, such lines are added.
+/// Returns the compared characters with their positions: no white space, and no lines that open or close a fence, because such lines are
+/// added when a block is split inside a fence.
 fn compared(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut at = 0;
     let lines = text.split_inclusive('\n').map(move |line| {
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_fences_do_not_count() {
+    fn fence_lines_are_ignored() {
         let mut repeats = Repeats::of(["```rs\nlet a;\n```", "```rs\nlet b;\n```"]);
         let text = "```rs\nlet a;\nlet b;\nlet c;\n```";
         assert_eq!(repeats.compare(text), Overlap::Until(text.find("let c").unwrap()));
     }
 
     #[test]
-    fn a_block_that_reaches_further_is_cut_where_the_new_text_begins() {
+    fn a_block_that_extends_the_delivered_text_is_split_where_it_is_new() {
         let mut repeats = Repeats::of(["One."]);
         let text = "On e.\n\nTwo.";
         assert_eq!(repeats.compare(text), Overlap::Until(text.find("Two").unwrap()));

@@ -1,7 +1,6 @@
 //! Reply directives: `[[reply_to_current]]`, `[[reply_to:id]]`, `[[audio_as_voice]]`, their short forms, and `MEDIA:` lines.
 //!
-//! A directive is taken out together with the space around it; everything else of the text stays as it is. Nothing inside code is a
-//! directive.
+//! A directive is removed together with the white space around it; the rest of the text is unchanged. Nothing inside code is a directive.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,27 +17,27 @@ use line::MAX_TAG;
 pub(super) use line::{Ending, GrowingLine};
 use media::{MediaRoots, media_target};
 
-/// What a text says besides its words.
+/// A text with its directives parsed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
-    /// The words.
+    /// The text without directives.
     pub text: String,
-    /// Media it names.
+    /// Media named by the text.
     pub media_urls: Vec<String>,
-    /// An explicit message to reply to.
+    /// The explicit message to reply to.
     pub reply_to_id: Option<String>,
-    /// Reply to the message that started the run.
+    /// Whether to reply to the message that started the run.
     pub reply_to_current: bool,
-    /// A reply tag was there.
+    /// Whether there was a reply tag.
     pub reply_to_tag: bool,
-    /// Deliver audio as a voice note.
+    /// Whether to deliver audio as a voice note.
     pub audio_as_voice: bool,
-    /// The whole text was the silent token.
+    /// Whether the whole text was the silent token.
     pub is_silent: bool,
 }
 
 impl Parsed {
-    /// The reply it makes; what directives do not speak of is taken from `like`.
+    /// Converts it to a reply; values that directives do not set are taken from `like`.
     pub fn into_reply(self, like: BlockReply) -> BlockReply {
         BlockReply {
             text: self.text,
@@ -51,7 +50,7 @@ impl Parsed {
         }
     }
 
-    /// Adds what was found later.
+    /// Merges later findings.
     fn take(&mut self, mut later: Self) {
         self.media_urls.append(&mut later.media_urls);
         self.reply_to_id = later.reply_to_id.or_else(|| self.reply_to_id.take());
@@ -60,18 +59,18 @@ impl Parsed {
         self.audio_as_voice |= later.audio_as_voice;
     }
 
-    /// Whether there is anything to deliver.
+    /// Returns whether there is anything to deliver.
     pub fn is_renderable(&self) -> bool {
         !self.text.is_empty() || !self.media_urls.is_empty() || self.audio_as_voice
     }
 }
 
-/// Reads the directives of a whole text. `current` is the id of the message that started the run.
+/// Parses the directives of a whole text. `current` is the id of the message that started the run.
 pub fn parse(raw: &str, current: Option<&str>) -> Parsed {
     parse_text(raw.into(), current, &MediaRoots::default())
 }
 
-/// The same with files that may be named by an absolute path; a text of the caller's own is not copied if it has no directives.
+/// Like [`parse`], with directories whose files may be named by absolute paths. An owned text without directives is not copied.
 pub(crate) fn parse_text(raw: Cow<'_, str>, current: Option<&str>, roots: &MediaRoots) -> Parsed {
     let mut parsed = Parsed::default();
     parsed.text = cleaned(&raw, &mut parsed, roots).unwrap_or_else(|| match raw {
@@ -91,7 +90,7 @@ pub(crate) fn parse_text(raw: Cow<'_, str>, current: Option<&str>, roots: &Media
     parsed
 }
 
-/// Whether a text has words or media for people besides directives. Unlike [`parse_text`] it does not copy a text without directives.
+/// Returns whether a text has words or media besides directives. Unlike [`parse_text`], does not copy a text without directives.
 pub(crate) fn has_content(raw: &str, roots: &MediaRoots) -> bool {
     let mut found = Parsed::default();
     let text = cleaned(raw, &mut found, roots).map_or(Cow::Borrowed(raw), Cow::Owned);
@@ -99,7 +98,7 @@ pub(crate) fn has_content(raw: &str, roots: &MediaRoots) -> bool {
     !is_blank || !found.media_urls.is_empty()
 }
 
-/// The text without its directives, which go to `found`; `None` when there are none.
+/// Returns the text without its directives, which are added to `found`; `None` if there are none.
 fn cleaned(raw: &str, found: &mut Parsed, roots: &MediaRoots) -> Option<String> {
     if !raw.contains("[[") && !raw.contains(line::MEDIA) {
         return None;
@@ -111,7 +110,7 @@ fn cleaned(raw: &str, found: &mut Parsed, roots: &MediaRoots) -> Option<String> 
     lines.changed.then(|| lines.text.trim_end().to_owned())
 }
 
-/// Lines on their way to a cleaned text.
+/// Collects the lines of a cleaned text.
 #[derive(Debug, Default)]
 struct Lines {
     text: String,
@@ -121,7 +120,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Takes a whole line in.
+    /// Adds a whole line.
     fn push(&mut self, line: &str, found: &mut Parsed) {
         self.line.push(line);
         let ending = self.line.end(found);
@@ -139,8 +138,8 @@ impl Lines {
     }
 }
 
-/// What stands between the lines so far and the next one. A removed line takes the blank lines around it along, but for one where there
-/// was one.
+/// Blank lines between the previous text and the next. A removed line takes the surrounding blank lines along, except for one if there was
+/// any.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gap {
     n_blank: usize,
@@ -149,17 +148,17 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// A line without words.
+    /// Records a blank line.
     pub(super) fn blank(&mut self) {
         self.n_blank += 1;
     }
 
-    /// A line that is gone with its directives.
+    /// Records a line removed with its directives.
     pub(super) fn removed(&mut self) {
         self.is_removed = true;
     }
 
-    /// Puts line feeds in front of a line with words.
+    /// Adds the line feeds before a non-blank line.
     pub(super) fn fill(self, text: &mut String) {
         let n_feeds = match (self.has_text, self.is_removed) {
             (false, _) => 0,
@@ -169,21 +168,21 @@ impl Gap {
         text.extend(std::iter::repeat_n('\n', n_feeds));
     }
 
-    /// After a line with words.
+    /// Returns the state after a non-blank line.
     pub(super) fn filled(self) -> Self {
         Self { has_text: true, ..Self::default() }
     }
 }
 
-/// The longest name of a directive, in bytes.
+/// The longest directive name, in bytes.
 const MAX_NAME: usize = "reply_to_current".len();
 
-/// Reads the inside of `[[…]]`; false if it is not a directive.
+/// Parses the inside of `[[…]]`; false if it is not a directive.
 fn take_tag(body: &str, found: &mut Parsed, roots: &MediaRoots) -> bool {
     let body = body.trim();
     let (name, value) =
         body.split_once(':').map_or((body, None), |(name, value)| (name.trim_end(), Some(value.trim())));
-    // Many texts in brackets are not directives: they are read up to the length of the longest name.
+    // Most texts in brackets are not directives, so they are only read up to the length of the longest name.
     if name.len() > MAX_NAME {
         return false;
     }
@@ -205,7 +204,7 @@ fn take_tag(body: &str, found: &mut Parsed, roots: &MediaRoots) -> bool {
     true
 }
 
-/// Reads directives of a text that arrives in blocks: a tag split between two blocks, and tags that stand before the block they are for.
+/// Parses directives of a text that arrives in blocks, including tags split between two blocks and tags that precede their block.
 #[derive(Clone, Debug, Default)]
 pub struct Accumulator {
     tail: String,
@@ -216,14 +215,14 @@ pub struct Accumulator {
 /// Whether more of the text follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum More {
-    /// It does: an unfinished tag at the end is kept back.
+    /// Yes: an unfinished tag at the end is held back.
     Follows,
-    /// It does not.
+    /// No.
     Final,
 }
 
 impl Accumulator {
-    /// Takes a block in; gives what can be delivered.
+    /// Consumes a block and returns what can be delivered.
     pub fn consume(&mut self, chunk: &str, more: More) -> Option<Parsed> {
         let mut text = std::mem::take(&mut self.tail);
         text.push_str(chunk);
@@ -246,7 +245,7 @@ impl Accumulator {
     }
 }
 
-/// How much of the text has no unfinished tag at its end.
+/// Returns the length of the text without an unfinished tag at its end.
 fn complete_len(text: &str) -> usize {
     let from = text.len() - pinch_stdx::text::suffix(text, MAX_TAG).len();
     match text[from..].rfind("[[").map(|at| from + at) {
@@ -256,16 +255,16 @@ fn complete_len(text: &str) -> usize {
     }
 }
 
-/// The stage: from blocks of words to blocks with their directives read.
+/// The stage: parses the directives of blocks.
 #[derive(Debug, Default)]
 pub struct Directives {
     accumulator: Accumulator,
-    /// The place of the unfinished tag at the end of the last block, which is kept back.
+    /// Span of the unfinished tag held back at the end of the last block.
     held: Option<ReplySpan>,
 }
 
 impl Directives {
-    /// Nothing seen yet. `roots`: files that may be named by an absolute path.
+    /// Creates the stage. `roots`: directories whose files may be named by absolute paths.
     pub fn new(roots: MediaRoots) -> Self {
         Self { accumulator: Accumulator { roots, ..Accumulator::default() }, held: None }
     }
@@ -279,7 +278,7 @@ impl Directives {
         emit(parsed, self.held.take(), out);
     }
 
-    /// Takes the place of a block: from what was kept back of the one before it to what is kept back of this one.
+    /// Returns the span of a block: from what was held back of the previous block to what is held back of this one.
     fn place(&mut self, span: Option<ReplySpan>) -> Option<ReplySpan> {
         let held = self.held.take();
         let whole = held.map_or_else(|| span.clone(), |held| Some(held.through(span.as_ref()?)))?;
@@ -327,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_directive_goes() {
+    fn only_the_directive_is_removed() {
         for (raw, text) in [
             ("a [[reply_to_current]] b", "a b"),
             ("a[[voice]]b", "a b"),
@@ -345,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_goes_to_the_next_block_and_no_further() {
+    fn a_tag_applies_to_the_next_block_only() {
         let mut accumulator = Accumulator::default();
         assert_eq!(accumulator.consume("[[reply_to:7]]", More::Follows), None);
         let first = accumulator.consume("a [", More::Follows).unwrap();

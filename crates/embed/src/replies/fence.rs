@@ -1,53 +1,53 @@
-//! Where a text may be broken: fences, inline code, directives and tables, marked once as text arrives.
+//! Marks where a text may be split, in a single pass as it arrives: fences, inline code, directives and tables.
 
 use std::collections::VecDeque;
 
 use super::code::CodeState;
 
-/// A fence, from the start of its opening line.
+/// A fence, starting at its opening line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Where the opening line begins.
     pub start: usize,
-    /// Where the closing line ends, its newline not counted; `None` while open.
+    /// Where the closing line ends, without its newline; `None` while open.
     pub end: Option<usize>,
     /// Where the closing line begins.
     pub close: Option<usize>,
     /// The opening line.
     pub open_line: String,
-    /// What closes it: indentation and marker.
+    /// Text that closes it: indentation and marker.
     pub closing: String,
 }
 
-/// Marks of a text that is cut off at its front and grows at its end. Positions count bytes since the beginning of the answer.
+/// Marks of a text that is removed at its front and grows at its end. Positions are byte offsets from the beginning of the answer.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
     state: CodeState,
     at: usize,
     line_start: usize,
     line: String,
-    /// The first character of the line that is not white space.
+    /// First non-white-space character of the line.
     first: Option<char>,
     spans: VecDeque<Span>,
-    /// Stretches that are better not broken; the last may be open.
+    /// Stretches that should not be split; the last may be open.
     kept: VecDeque<(usize, Option<usize>)>,
-    /// Tables, from before the end of their first row to the end of their last.
+    /// Tables, from just before the end of their first row to the end of their last.
     tables: VecDeque<(usize, usize)>,
     table_line: bool,
     inline: bool,
     bracket: Option<usize>,
-    /// Where bold text began that is not over.
+    /// Start of bold text that is still open.
     bold: Option<usize>,
-    /// Where a link began that is not over.
+    /// Start of a link that is still open.
     link: Option<LinkMark>,
-    /// Where the list item began that the line belongs to.
+    /// Start of the list item that the line belongs to.
     item: Option<usize>,
-    /// List items that are over.
+    /// Completed list items.
     items: VecDeque<(usize, usize)>,
     last: Option<char>,
 }
 
-/// A link that is under way.
+/// State of an incomplete link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinkMark {
     /// `[` and its text.
@@ -59,7 +59,7 @@ enum LinkMark {
 }
 
 impl Marks {
-    /// Takes more text in.
+    /// Appends text.
     pub fn push(&mut self, text: &str) {
         for c in text.chars() {
             self.push_char(c);
@@ -114,7 +114,7 @@ impl Marks {
         });
     }
 
-    /// Rows of a table stay together.
+    /// Keeps rows of a table together.
     fn end_table_line(&mut self) {
         let is_row = !self.state.in_fence() && self.first == Some('|');
         if is_row && self.table_line {
@@ -152,7 +152,7 @@ impl Marks {
         }
     }
 
-    /// Bold text and links are better not cut: half of either is shown with its marks.
+    /// Keeps bold text and links together: half of either would be shown with its markup.
     fn follow_markup(&mut self, c: char) {
         if self.inline {
             (self.bold, self.link) = (None, None);
@@ -180,9 +180,9 @@ impl Marks {
         };
     }
 
-    /// Lines of a list item are better kept together.
+    /// Keeps the lines of a list item together.
     fn follow_item(&mut self, c: char) {
-        // The marker of an item is decided by the space behind it.
+        // The space after an item's marker makes it one.
         let is_marker = c == ' ' && self.line.len() <= MAX_MARKER_LINE && is_list_marker(self.line.trim());
         if is_marker {
             if let Some(start) = self.item.replace(self.line_start) {
@@ -196,13 +196,13 @@ impl Marks {
         }
     }
 
-    /// Whether a position lies inside a list item.
+    /// Returns whether a position is inside a list item.
     fn in_item(&self, at: usize) -> bool {
         self.items.iter().take_while(|(start, _)| *start < at).any(|(_, end)| at < *end)
             || self.item.is_some_and(|start| start < at)
     }
 
-    /// The fence around a position: strictly inside, or at the end of one that is still open.
+    /// Returns the fence around a position: strictly inside, or at the end of one that is still open.
     pub fn fence_at(&self, at: usize) -> Option<&Span> {
         self.spans.iter().take_while(|span| span.start < at).find(|span| {
             let end = span.end.or_else(|| (self.state.line_closes()).then_some(self.at));
@@ -210,14 +210,14 @@ impl Marks {
         })
     }
 
-    /// Whether a fence is closed by its last line, or by the line that is still growing.
+    /// Returns where a fence is closed, by its last line or by the line that is still growing.
     pub fn closes_at(&self, span: &Span) -> Option<(usize, usize)> {
         span.close.zip(span.end).or_else(|| self.state.line_closes().then_some((self.line_start, self.at)))
     }
 
-    /// Whether a break here hurts nothing.
+    /// Returns whether a break here does no harm.
     pub fn is_good(&self, at: usize) -> bool {
-        // What was given out is forgotten, so only marks of the block that is being cut are looked at.
+        // Emitted text is forgotten, so only marks of the current block are examined.
         let in_kept =
             self.kept.iter().take_while(|(start, _)| *start < at).any(|(_, end)| end.is_none_or(|end| at < end));
         let in_table = self.tables.iter().take_while(|(start, _)| *start < at).any(|(_, end)| at < *end);
@@ -235,18 +235,18 @@ impl Marks {
         !in_kept && !in_table && !in_open_table && !in_directive && self.fence_at(at).is_none()
     }
 
-    /// Whether no break behind `at` can be good before more text comes: a fence or a code span that is open began before it.
+    /// Returns whether no break after `at` can be good before more text arrives, because an open fence or code span began before it.
     pub fn is_blocked_from(&self, at: usize) -> bool {
         let in_fence = self.is_in_fence_from(at);
         in_fence || self.kept.back().is_some_and(|(start, end)| *start < at && end.is_none())
     }
 
-    /// Whether everything behind `at` stands in one fence that is open.
+    /// Returns whether everything after `at` is inside one open fence.
     pub fn is_in_fence_from(&self, at: usize) -> bool {
         self.spans.back().is_some_and(|span| span.start < at && span.end.is_none()) && !self.state.line_closes()
     }
 
-    /// Forgets what lies before a position.
+    /// Forgets everything before a position.
     pub fn discard_before(&mut self, at: usize) {
         while self.spans.front().is_some_and(|span| span.end.is_some_and(|end| end <= at)) {
             self.spans.pop_front();
@@ -263,13 +263,13 @@ impl Marks {
     }
 }
 
-/// The longest bold text or link, in bytes, that is kept together while its end has not come.
+/// The longest unfinished bold text or link that is kept together, in bytes.
 const MAX_OPEN: usize = 400;
 
-/// The longest start of a line, in bytes, that is looked at for the marker of a list item.
+/// The longest start of a line that is examined for a list marker, in bytes.
 const MAX_MARKER_LINE: usize = 32;
 
-/// Whether a word begins a list item.
+/// Returns whether a word begins a list item.
 fn is_list_marker(word: &str) -> bool {
     let n_digits = word.len() - word.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     matches!(word, "-" | "*" | "+") || ((1..=9).contains(&n_digits) && matches!(&word[n_digits..], "." | ")"))

@@ -1,4 +1,4 @@
-//! Tool markup and other scaffolding that leaks into a model's words, and what is left of a message without it.
+//! Removes tool markup and other scaffolding that leaks into a model's text.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub use downgraded::strip_downgraded;
 pub use tool_xml::strip_tool_xml;
 pub use trace_lines::strip_trace_lines;
 
-/// The visible text of one text block.
+/// Returns the visible text of one text block.
 pub fn visible_of_block(text: &str, final_tag: FinalTag) -> Cow<'_, str> {
     let text = strip_minimax(text);
     let text = and_then(text, strip_channels);
@@ -32,7 +32,7 @@ pub fn visible_of_block(text: &str, final_tag: FinalTag) -> Cow<'_, str> {
     }
 }
 
-/// A text that went through one step and goes through another; it is copied only by a step that changes it.
+/// Applies another step to a text; only a step that changes the text copies it.
 pub(super) fn and_then<'t>(text: Cow<'t, str>, step: impl FnOnce(&str) -> Cow<'_, str>) -> Cow<'t, str> {
     let changed = match step(&text) {
         Cow::Borrowed(same) if same.len() == text.len() => None,
@@ -41,7 +41,7 @@ pub(super) fn and_then<'t>(text: Cow<'t, str>, step: impl FnOnce(&str) -> Cow<'_
     changed.map_or(text, Cow::Owned)
 }
 
-/// A text without white space around it, in its own place where there is none before it.
+/// Trims a text, in place if it has no leading white space.
 pub(crate) fn trimmed(mut text: String) -> String {
     text.truncate(text.trim_end().len());
     let n_blank = text.len() - text.trim_start().len();
@@ -51,7 +51,7 @@ pub(crate) fn trimmed(mut text: String) -> String {
     text
 }
 
-/// Whether a text holds a word, which is given in lower case.
+/// Returns whether a text contains a word, ignoring case. `lower` must be in lower case.
 pub(super) fn contains_ignoring_case(text: &str, lower: &str) -> bool {
     let Some(first) = lower.bytes().next() else { return true };
     memchr::memchr2_iter(first, first.to_ascii_uppercase(), text.as_bytes()).any(|at| {
@@ -59,17 +59,17 @@ pub(super) fn contains_ignoring_case(text: &str, lower: &str) -> bool {
     })
 }
 
-/// Removes calls and results that are written as plain text.
+/// Removes tool calls and results written as plain text.
 pub fn strip_tool_text(text: &str) -> Cow<'_, str> {
     and_then(and_then(strip_trace_lines(text), strip_bracket_blocks), strip_downgraded)
 }
 
-/// What becomes of reasoning that never ends.
+/// What happens to reasoning that is never closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unclosed {
     /// It is dropped.
     Strict,
-    /// It stays.
+    /// It is kept.
     Preserve,
 }
 
@@ -90,7 +90,7 @@ pub fn strip_reasoning(text: &str, unclosed: Unclosed) -> String {
     shown
 }
 
-/// Removes `<invoke>` calls and the tags around them, as one provider's models write them.
+/// Removes `<invoke>` calls and the tags around them, as written by MiniMax models.
 fn strip_minimax(text: &str) -> Cow<'_, str> {
     const TAG: &str = "minimax:tool_call";
     if !contains_ignoring_case(text, TAG) {
@@ -99,7 +99,7 @@ fn strip_minimax(text: &str) -> Cow<'_, str> {
     let lower = text.to_ascii_lowercase();
     let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
     let is_code = code_at(text);
-    // Nothing is looked for behind the last place where it stands.
+    // Nothing needs to be searched after its last occurrence.
     let last_end = lower.rfind("</invoke>").unwrap_or(0);
     let last_close = lower.rfind('>').unwrap_or(0);
     while let Some(start) = lower[at..].find('<').map(|n| at + n) {
@@ -123,7 +123,7 @@ fn strip_minimax(text: &str) -> Cow<'_, str> {
     kept.into()
 }
 
-/// Removes blocks of memories that were given to the model, outside code.
+/// Removes blocks of injected memories, outside code.
 pub fn strip_memories(text: &str) -> Cow<'_, str> {
     if !contains_ignoring_case(text, "relevant-memories") && !contains_ignoring_case(text, "relevant_memories") {
         return text.into();
@@ -155,7 +155,7 @@ pub fn strip_memories(text: &str) -> Cow<'_, str> {
     kept.into()
 }
 
-/// Which positions of a text stand in code.
+/// Returns a predicate for positions of a text that are inside code.
 pub(super) fn code_at(text: &str) -> impl Fn(usize) -> bool {
     let mut state = CodeState::default();
     let mut ranges: Vec<(usize, usize)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The last step for any reply: what only programs should see is removed.
+//! Final cleanup of replies: removes what is meant only for programs.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::piece::{BlockReply, Out, Piece};
 use super::tokens::{HEARTBEAT, HeartbeatMode, SILENT, is_silent, strip_heartbeat, strip_silent};
 use super::user_text::sanitise;
 
-/// Removes tokens and scaffolding and adds the prefix; `None` if nothing is left to send. `has_more` is set if the payload has media or
+/// Removes tokens and scaffolding, and adds the prefix; `None` if nothing is left to send. `has_more`: whether the payload has media or
 /// channel data.
 pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>) -> Option<String> {
     if text.trim().is_empty() && !has_more {
@@ -19,7 +19,7 @@ pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>) -
         }
         text.clear();
     }
-    // The token after an answer is not shown.
+    // A token after an answer is not shown.
     if text.contains(SILENT) {
         text = strip_silent(&text);
     }
@@ -30,7 +30,7 @@ pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>) -
         }
         text = stripped.text;
     }
-    // A long answer that is clean already is not copied.
+    // A long answer that is already clean is not copied.
     let changed = match sanitise(&text) {
         Cow::Borrowed(same) if same.len() == text.len() => None,
         other => Some(other.into_owned()),
@@ -47,7 +47,7 @@ pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>) -
     }
 }
 
-/// The stage: from blocks as the model wrote them to blocks for people.
+/// The stage: turns the model's blocks into blocks for people.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cleanup;
 

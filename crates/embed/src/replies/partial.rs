@@ -1,22 +1,22 @@
-//! The text of an answer so far, cleaned, as it grows.
+//! Cleans the text of an answer as it grows.
 //!
-//! Each character is cleaned once. Only a `MEDIA:` line may change what was shown of it; what came before it is forgotten.
+//! Each character is cleaned once. Only a `MEDIA:` line may change what was shown of it; earlier text is forgotten.
 
 use super::directives::media::MediaRoots;
 use super::directives::{Ending, Gap, GrowingLine, Parsed};
 use super::piece::Growth;
 
-/// Follows one answer.
+/// Tracks one answer.
 #[derive(Debug, Default)]
 pub struct PartialText {
     view: View,
     line: GrowingLine,
     gap: Gap,
-    /// Where the growing line begins in the view, with the line feeds before it.
+    /// Where the growing line begins in the view, including the preceding line feeds.
     line_at: usize,
-    /// The view has words of the growing line.
+    /// Whether the view contains text of the growing line.
     has_words: bool,
-    /// Those words may still change as a whole.
+    /// Whether that text may still change entirely.
     is_preview: bool,
     found: Parsed,
     n_media_reported: usize,
@@ -24,13 +24,13 @@ pub struct PartialText {
 }
 
 impl PartialText {
-    /// An answer that has not begun. `roots`: files that may be named by an absolute path.
+    /// Creates the state for a new answer. `roots`: directories whose files may be named by absolute paths.
     pub fn new(roots: MediaRoots) -> Self {
         Self { line: GrowingLine::new(roots), ..Self::default() }
     }
 
-    /// Takes visible text in and returns how the cleaned text grew. A text that was rewound is not reported; when it grows again, what was
-    /// left out is restored first.
+    /// Consumes visible text and returns how the cleaned text grew. A rewind is not reported; when the text grows again, the omitted part
+    /// is restored first.
     pub fn push(&mut self, visible: &str) -> Option<Growth> {
         for part in visible.split_inclusive('\n') {
             match part.strip_suffix('\n') {
@@ -47,7 +47,7 @@ impl PartialText {
         self.report(&[])
     }
 
-    /// The text block is over: returns what only the end of a line would have shown, the media it names.
+    /// Ends the text block: returns what only the end of a line reveals, such as media.
     pub fn settle(&mut self) -> Option<Growth> {
         self.report(&self.line.media())
     }
@@ -89,7 +89,7 @@ impl PartialText {
             self.gap.fill(&mut feeds);
             self.view.push(&feeds);
             if self.view.is_empty() {
-                // The answer does not begin with white space.
+                // An answer does not begin with white space.
                 text = text.trim_start();
             }
         }
@@ -116,15 +116,15 @@ impl PartialText {
     }
 }
 
-/// A text that grows, and at times shrinks, and what its reader knows of it. Positions are bytes of the whole text.
+/// A text that grows and sometimes shrinks, and what its reader knows of it. Positions are byte offsets into the whole text.
 #[derive(Debug, Default)]
 struct View {
     /// The text from `base` on: the part that may still change, or that the reader does not have.
     text: String,
     base: usize,
-    /// Since the last report nothing before this has changed.
+    /// Nothing before this has changed since the last report.
     low: usize,
-    /// What stood after `low` then.
+    /// The text after `low` at that time.
     undone: String,
     /// Length of the text that the reader has.
     n_reported: usize,
@@ -151,7 +151,7 @@ impl View {
         self.text.truncate(at - self.base);
     }
 
-    /// The growth since the last report; `None` when nothing grew, or when the text is not an extension of what it was.
+    /// Returns the growth since the last report; `None` if nothing grew, or the text does not extend the previous one.
     fn report(&mut self, anyway: bool) -> Option<Growth> {
         let (low, undone) = (self.low, std::mem::take(&mut self.undone));
         let before = low + undone.len();
@@ -170,7 +170,7 @@ impl View {
         Some(Growth { at, restored, delta, ..Growth::default() })
     }
 
-    /// Forgets text before a position that will not change any more, as far as the reader has it.
+    /// Forgets final text before a position, as far as the reader has it.
     fn forget_before(&mut self, at: usize) {
         let n = at.min(self.n_reported).min(self.low) - self.base;
         if n > 256 && n * 2 > self.text.len() {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_and_rewind() {
+    fn growth_is_reported_and_rewinds_are_not() {
         let mut partial = PartialText::default();
         assert_eq!(parts_of(partial.push("Hello ")), Some((0, String::new(), "Hello".into())));
         assert_eq!(parts_of(partial.push("wor")), Some((5, String::new(), " wor".into())));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     proptest! {
-        /// The reader's text is what the answer says once its directives are read, however the answer is cut.
+        /// The reader's text equals the answer with its directives parsed, however the answer is split.
         #[test]
         fn the_reader_has_the_cleaned_text(
             words in prop::collection::vec(prop::sample::select(vec![
@@ -240,7 +240,7 @@ mod tests {
                 text.chars().for_each(|c| push(c.encode_utf8(&mut [0; 4])));
             }
             let cleaned = parse(&text, None);
-            // Where nothing was removed, lines of white space stay as they are in one and become empty in the other.
+            // If nothing was removed, blank lines keep their white space in one form and become empty in the other.
             let lines = |text: &str| text.trim_start().split('\n').map(|line| if line.trim().is_empty() { "" } else { line }.to_owned()).collect::<Vec<_>>();
             prop_assert_eq!(lines(&reader), lines(&cleaned.text));
         }

@@ -1,32 +1,32 @@
-//! The one currency of the stages: what flows from the model's words to what is delivered.
+//! The common type of all stages, from the model's text to what is delivered.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-/// One thing that flows through the stages. A stage passes on what it does not know.
+/// An item that flows through the stages. A stage passes unknown items on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
     /// An answer begins.
     MessageStart,
-    /// More text of the model, as it came.
+    /// More raw text of the model.
     Text(String),
-    /// More text that may be shown: tags are gone.
+    /// More text that may be shown, without tags.
     Visible(String),
     /// More reasoning.
     Thought(String),
-    /// A stretch of reasoning is over.
+    /// A stretch of reasoning ends.
     ThoughtEnd,
-    /// A text block of the answer is over.
+    /// A text block of the answer ends.
     TextEnd,
-    /// The answer is over; its visible text as a whole.
+    /// The answer ends; contains its whole visible text.
     MessageEnd(Arc<str>),
-    /// What is held must go out now: a tool begins, or the run ends.
+    /// Buffered text must be sent now, because a tool starts or the run ends.
     Flush,
-    /// The attempt failed and another begins: what was not delivered is forgotten.
+    /// The attempt failed and another begins: undelivered text is discarded.
     Restart,
-    /// The time a stage asked for has come.
+    /// The time that a stage asked for has come.
     Wake,
     /// A messaging tool sent this text.
     Sent(String),
@@ -36,11 +36,11 @@ pub enum Piece {
     Block(BlockReply),
     /// Everything before this has left the block stages.
     Flushed,
-    /// An answer of the model begins: the typing signal.
+    /// The model begins an answer; used as a typing signal.
     AssistantStart,
     /// The reasoning grew.
     Reasoning(ReasoningGrowth),
-    /// The reasoning is over.
+    /// The reasoning ends.
     ReasoningEnd,
     /// The draft changed.
     Draft(Edit),
@@ -50,25 +50,25 @@ pub enum Piece {
     Agent(AgentNote),
 }
 
-/// What stages put their results into.
+/// Output of a stage.
 pub type Out = Vec<Piece>;
 
-/// How the cumulative text of an answer grew. Its reader cuts its text at [`Growth::at`], then adds the other two.
+/// How the cumulative text of an answer grew. The reader truncates its text at [`Growth::at`], then appends the other two parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Growth {
-    /// How much of the text reported before stays, in bytes: all of it, but at the start of an answer and after a rewind.
+    /// How much of the previously reported text is kept, in bytes: all of it, except at the start of an answer and after a rewind.
     pub at: usize,
-    /// What follows of the text before: it was left out when a rewind was not reported.
+    /// Earlier text to restore: it was omitted when a rewind was not reported.
     pub restored: String,
-    /// What is new.
+    /// The new text.
     pub delta: String,
     /// Media named in this part.
     pub media_urls: Vec<String>,
-    /// Whether it is for people too, not only for programs.
+    /// Whether it is also for people, not only for programs.
     pub shown: bool,
 }
 
-/// Makes one growth of two. If the second continues where the first ended, all of it is new; otherwise the first is partly taken back.
+/// Merges two growths. If the second continues where the first ended, all of it is new; otherwise the first is partly undone.
 pub(crate) fn merge_growth(first: &mut Growth, next: Growth) {
     first.media_urls.extend(next.media_urls);
     if next.at == first.at + first.restored.len() + first.delta.len() {
@@ -81,18 +81,18 @@ pub(crate) fn merge_growth(first: &mut Growth, next: Growth) {
     (first.at, first.restored, first.delta) = (edit.at, edit.text, next.delta);
 }
 
-/// Which part of which answer a block is. The same text of an answer has the same span, whether the answer is cut into other blocks, joined
-/// again, or asked for once more because an attempt failed.
+/// The position of a block within a run. The same text of an answer has the same span, whether it is split differently, rejoined, or
+/// generated again after a failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReplySpan {
-    /// The answer, counted within the run from 1.
+    /// Number of the answer within the run, starting at 1.
     pub message: u32,
-    /// Bytes of the answer's visible text. An empty range names the reasoning of the answer, which is not part of its text.
+    /// Byte range of the answer's visible text. An empty range identifies the reasoning, which is not part of the text.
     pub bytes: Range<u64>,
 }
 
 impl ReplySpan {
-    /// The span that reaches from the start of this one to the end of another of the same answer.
+    /// Returns the span from the start of this one to the end of a later one of the same answer.
     #[must_use]
     pub fn through(&self, later: &Self) -> Self {
         Self { message: self.message, bytes: self.bytes.start..later.bytes.end.max(self.bytes.start) }
@@ -102,53 +102,53 @@ impl ReplySpan {
 /// A block ready for delivery.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BlockReply {
-    /// The text; empty when there are only media.
+    /// The text; empty if there are only media.
     pub text: String,
-    /// Media to send along.
+    /// Media to send with it.
     pub media_urls: Vec<String>,
-    /// Deliver audio as a voice note.
+    /// Whether to deliver audio as a voice note.
     pub audio_as_voice: bool,
     /// The message to reply to.
     pub reply_to_id: Option<String>,
-    /// A reply tag was there.
+    /// Whether there was a reply tag.
     pub reply_to_tag: bool,
-    /// Reply to the message that started the run.
+    /// Whether to reply to the message that started the run.
     pub reply_to_current: bool,
-    /// Formatted reasoning, not answer.
+    /// Whether this is formatted reasoning rather than the answer.
     pub is_reasoning: bool,
-    /// Its place in the run, if it has one: equal texts at different places are different blocks.
+    /// Its span in the run, if it has one: equal texts with different spans are different blocks.
     pub span: Option<ReplySpan>,
 }
 
 impl BlockReply {
-    /// A block of text and nothing else.
+    /// Creates a block with only a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Whether there is anything to deliver.
+    /// Returns whether there is nothing to deliver.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.media_urls.is_empty() && !self.audio_as_voice
     }
 }
 
-/// A change of a text: what stands from `at` on is replaced.
+/// A change of a text: everything from `at` on is replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
-    /// How much of the text stays, in bytes.
+    /// How much of the text is kept, in bytes.
     pub at: usize,
-    /// What comes after that.
+    /// The text to append.
     pub text: String,
 }
 
 impl Edit {
-    /// Changes the text.
+    /// Applies the change to a text.
     pub fn apply(&self, text: &mut String) {
         text.truncate(text.floor_char_boundary(self.at));
         text.push_str(&self.text);
     }
 
-    /// This change and then another, as one.
+    /// Merges a subsequent change into this one.
     pub fn then(&mut self, next: &Self) {
         match next.at.checked_sub(self.at) {
             Some(kept) => Self { at: kept, text: String::new() }.apply(&mut self.text),
@@ -164,33 +164,33 @@ impl Edit {
 /// How the reasoning of an answer grew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReasoningGrowth {
-    /// The text as it is shown: a heading, and each line in italics.
+    /// Formatted for display: a heading, and each line in italics.
     pub formatted: Edit,
-    /// The text as the model gave it.
+    /// As received from the model.
     pub raw: Edit,
 }
 
 /// A message about a tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolNote {
-    /// The text; empty when there are only media.
+    /// The text; empty if there are only media.
     pub text: String,
-    /// Media to send along.
+    /// Media to send with it.
     pub media_urls: Vec<String>,
-    /// Deliver audio as a voice note.
+    /// Whether to deliver audio as a voice note.
     pub audio_as_voice: bool,
-    /// The call.
+    /// Id of the tool call.
     pub call_id: String,
-    /// Output of the call, not its announcement.
+    /// Whether this is the output of the call rather than its announcement.
     pub is_output: bool,
 }
 
 /// Which stream an event for programs belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AgentStream {
-    /// Runs begin and end.
+    /// Start and end of runs.
     Lifecycle,
-    /// Text of the answer.
+    /// Answer text.
     Assistant,
     /// Reasoning.
     Thinking,
@@ -203,7 +203,7 @@ pub enum AgentStream {
 }
 
 impl AgentStream {
-    /// The word used in JSON.
+    /// Returns the identifier used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lifecycle => "lifecycle",
@@ -216,24 +216,24 @@ impl AgentStream {
     }
 }
 
-/// An event for programs. Times, run id and number are added when it is published.
+/// An event for programs. Time, run id and sequence number are added when it is published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentNote {
     /// The stream.
     pub stream: AgentStream,
-    /// The payload for the bus.
+    /// Payload for the listeners of the engine.
     pub data: Arc<Value>,
-    /// The payload for the caller of the run, where it is a smaller one: no arguments, no results.
+    /// Payload for the caller of the run, if it is smaller: without arguments and results.
     pub reduced: Option<Arc<Value>>,
 }
 
 impl AgentNote {
-    /// An event with one payload for all.
+    /// Creates an event with a single payload.
     pub fn new(stream: AgentStream, data: Value) -> Self {
         Self { stream, data: Arc::new(data), reduced: None }
     }
 
-    /// The payload for the caller of the run.
+    /// Returns the payload for the caller of the run.
     pub fn for_caller(&self) -> &Arc<Value> {
         self.reduced.as_ref().unwrap_or(&self.data)
     }

@@ -1,4 +1,4 @@
-//! All stages together: what the runner pushes events into.
+//! The pipeline of all stages, into which the runner pushes events.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,20 +32,20 @@ mod token_guard;
 use open_block::{DeltaKind, StreamedBlock};
 use token_guard::TokenGuard;
 
-/// Makes replies of a session's events.
+/// Turns the events of a session into replies.
 pub struct Replies {
     options: ReplyOptions,
     scan: Scan,
     blocks: Blocks,
-    /// What the host put before `scan`.
+    /// Stages that the host inserted before `scan`.
     raw: Vec<Box<dyn Stage>>,
-    /// What the host put between `scan` and `chunk`.
+    /// Stages that the host inserted between `scan` and `chunk`.
     words: Vec<Box<dyn Stage>>,
     /// Everything after `chunk`.
     stages: Vec<Box<dyn Stage>>,
     partial: PartialText,
     has_reported_text: bool,
-    /// The end of the text so far that may be a token.
+    /// Holds back the end of the text while it may be a token.
     tokens: TokenGuard,
     reasoning: Follow,
     reasoning_block: String,
@@ -53,24 +53,24 @@ pub struct Replies {
     drafts: Drafts,
     open: Option<StreamedBlock>,
     has_text: bool,
-    /// Deliveries of the answer under way.
+    /// Blocks of the current answer that were delivered.
     delivered: Vec<BlockReply>,
-    /// The next answer takes the place of one that failed.
+    /// Whether the next answer replaces a failed one.
     restarted: bool,
     ignored: bool,
-    /// Empty; kept for its room.
+    /// Empty; kept to reuse its allocation.
     between: Out,
     last_assistant: Option<Arc<AssistantMessage>>,
 }
 
 impl Replies {
-    /// Replies with the default stages; nothing has been seen yet.
+    /// Creates a pipeline with the default stages.
     pub fn new(options: ReplyOptions) -> Self {
         let stages = Stages::new(&options);
         Self::with_stages(options, stages)
     }
 
-    /// Replies that pass through these stages.
+    /// Creates a pipeline with these stages.
     pub fn with_stages(options: ReplyOptions, stages: Stages) -> Self {
         let [raw, words, stages] = stages.into_chains();
         let delivery = match (options.block_streaming, options.reasoning) {
@@ -98,7 +98,7 @@ impl Replies {
             reasoning: Follow::new(options.texts.get(Phrase::Reasoning)),
             reasoning_block: String::new(),
             tools,
-            // Blocks that go out during the run need no draft.
+            // Blocks sent during the run make a draft unnecessary.
             drafts: Drafts::new(if options.block_streaming { Preview::default() } else { options.preview }),
             open: None,
             has_text: false,
@@ -123,12 +123,12 @@ impl Replies {
                 }
                 out.push(compaction_note(json!({"phase": "end", "willRetry": will_retry})));
             }
-            // Nothing else changes what the user is shown.
+            // No other event changes what the user sees.
             _ => {}
         }
     }
 
-    /// The attempt failed and another starts. What was delivered stays, the rest is forgotten, and blocks of the new answer that repeat the
+    /// Restarts after a failed attempt. What was delivered stays, the rest is discarded, and blocks of the new answer that repeat the
     /// delivered ones from its start are dropped.
     pub fn restart(&mut self) {
         let delivered = std::mem::take(&mut self.delivered);
@@ -143,7 +143,7 @@ impl Replies {
         self.reset_message();
     }
 
-    /// Emits what is held: nothing more will come.
+    /// Flushes all buffers. Nothing more will come.
     pub fn finish(&mut self, out: &mut Out) {
         let (mut raw, mut scanned, mut between) = (Out::new(), Out::new(), Out::new());
         finish_through(&mut self.raw, &mut raw);
@@ -160,13 +160,13 @@ impl Replies {
         self.deliver(last, out);
     }
 
-    /// When [`Replies::wake`] should be called, if nothing comes before.
+    /// Returns when [`Replies::wake`] should be called, unless an event arrives earlier.
     pub fn wake_at(&self) -> Option<Deadline> {
         let all = self.raw.iter().chain(&self.words).chain(&self.stages);
         all.filter_map(|stage| stage.wake_at()).chain(self.drafts.wake_at()).min()
     }
 
-    /// The time a part asked for has come.
+    /// Wakes the stages that asked for this time.
     pub fn wake(&mut self, out: &mut Out) {
         self.drafts.show(out);
         if !self.raw.is_empty() || !self.words.is_empty() {
@@ -176,37 +176,37 @@ impl Replies {
         }
     }
 
-    /// How the replies are made.
+    /// Returns the options of the replies.
     pub(crate) fn options(&self) -> &ReplyOptions {
         &self.options
     }
 
-    /// The visible texts of the run, directives included: what the final payloads are made of.
+    /// Returns the visible texts of the run, including directives, from which the final payloads are made.
     pub fn assistant_texts(&self) -> &[String] {
         self.blocks.texts()
     }
 
-    /// Takes the visible texts with their positions at the end of a run, so that a long answer is not copied into the result.
+    /// Takes the visible texts with their spans at the end of a run, so that a long answer is not copied into the result.
     pub(crate) fn take_assistant_texts(&mut self) -> Vec<(String, ReplySpan)> {
         self.blocks.take_texts()
     }
 
-    /// Finished tool calls, in order.
+    /// Returns finished tool calls, in order.
     pub fn tool_metas(&self) -> &[ToolMeta] {
         self.tools.metas()
     }
 
-    /// The last tool failure that no later success made up for.
+    /// Returns the last tool failure that no later success resolved.
     pub fn last_tool_error(&self) -> Option<&LastToolError> {
         self.tools.last_error()
     }
 
-    /// Jobs that the tool `cron` added.
+    /// Returns how many jobs the tool `cron` added.
     pub fn cron_adds(&self) -> u32 {
         self.tools.n_cron_adds()
     }
 
-    /// What messaging tools sent.
+    /// Returns what messaging tools sent.
     pub fn sent(&self) -> &Sent {
         self.tools.sent()
     }
@@ -283,7 +283,7 @@ impl Replies {
         match event {
             StreamEvent::BlockStart { index, kind } => {
                 if matches!(kind, BlockKind::Text) && self.has_text {
-                    // Blocks are joined by a line break, as they are in the finished message.
+                    // Blocks are joined by a line break, as in the finished message.
                     self.text("\n", out);
                 }
                 self.open = Some(StreamedBlock::new(*index, kind));
@@ -343,7 +343,7 @@ impl Replies {
         }
         self.last_assistant = Some(Arc::clone(message));
         let final_tag = if self.options.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
-        // Reasoning in tags counts like reasoning in blocks of its own.
+        // Tagged reasoning is treated like thinking blocks.
         let promoted = promote(&message.content);
         let content = promoted.as_deref().unwrap_or(&message.content);
         let text = visible_text(content, final_tag);
@@ -378,7 +378,7 @@ impl Replies {
         }
     }
 
-    /// Reports the text of an answer that came as a whole.
+    /// Reports the text of an answer that arrived all at once.
     fn report_whole(&mut self, text: &str, out: &mut Out) {
         let parsed = directives::parse_text(text.into(), None, &self.options.media_roots);
         let Some(delta) = normalise_reply(parsed.text, !parsed.media_urls.is_empty(), None) else { return };
@@ -413,7 +413,7 @@ impl Replies {
         self.reset_message();
     }
 
-    /// Pushes a piece through all parts.
+    /// Pushes a piece through all stages.
     fn feed(&mut self, piece: Piece, out: &mut Out) {
         let mut between = std::mem::take(&mut self.between);
         if self.raw.is_empty() && self.words.is_empty() {
@@ -428,7 +428,7 @@ impl Replies {
         self.between = between;
     }
 
-    /// Reasoning and partial text are reported between the first stage and the second, before the blocks of the same words.
+    /// Reports reasoning and partial text between the first stage and the second, before the blocks of the same text.
     fn after_scan(&mut self, pieces: &mut Out, out: &mut Out) {
         let mut visible = Cow::Borrowed("");
         for piece in pieces.iter() {
@@ -479,7 +479,7 @@ impl Replies {
         }
     }
 
-    /// Of what comes out at the end, only what somebody outside wants.
+    /// Delivers those pieces at the end of the chain that are for the outside.
     fn deliver(&mut self, pieces: Out, out: &mut Out) {
         for piece in pieces {
             if let Piece::Block(block) = piece {
@@ -492,12 +492,12 @@ impl Replies {
     }
 }
 
-/// A copy of what a channel delivered, kept for display: no answer.
+/// Returns whether the message is a copy of something a channel delivered, kept for display, rather than an answer.
 pub(crate) fn is_mirror(message: &AssistantMessage) -> bool {
     message.model.as_str() == "delivery-mirror"
 }
 
-/// What a tool reports to people while it runs.
+/// Returns the progress that a running tool reports to people.
 fn progress_of(so_far: &ToolOutput) -> Option<&str> {
     let progress = &so_far.details.as_ref()?["progress"];
     progress["text"].as_str().filter(|_| progress["visibility"] == "channel")

@@ -1,4 +1,4 @@
-//! Drafts: one message that changes while a run continues, and that the answer takes the place of.
+//! Drafts: one message that is edited during a run, and that the answer replaces.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use super::unit::TextUnit;
 /// What a draft shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PreviewMode {
-    /// There is none.
+    /// There is no draft.
     #[default]
     Off,
-    /// The text of the answer so far.
+    /// The answer so far.
     Partial,
-    /// The text of the answer, a few sentences at a time.
+    /// The answer so far, updated a few sentences at a time.
     Block,
-    /// What the run is doing.
+    /// The run's activity.
     Progress,
 }
 
 impl PreviewMode {
-    /// Parses the word used in configurations.
+    /// Parses the name used in configurations.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "off" => Self::Off,
@@ -36,19 +36,19 @@ impl PreviewMode {
     }
 }
 
-/// How a draft is made.
+/// Settings of drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preview {
-    /// What it shows.
+    /// What the draft shows.
     pub mode: PreviewMode,
-    /// By how much it grows at once, with [`PreviewMode::Block`].
+    /// How much the draft grows per update, with [`PreviewMode::Block`].
     pub chunk: Chunking,
-    /// What it lists, with [`PreviewMode::Progress`].
+    /// What the draft lists, with [`PreviewMode::Progress`].
     pub progress: ProgressDraft,
 }
 
 impl Preview {
-    /// By how much a draft grows at once.
+    /// Default growth per update.
     pub const CHUNK: Chunking = Chunking {
         min_chars: 200,
         max_chars: 800,
@@ -64,16 +64,16 @@ impl Default for Preview {
     }
 }
 
-/// What a draft of the run's progress lists.
+/// What a progress draft lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgressDraft {
-    /// The newest lines that are kept.
+    /// Maximum number of lines; the newest are kept.
     pub max_lines: usize,
-    /// The longest line, in characters.
+    /// Maximum length of a line, in characters.
     pub max_line_chars: usize,
-    /// Whether what tools report while they run is listed.
+    /// Whether to list progress reported by running tools.
     pub tool_progress: bool,
-    /// Whether what the model says between tool calls is listed.
+    /// Whether to list what the model says between tool calls.
     pub commentary: bool,
 }
 
@@ -83,21 +83,21 @@ impl Default for ProgressDraft {
     }
 }
 
-/// A run that takes no longer needs no list of what it does.
+/// A run shorter than this needs no progress list.
 const PROGRESS_AFTER: Duration = Duration::from_millis(1_500);
 
-/// Makes the drafts of a run: looks at what leaves the pipeline, and adds the changes of the draft.
+/// Creates the drafts of a run: observes the output of the pipeline, and adds the changes of the draft.
 #[derive(Debug)]
 pub(crate) struct Drafts {
     options: Preview,
-    /// The change that is not out yet, with [`PreviewMode::Block`].
+    /// The change not yet emitted, with [`PreviewMode::Block`].
     pending: Edit,
     lines: VecDeque<String>,
-    /// What the model said since the last tool call.
+    /// Text of the model since the last tool call.
     commentary: String,
-    /// When the list may be shown; `None` before the run does anything.
+    /// When the list may be shown; `None` before any activity.
     from: Option<Deadline>,
-    /// The list changed since it was shown.
+    /// Whether the list has changed since it was shown.
     is_due: bool,
 }
 
@@ -117,12 +117,12 @@ impl Drafts {
         self.options.mode == PreviewMode::Off
     }
 
-    /// Whether what tools do is listed.
+    /// Returns whether tool activity is listed.
     pub(crate) fn lists_tools(&self) -> bool {
         self.options.mode == PreviewMode::Progress
     }
 
-    /// The text of the answer grew.
+    /// Applies growth of the answer's text.
     pub(crate) fn grow(&mut self, growth: &Growth, out: &mut Out) {
         let edit = Edit { at: growth.at, text: growth.restored.clone() + &growth.delta };
         match self.options.mode {
@@ -146,7 +146,7 @@ impl Drafts {
         }
     }
 
-    /// The answer is over.
+    /// Ends the answer.
     pub(crate) fn settle(&mut self, out: &mut Out) {
         if self.options.mode == PreviewMode::Block && !self.pending.text.is_empty() {
             let at = self.pending.at + self.pending.text.len();
@@ -154,14 +154,14 @@ impl Drafts {
         }
     }
 
-    /// An answer begins.
+    /// Begins an answer.
     pub(crate) fn begin(&mut self) {
         self.from.get_or_insert_with(|| Deadline::after(PROGRESS_AFTER));
         self.pending = Edit::default();
         self.commentary.clear();
     }
 
-    /// A tool is called.
+    /// Records a tool call.
     pub(crate) fn tool(&mut self, line: &str, out: &mut Out) {
         let said = std::mem::take(&mut self.commentary);
         if let Some(said) = said.lines().find(|line| !line.trim().is_empty()) {
@@ -171,7 +171,7 @@ impl Drafts {
         self.show(out);
     }
 
-    /// A tool reports something while it runs.
+    /// Records progress of a running tool.
     pub(crate) fn tool_progress(&mut self, text: &str, out: &mut Out) {
         if self.options.progress.tool_progress {
             self.add(text);
@@ -197,7 +197,7 @@ impl Drafts {
         self.from.filter(|_| self.is_due)
     }
 
-    /// Shows the list if it is time.
+    /// Shows the list if it is due.
     pub(crate) fn show(&mut self, out: &mut Out) {
         if self.is_due && self.from.is_some_and(|from| from.left().is_zero()) {
             self.is_due = false;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_of_blocks_grows_at_breaks_and_ends_with_the_whole_text() {
+    fn a_block_draft_grows_at_breaks_and_ends_with_the_whole_text() {
         let mut drafts = Drafts::new(Preview { mode: PreviewMode::Block, ..Preview::default() });
         let (mut text, mut out) = (String::new(), Out::new());
         for n in 0..200 {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn progress_is_listed_only_after_a_while_and_only_of_tools() {
+    async fn progress_lists_only_tools_and_only_after_a_delay() {
         let mut drafts = Drafts::new(Preview { mode: PreviewMode::Progress, ..Preview::default() });
         let mut out = Out::new();
         drafts.begin();

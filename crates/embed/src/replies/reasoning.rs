@@ -1,4 +1,4 @@
-//! Reasoning: how it is shown, and how it is found in messages that carry it as tagged text.
+//! Formats reasoning, and finds it in messages that contain it as tagged text.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::piece::{Edit, Piece, ReasoningGrowth};
 use super::scan::FinalTag;
 use super::scan::Scan;
 
-/// Formats reasoning for people: a heading, each line in italics. Empty for nothing.
+/// Formats reasoning for people: a heading, and each line in italics. Empty if there is none.
 pub fn format_reasoning(text: &str, heading: &str) -> String {
     let text = text.trim();
     if text.is_empty() {
@@ -31,7 +31,7 @@ fn format_lines(text: &str, shown: &mut String) {
     }
 }
 
-/// The reasoning of a message: its thinking blocks, else what stands in thinking tags of its text.
+/// Returns the reasoning of a message: its thinking blocks, else the content of thinking tags in its text.
 pub fn reasoning_of(content: &[Arc<Block>]) -> String {
     let native: Vec<&str> = content
         .iter()
@@ -47,7 +47,7 @@ pub fn reasoning_of(content: &[Arc<Block>]) -> String {
     super::scan::thinking(&texts.join("\n"))
 }
 
-/// Turns thinking tags at the start of text blocks into thinking blocks, so that a stored message is clean; `None` when nothing changes.
+/// Turns thinking tags at the start of text blocks into thinking blocks, so that a stored message is clean; `None` if nothing changes.
 pub fn promote(content: &[Arc<Block>]) -> Option<Vec<Arc<Block>>> {
     if content.iter().any(|block| matches!(&**block, Block::Thinking(_))) {
         return None;
@@ -66,7 +66,7 @@ pub fn promote(content: &[Arc<Block>]) -> Option<Vec<Arc<Block>>> {
     changed.then_some(promoted)
 }
 
-/// The parts of a text that begins with a tag and ends outside reasoning.
+/// Splits a text that begins with a tag and ends outside reasoning.
 fn split_tagged(text: &str) -> Option<Vec<Arc<Block>>> {
     if !text.trim_start().starts_with('<') {
         return None;
@@ -90,27 +90,27 @@ fn split_tagged(text: &str) -> Option<Vec<Arc<Block>>> {
     Some(blocks.collect())
 }
 
-/// Follows the reasoning of one answer and reports how it grew, each character once.
+/// Tracks the reasoning of one answer and reports its growth. Each character is processed once.
 #[derive(Clone, Debug, Default)]
 pub struct Follow {
-    /// What stands above it.
+    /// Heading above the reasoning.
     heading: String,
-    /// The reasoning so far, without white space around it.
+    /// The reasoning so far, trimmed.
     raw: String,
-    /// White space after it.
+    /// Trailing white space.
     space: String,
-    /// Length of what was reported as the formatted text.
+    /// Length of the formatted text reported so far.
     n_formatted: usize,
     open: bool,
 }
 
 impl Follow {
-    /// Nothing yet.
+    /// Creates an empty state.
     pub fn new(heading: &str) -> Self {
         Self { heading: heading.to_owned(), ..Self::default() }
     }
 
-    /// More of it.
+    /// Appends reasoning.
     pub fn add(&mut self, text: &str) -> Option<ReasoningGrowth> {
         self.open = true;
         let solid = text.trim_end();
@@ -128,7 +128,7 @@ impl Follow {
         if at == 0 {
             formatted = Edit { at: 0, text: format_reasoning(&grown, &self.heading) };
         } else {
-            // The last line continues: the mark after it is removed.
+            // The last line continues, so the mark after it is removed.
             formatted.at -= 1;
             let (rest, lines) =
                 grown.split_once('\n').map_or((grown.as_str(), None), |(rest, lines)| (rest, Some(lines)));
@@ -143,7 +143,7 @@ impl Follow {
         Some(ReasoningGrowth { formatted, raw: Edit { at, text: grown } })
     }
 
-    /// The whole of it, which may be more than what was added.
+    /// Sets the whole reasoning, which may be longer than the appended text.
     pub fn set(&mut self, text: &str) -> Option<ReasoningGrowth> {
         let text = text.trim();
         if text.is_empty() || self.raw == text {
@@ -156,12 +156,12 @@ impl Follow {
         Some(ReasoningGrowth { formatted, raw: Edit { at: 0, text: text.to_owned() } })
     }
 
-    /// The reasoning is over; true if it had started and its end was not reported yet.
+    /// Ends the reasoning; true if it had started and its end was not reported yet.
     pub fn end(&mut self) -> bool {
         std::mem::take(&mut self.open)
     }
 
-    /// A new answer begins.
+    /// Resets the state for a new answer.
     pub fn reset(&mut self) {
         *self = Self { heading: std::mem::take(&mut self.heading), ..Self::default() };
     }

@@ -1,7 +1,7 @@
 //! The first stage: removes tags from the model's text and separates reasoning from the answer.
 //!
-//! One pass over each answer, independent of how it arrives. A beginning that may become a tag is kept back until it is decided, so no half
-//! of a tag is ever shown.
+//! It scans each answer once, independent of chunking. A prefix that may become a tag is held back until it is complete or ruled out, so
+//! that no partial tag is ever shown.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,17 @@ use super::code::CodeState;
 use super::piece::{Out, Piece};
 use super::tags::{self, Tag, TagKind};
 
-/// Which of the model's words are meant for people.
+/// Which part of the model's text is for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FinalTag {
     /// Everything outside reasoning; final tags are removed.
     #[default]
     Optional,
-    /// Only what stands between final tags.
+    /// Only text between final tags.
     Enforced,
 }
 
-/// Takes tags out.
+/// Removes tags.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
     final_tag: FinalTag,
@@ -31,15 +31,15 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// A scanner at the start of an answer.
+    /// Creates a scanner for a new answer.
     pub fn new(final_tag: FinalTag) -> Self {
         Self { final_tag, ..Self::default() }
     }
 
-    /// Takes more text in; visible text and reasoning go to `out`.
+    /// Consumes text; visible text and reasoning are added to `out`.
     pub fn text(&mut self, text: &str, out: &mut Out) {
         let mut run = CharRun { visible: String::new(), thought: String::new(), out };
-        // Where the part begins that is neither given on nor held.
+        // Start of the part that is neither emitted nor held back.
         let mut start = 0;
         for (at, c) in text.char_indices() {
             let in_code = self.code.push(c);
@@ -74,7 +74,7 @@ impl Scan {
         run.flush();
     }
 
-    /// Takes text in that is given on as it is, which is nearly all: without a tag, and visible or reasoning as a whole.
+    /// Consumes a text that is emitted unchanged, which is the common case: without a tag, and entirely visible or reasoning.
     fn whole(&mut self, text: String, out: &mut Out) {
         let is_plain = self.held.is_empty() && !text.contains('<') && self.code.push_plain(&text).is_some();
         match is_plain {
@@ -85,14 +85,14 @@ impl Scan {
         }
     }
 
-    /// Emits what was kept back as a possible tag: nothing more will follow.
+    /// Emits what was held back as a possible tag. No more text will follow.
     pub fn settle(&mut self, out: &mut Out) {
         let mut run = CharRun { visible: String::new(), thought: String::new(), out };
         self.release(&mut run);
         run.flush();
     }
 
-    /// Whether the text so far ended inside reasoning.
+    /// Returns whether the text so far ends inside reasoning.
     pub fn is_thinking(&self) -> bool {
         self.thinking
     }
@@ -110,7 +110,7 @@ impl Scan {
         }
     }
 
-    /// Whether text outside reasoning is for people.
+    /// Returns whether text outside reasoning is for people.
     fn shows(&self) -> bool {
         self.final_tag == FinalTag::Optional || self.in_final
     }
@@ -130,7 +130,7 @@ impl Scan {
     }
 }
 
-/// Collects neighbouring characters of one sort.
+/// Collects adjacent characters of the same kind.
 struct CharRun<'o> {
     visible: String,
     thought: String,
@@ -200,7 +200,7 @@ impl Stage for Scan {
     }
 }
 
-/// Visible text of a whole text: what the stage would let through.
+/// Returns the visible part of a whole text, as the stage would emit it.
 pub fn visible(text: &str, final_tag: FinalTag) -> Cow<'_, str> {
     if final_tag == FinalTag::Optional && !text.contains('<') {
         return text.into();
@@ -208,12 +208,12 @@ pub fn visible(text: &str, final_tag: FinalTag) -> Cow<'_, str> {
     parts(text, final_tag).0.into()
 }
 
-/// Reasoning inside the tags of a text, a stretch that is still open included.
+/// Returns the reasoning inside the tags of a text, including an unclosed stretch.
 pub fn thinking(text: &str) -> String {
     parts(text, FinalTag::Optional).1.trim().to_owned()
 }
 
-/// Visible text and reasoning of a whole text.
+/// Returns the visible text and the reasoning of a whole text.
 pub fn parts(text: &str, final_tag: FinalTag) -> (String, String) {
     let (mut scan, mut out) = (Scan::new(final_tag), Out::new());
     scan.text(text, &mut out);
@@ -229,7 +229,7 @@ pub fn parts(text: &str, final_tag: FinalTag) -> (String, String) {
     (shown, thought)
 }
 
-/// Adds a part. The first one, which is often all there is, is not copied.
+/// Adds a part. The first one, which is often the only one, is not copied.
 fn add(all: &mut String, part: String) {
     if all.is_empty() {
         *all = part;
@@ -244,7 +244,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_shown() {
+    fn reasoning_and_tags_are_removed() {
         for (text, enforced, expect) in [
             ("a<think>b</think>c", false, "ac"),
             ("</think>stray", false, "stray"),
@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn splits_do_not_matter(
+        fn chunk_boundaries_do_not_matter(
             words in prop::collection::vec(prop::sample::select(vec![
                 "<think>", "</think>", "<final>", "</final>", "`", "```", "\n", "\n\n", "~~~", " ", "a", "<", ">", "<thi", "é",
             ]), 0..40),

@@ -1,19 +1,19 @@
-//! What messaging tools sent during a run, and whether a reply says the same.
+//! Records what messaging tools sent during a run, and detects replies that repeat it.
 
 use pinch_agent_core::tool::JsonObject;
 use serde_json::Value;
 
-/// The newest entries that are kept.
+/// Maximum number of entries; the newest are kept.
 const MAX_SENT: usize = 200;
 
 /// The shortest text that is compared.
 const MIN_COMPARED: usize = 10;
 
-/// Text as it is compared: lower case, no emoji, white space collapsed.
+/// Normalises a text for comparison: lower case, no emoji, white space collapsed.
 pub fn normal_form(text: &str) -> String {
     let mut normal = String::with_capacity(text.len());
     let mut is_apart = false;
-    // In one pass: an answer may be long.
+    // In a single pass, since an answer may be long.
     for c in text.chars().flat_map(char::to_lowercase).filter(|c| !is_emoji(*c)) {
         if c.is_whitespace() {
             is_apart = !normal.is_empty();
@@ -27,7 +27,7 @@ pub fn normal_form(text: &str) -> String {
     normal
 }
 
-/// Pictures shown as emoji by themselves.
+/// Returns whether a character is displayed as emoji by default.
 fn is_emoji(c: char) -> bool {
     matches!(u32::from(c),
         0xA9 | 0xAE | 0x203C | 0x2049 | 0x2122 | 0x2139 | 0x2194..=0x21AA | 0x231A..=0x23FF | 0x24C2 | 0x25AA..=0x25FE
@@ -35,7 +35,7 @@ fn is_emoji(c: char) -> bool {
         | 0x1F000..=0x1FAFF)
 }
 
-/// Whether a text says what was sent already: one contains the other. A short text that was sent does not silence a long answer.
+/// Returns whether a text repeats something already sent: one contains the other. A short sent text does not suppress a long answer.
 pub fn is_duplicate<S: AsRef<str>>(text: &str, sent: &[S]) -> bool {
     if sent.is_empty() {
         return false;
@@ -50,20 +50,20 @@ pub fn is_duplicate<S: AsRef<str>>(text: &str, sent: &[S]) -> bool {
         })
 }
 
-/// Where a messaging tool sent something.
+/// Target of a message sent by a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SentTarget {
     /// The tool.
     pub tool: String,
     /// The channel.
     pub provider: String,
-    /// The account, when the call names one.
+    /// The account, if the call names one.
     pub account_id: Option<String>,
-    /// The receiver, in its normal form.
+    /// The normalised recipient.
     pub to: String,
 }
 
-/// Whether a call of a tool sends something.
+/// Returns whether a tool call sends something.
 pub fn is_send(tool: &str, args: &JsonObject) -> bool {
     match tool {
         "sessions_send" => true,
@@ -72,7 +72,7 @@ pub fn is_send(tool: &str, args: &JsonObject) -> bool {
     }
 }
 
-/// The text a call sends.
+/// Returns the text that a call sends.
 pub fn text_of(args: &JsonObject) -> Option<String> {
     ["content", "message"]
         .iter()
@@ -80,7 +80,7 @@ pub fn text_of(args: &JsonObject) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Where a call sends to; `normalise` is how the channel writes receivers.
+/// Returns the target of a call; `normalise` is the channel's normalisation of recipients.
 pub fn target_of(tool: &str, args: &JsonObject, normalise: &dyn Fn(&str) -> String) -> Option<SentTarget> {
     if tool != "message" || !is_send(tool, args) {
         return None;
@@ -94,7 +94,7 @@ pub fn target_of(tool: &str, args: &JsonObject, normalise: &dyn Fn(&str) -> Stri
     (!to.is_empty()).then(|| SentTarget { tool: tool.to_owned(), provider, account_id, to })
 }
 
-/// The normal form of a receiver where the channel has none of its own.
+/// Normalises a recipient if the channel has no normalisation of its own.
 pub fn plain_target(to: &str) -> String {
     to.trim().to_lowercase()
 }
@@ -103,7 +103,7 @@ fn text_arg<'a>(args: &'a JsonObject, name: &str) -> Option<&'a str> {
     args.get(name).and_then(Value::as_str)
 }
 
-/// The media a call sends.
+/// Returns the media that a call sends.
 pub fn media_of(args: &JsonObject) -> Vec<String> {
     let single = ["media", "mediaUrl", "path", "filePath", "audioPath"].iter().filter_map(|name| text_arg(args, name));
     let several = args.get("mediaUrls").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
@@ -121,7 +121,7 @@ fn keep_newest<T>(list: &mut Vec<T>) {
     list.drain(..n_old);
 }
 
-/// What was sent, newest last.
+/// Sent messages, newest last.
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
     texts: Vec<String>,
@@ -130,7 +130,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Remembers a successful send.
+    /// Records a successful send.
     pub fn add(&mut self, text: Option<String>, media_urls: Vec<String>, target: Option<SentTarget>) {
         self.texts.extend(text);
         self.media_urls.extend(media_urls);
@@ -140,22 +140,22 @@ impl Sent {
         keep_newest(&mut self.targets);
     }
 
-    /// Paths and URLs of media.
+    /// Returns paths and URLs of media.
     pub fn media_urls(&self) -> &[String] {
         &self.media_urls
     }
 
-    /// The texts.
+    /// Returns the texts.
     pub fn texts(&self) -> &[String] {
         &self.texts
     }
 
-    /// The targets.
+    /// Returns the targets.
     pub fn targets(&self) -> &[SentTarget] {
         &self.targets
     }
 
-    /// Whether anything was sent.
+    /// Returns whether anything was sent.
     pub fn any(&self) -> bool {
         !self.texts.is_empty()
     }

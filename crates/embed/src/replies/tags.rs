@@ -1,6 +1,6 @@
-//! Tags around reasoning and final answers: what counts as one.
+//! Tags around reasoning and final answers.
 
-/// What a tag is about.
+/// Kinds of tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagKind {
     /// Reasoning: `think`, `thinking`, `thought`, `antthinking`.
@@ -12,11 +12,11 @@ pub enum TagKind {
 /// One tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// What it is about.
+    /// Its kind.
     pub kind: TagKind,
-    /// `</…>`.
+    /// Whether it is a closing tag, `</…>`.
     pub closes: bool,
-    /// `<…/>`: opens nothing.
+    /// Whether it is an empty tag, `<…/>`, which opens nothing.
     pub empty: bool,
 }
 
@@ -28,10 +28,10 @@ const NAMES: [(&str, TagKind); 5] = [
     ("final", TagKind::Final),
 ];
 
-/// How much of a tag without a known end is kept back; attributes included.
+/// How much of an unfinished tag is held back, including attributes.
 const MAX_TAG: usize = 256;
 
-/// Reads a whole tag, `<` to `>`.
+/// Parses a whole tag, from `<` to `>`.
 pub fn parse(text: &str) -> Option<Tag> {
     let inner = text.strip_prefix('<')?.strip_suffix('>')?.trim_start();
     let (closes, inner) = inner.strip_prefix('/').map_or((false, inner), |rest| (true, rest.trim_start()));
@@ -46,7 +46,7 @@ pub fn parse(text: &str) -> Option<Tag> {
     (has_attributes && !rest.contains('<')).then_some(Tag { kind, closes, empty })
 }
 
-/// Whether text that begins with `<` and has no `>` yet may become a tag.
+/// Returns whether text that begins with `<` and has no `>` yet may become a tag.
 pub fn may_become(text: &str) -> bool {
     if text.len() > MAX_TAG {
         return false;
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags() {
+    fn tags_are_parsed() {
         let think = |closes, empty| Some(Tag { kind: TagKind::Think, closes, empty });
         for (text, expect) in [
             ("<think>", think(false, false)),

@@ -1,17 +1,17 @@
-//! Words by which a model says that there is nothing to say.
+//! Tokens by which a model indicates that it has nothing to say.
 
-/// The whole answer is this: nothing is delivered.
+/// An answer that consists of this token is not delivered.
 pub const SILENT: &str = "NO_REPLY";
 
-/// The answer to a heartbeat that found nothing to do.
+/// Answer to a heartbeat that found nothing to do.
 pub const HEARTBEAT: &str = "HEARTBEAT_OK";
 
-/// Whether the whole text is the silent token. Text that only begins or ends with it is an answer.
+/// Returns whether the whole text is the silent token. Text that only begins or ends with it is an answer.
 pub fn is_silent(text: &str) -> bool {
     text.trim() == SILENT
 }
 
-/// Removes the silent token at the very end of a text; nothing left means silence.
+/// Removes the silent token at the very end of a text; an empty result means silence.
 pub fn strip_silent(text: &str) -> String {
     let trimmed = text.trim_end();
     let Some(before) = trimmed.strip_suffix(SILENT) else { return text.trim().to_owned() };
@@ -22,39 +22,39 @@ pub fn strip_silent(text: &str) -> String {
     }
 }
 
-/// Whether a text so far may become a token: it is better not shown yet.
+/// Returns whether the text so far may become a token, and should not be shown yet.
 pub fn may_become(token: &str, text: &str) -> bool {
     let text = text.trim_start();
     text.len() >= 2 && token.starts_with(text)
 }
 
-/// What a heartbeat's answer is stripped for.
+/// The kind of message that heartbeat tokens are removed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeartbeatMode {
-    /// Any message: what stands beside the token stays.
+    /// Any message: text next to the token is kept.
     Message,
     /// The answer to a heartbeat: a short rest is part of the acknowledgement.
     Heartbeat {
-        /// How long a rest may be.
+        /// Maximum length of such a rest.
         max_ack_chars: usize,
     },
 }
 
-/// The length of a rest that still counts as an acknowledgement.
+/// Default for the maximum length of an acknowledgement.
 pub const MAX_ACK_CHARS: usize = 300;
 
-/// A text without heartbeat tokens at its edges.
+/// A text without heartbeat tokens at its start and end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Nothing is worth delivering.
+    /// Whether there is nothing worth delivering.
     pub skip: bool,
-    /// What is left.
+    /// The remaining text.
     pub text: String,
-    /// A token was taken away.
+    /// Whether a token was removed.
     pub stripped: bool,
 }
 
-/// Takes heartbeat tokens from the edges of a text.
+/// Removes heartbeat tokens from the start and end of a text.
 pub fn strip_heartbeat(raw: &str, mode: HeartbeatMode) -> Heartbeat {
     let trimmed = raw.trim();
     if trimmed.is_empty() {
@@ -76,7 +76,7 @@ pub fn strip_heartbeat(raw: &str, mode: HeartbeatMode) -> Heartbeat {
     Heartbeat { skip, text: if skip { String::new() } else { text }, stripped: true }
 }
 
-/// The text without tokens at its edges, white space collapsed; whether one was there.
+/// Returns the text without tokens at its start and end, white space collapsed, and whether there was one.
 fn strip_edges(text: &str) -> (String, bool) {
     let (mut text, mut stripped) = (text.trim(), false);
     while let Some(rest) = text.strip_prefix(HEARTBEAT).or_else(|| text.strip_suffix(HEARTBEAT)) {
@@ -85,7 +85,7 @@ fn strip_edges(text: &str) -> (String, bool) {
     (if stripped { text.split_whitespace().collect::<Vec<_>>().join(" ") } else { text.to_owned() }, stripped)
 }
 
-/// The text without HTML tags and without emphasis around it.
+/// Removes HTML tags, and emphasis around the text.
 fn without_markup(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! How tool calls are shown: an emoji, a title, and what the call is about.
+//! Displays tool calls: an emoji, a title, and a short description.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ pub mod shown;
 
 use table::{Display, display_of};
 
-/// The tool's name as tables know it.
+/// Normalises a tool's name for lookup in tables.
 pub fn normal_name(name: &str) -> String {
     match name.trim().to_lowercase().as_str() {
         "bash" => "exec".to_owned(),
@@ -20,7 +20,7 @@ pub fn normal_name(name: &str) -> String {
 const MAX_VALUE: usize = 160;
 const MAX_DETAILS: usize = 8;
 
-/// What a call is about, in a few words; `None` when there is nothing to say. `home` is shown as `~`.
+/// Describes a call in a few words; `None` if there is nothing to say. `home` is shown as `~`.
 pub fn tool_meta(name: &str, args: &Value, home: Option<&str>) -> Option<String> {
     let name = normal_name(name);
     let display = display_of(&name);
@@ -146,7 +146,7 @@ fn label_of(key: &str) -> String {
     label
 }
 
-/// One line about one or more calls of a tool.
+/// Formats one or more calls of a tool as one line.
 pub fn aggregate(name: &str, metas: &[String], markdown: bool) -> String {
     let name = normal_name(name);
     let head = match display_of(&name) {
@@ -163,7 +163,7 @@ pub fn aggregate(name: &str, metas: &[String], markdown: bool) -> String {
     format!("{head}: {}", shown.join(" · "))
 }
 
-/// Flags of a command before the command.
+/// Separates the flags before a command from the command.
 fn split_flags(meta: &str) -> (String, String) {
     let is_flag = |part: &&str| matches!(*part, "elevated" | "pty");
     let parts: Vec<&str> = meta.split(" · ").map(str::trim).collect();
@@ -172,7 +172,7 @@ fn split_flags(meta: &str) -> (String, String) {
     (flags.join(" · "), rest.join(" · "))
 }
 
-/// Paths in one directory together, everything else first.
+/// Groups paths by directory, after everything else.
 fn grouped(metas: &[&str]) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut folders: Vec<(&str, Vec<&str>)> = Vec::new();

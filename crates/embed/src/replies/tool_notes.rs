@@ -1,4 +1,4 @@
-//! Tool calls of a run: what is announced, what went wrong last, and what messaging tools sent.
+//! Tracks the tool calls of a run: announcements, the last failure, and what messaging tools sent.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -19,20 +19,20 @@ pub mod mutating;
 
 use mutating::{Fingerprint, is_mutating};
 
-/// How much of the tools the user sees.
+/// How much of the tool activity the user sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbose {
     /// Nothing.
     #[default]
     Off,
-    /// Which tool runs, and what on.
+    /// The running tool and its description.
     On,
-    /// What it gave back, too.
+    /// Its output as well.
     Full,
 }
 
 impl Verbose {
-    /// Reads the word of a configuration or command line.
+    /// Parses the name used in configurations and on the command line.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "off" => Self::Off,
@@ -43,13 +43,13 @@ impl Verbose {
     }
 }
 
-/// How messages about tools are written.
+/// Format of messages about tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolFormat {
-    /// With back-quotes and fences.
+    /// With backticks and fences.
     #[default]
     Markdown,
-    /// Without.
+    /// Without markup.
     Plain,
 }
 
@@ -58,26 +58,26 @@ pub enum ToolFormat {
 pub struct ToolMeta {
     /// The tool.
     pub tool_name: String,
-    /// What it was about.
+    /// Description of the call.
     pub meta: Option<String>,
 }
 
-/// The last tool failure that no later success made up for.
+/// The last tool failure that no later success resolved.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LastToolError {
     /// The tool.
     pub tool_name: String,
-    /// What the call was about.
+    /// Description of the call.
     pub meta: Option<String>,
     /// What went wrong.
     pub error: Option<String>,
-    /// The call would have changed something; `None` when only the tool's name is known.
+    /// Whether the call would have changed something; `None` if only the tool's name is known.
     pub mutating: Option<bool>,
     /// What it would have changed.
     pub fingerprint: Option<Fingerprint>,
 }
 
-/// What is kept of a call between its start and its end.
+/// State of a call between its start and its end.
 #[derive(Clone, Debug)]
 struct PendingTool {
     meta: Option<String>,
@@ -87,16 +87,16 @@ struct PendingTool {
     target: Option<SentTarget>,
 }
 
-/// Follows the tool calls of a run.
+/// Tracks the tool calls of a run.
 #[derive(Clone, Debug, Default)]
 pub struct ToolNotes {
     /// How much the user sees.
     pub verbose: Verbose,
-    /// How it is written.
+    /// Format of the messages.
     pub format: ToolFormat,
     /// The home directory, shown as `~`.
     pub home: Option<String>,
-    /// Where files that tools report may be named by the model.
+    /// Records files reported by tools, which the model may then name.
     media_roots: MediaRoots,
     texts: TextTable,
     pending: HashMap<String, PendingTool>,
@@ -108,7 +108,7 @@ pub struct ToolNotes {
 }
 
 impl ToolNotes {
-    /// No calls yet. `home` is the home directory, shown as `~`.
+    /// Creates the state of a new run. `home` is the home directory, shown as `~`.
     pub fn new(verbose: Verbose, format: ToolFormat, home: Option<String>, media_roots: MediaRoots) -> Self {
         Self { verbose, format, home, media_roots, ..Self::default() }
     }
@@ -119,7 +119,7 @@ impl ToolNotes {
         Self { texts, ..self }
     }
 
-    /// A call begins.
+    /// Handles the start of a call.
     pub fn start(&mut self, start: &ToolStart, out: &mut Out) {
         let name = normal_name(&start.name);
         let args = Value::Object((*start.args).clone());
@@ -142,20 +142,20 @@ impl ToolNotes {
         }
     }
 
-    /// A call that is under way, in one line.
+    /// Describes a running call in one line.
     pub fn summary(&self, start: &ToolStart) -> String {
         let pending = self.pending.get(start.id.as_str());
         let metas: Vec<String> = pending.and_then(|pending| pending.meta.clone()).into_iter().collect();
         aggregate(&normal_name(&start.name), &metas, false)
     }
 
-    /// A result so far.
+    /// Handles a partial result.
     pub fn update(&self, start: &ToolStart, so_far: &ToolOutput, out: &mut Out) {
         let base = json!({"phase": "update", "name": normal_name(&start.name), "toolCallId": start.id.as_str()});
         out.push(note(base, [("partialResult", sanitised(so_far))]));
     }
 
-    /// A call is over.
+    /// Handles the end of a call.
     pub fn end(&mut self, start: &ToolStart, output: &ToolOutput, out: &mut Out) {
         let (name, id) = (normal_name(&start.name), start.id.as_str());
         let pending = self.pending.remove(id);
@@ -200,30 +200,30 @@ impl ToolNotes {
         }
     }
 
-    /// Forgets all calls: the run starts again after a compaction.
+    /// Forgets all calls, because the run starts again after a compaction.
     pub fn reset(&mut self) {
         let (verbose, format, home) = (self.verbose, self.format, self.home.take());
         let (media_roots, texts) = (std::mem::take(&mut self.media_roots), std::mem::take(&mut self.texts));
-        // A job that was added stays added.
+        // Added jobs stay added.
         *self = Self { verbose, format, home, media_roots, texts, n_cron_adds: self.n_cron_adds, ..Self::default() };
     }
 
-    /// Finished calls in order.
+    /// Returns finished calls in order.
     pub fn metas(&self) -> &[ToolMeta] {
         &self.metas
     }
 
-    /// The last failure that no later success made up for.
+    /// Returns the last failure that no later success resolved.
     pub fn last_error(&self) -> Option<&LastToolError> {
         self.last_error.as_ref()
     }
 
-    /// Jobs that the tool `cron` added.
+    /// Returns how many jobs the tool `cron` added.
     pub fn n_cron_adds(&self) -> u32 {
         self.n_cron_adds
     }
 
-    /// What messaging tools sent.
+    /// Returns what messaging tools sent.
     pub fn sent(&self) -> &Sent {
         &self.sent
     }
@@ -233,13 +233,13 @@ impl ToolNotes {
         aggregate(name, &metas, self.format == ToolFormat::Markdown)
     }
 
-    /// What a tool prints is shown as it is: directives count only in the model's own words.
+    /// Emits tool output unchanged: directives are only honoured in the model's own text.
     fn say(text: String, id: &str, is_output: bool, out: &mut Out) {
         out.push(Piece::ToolResult(ToolNote { text, call_id: id.to_owned(), is_output, ..ToolNote::default() }));
     }
 }
 
-/// Whether a good call makes an earlier failure good.
+/// Returns whether a successful call resolves an earlier failure.
 fn is_made_good(error: &LastToolError, done: Option<&Fingerprint>) -> bool {
     match (error.mutating, &error.fingerprint) {
         (Some(true), Some(failed)) => done == Some(failed),
@@ -248,7 +248,7 @@ fn is_made_good(error: &LastToolError, done: Option<&Fingerprint>) -> bool {
     }
 }
 
-/// An event with a part that only the bus gets.
+/// Creates an event with members that only the engine's listeners receive.
 fn note<const N: usize>(base: Value, more: [(&str, Value); N]) -> Piece {
     let mut full = base.clone();
     for (name, value) in more {
@@ -268,7 +268,7 @@ fn joined_text(output: &ToolOutput) -> String {
     pinch_llm::message::block::join_text(&output.content, "\n")
 }
 
-/// Output in a fence that nothing inside it closes.
+/// Formats output in a fence that its content cannot close.
 fn output_block(text: &str, format: ToolFormat, nothing: &str) -> String {
     let text = text.trim();
     let text = if text.is_empty() { nothing } else { text };
@@ -282,11 +282,11 @@ fn output_block(text: &str, format: ToolFormat, nothing: &str) -> String {
 
 const MAX_RESULT: usize = 8000;
 
-/// A result as listeners get it: long texts cut, images without their data.
+/// Returns a result for listeners: long texts truncated, images without their data.
 pub(crate) fn sanitised(output: &ToolOutput) -> Value {
     let blocks = output.content.iter().map(|block| match block {
         Block::Text(text) => json!({"type": "text", "text": text.text}),
-        // Large as they are, the data of images are not even copied.
+        // Image data is large, so it is not even copied.
         Block::Image(image) => json!({"type": "image", "mimeType": image.mime_type, "bytes": image.data.len()}),
         Block::Other(raw) => raw.raw.clone(),
         Block::Thinking(_) | Block::ToolCall(_) => Value::Null,
@@ -298,7 +298,7 @@ pub(crate) fn sanitised(output: &ToolOutput) -> Value {
     sanitised_value(result)
 }
 
-/// A result given as JSON, with its long texts cut and its images without their data.
+/// Truncates long texts of a JSON result and removes the data of its images.
 pub fn sanitised_value(mut result: Value) -> Value {
     for block in result.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
         if block["type"] == "text" {
@@ -328,7 +328,7 @@ fn cut_result(text: &str) -> String {
 
 const MAX_ERROR: usize = 400;
 
-/// What went wrong, in one line.
+/// Returns the error in one line.
 fn error_text(output: &ToolOutput) -> Option<String> {
     let found = output.details.as_ref().and_then(error_in);
     let found = found.or_else(|| {

@@ -1,24 +1,24 @@
-//! What channels count the length of a text in.
+//! Units in which channels measure the length of a text.
 
 use pinch_stdx::text::{prefix, utf16_len, utf16_prefix};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// What the length of a text is counted in.
+/// Unit of text length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TextUnit {
-    /// UTF-16 code units: what JavaScript counts, and Telegram and Discord.
+    /// UTF-16 code units, as in JavaScript, Telegram and Discord.
     #[default]
     Utf16,
     /// Unicode scalar values.
     Chars,
     /// Bytes of UTF-8.
     Bytes,
-    /// What people see as one character.
+    /// Grapheme clusters.
     Graphemes,
 }
 
 impl TextUnit {
-    /// The length of a text.
+    /// Returns the length of a text.
     pub fn len(self, text: &str) -> usize {
         match self {
             Self::Utf16 => utf16_len(text),
@@ -28,11 +28,11 @@ impl TextUnit {
         }
     }
 
-    /// The longest start of a text that has at most this length. No character is cut apart.
+    /// Returns the longest prefix of a text with at most this length. Characters are not split.
     pub fn prefix(self, text: &str, max: usize) -> &str {
         let cut = |at: Option<usize>| at.map_or(text, |at| &text[..at]);
         match self {
-            // No text has more of any unit than it has bytes.
+            // In any unit, a text is at most as long as in bytes.
             _ if text.len() <= max => text,
             Self::Utf16 => utf16_prefix(text, max),
             Self::Chars => cut(text.char_indices().nth(max).map(|(at, _)| at)),
@@ -42,17 +42,17 @@ impl TextUnit {
     }
 }
 
-/// The longest text that a channel takes.
+/// Maximum text length of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextLimit {
-    /// How much of the unit.
+    /// Maximum in this unit.
     pub max: usize,
-    /// What is counted.
+    /// The unit.
     pub unit: TextUnit,
 }
 
 impl TextLimit {
-    /// Whether a text is within the limit.
+    /// Returns whether a text is within the limit.
     pub fn fits(self, text: &str) -> bool {
         text.len() <= self.max || self.unit.len(text) <= self.max
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_unit_counts_and_cuts_in_its_own_way() {
+    fn every_unit_measures_and_truncates_correctly() {
         let text = "é\u{301}👩‍👩‍👧a";
         let all = [TextUnit::Utf16, TextUnit::Chars, TextUnit::Bytes, TextUnit::Graphemes];
         assert_eq!(all.map(|unit| unit.len(text)), [11, 8, 23, 3]);

@@ -1,4 +1,4 @@
-//! The last look at text before people see it: scaffolding goes, and everything else stays as it is.
+//! Final cleanup of text for people: removes scaffolding and leaves everything else unchanged.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::markup::{and_then, contains_ignoring_case, strip_memories, strip_tool
 use super::scan::FinalTag;
 use super::tags;
 
-/// The longest text that is looked at for an error payload.
+/// The longest text searched for an error payload.
 const MAX_PAYLOAD: usize = 16_384;
 
-/// The visible text of a message: text blocks without markup and reasoning, joined by line breaks.
+/// Returns the visible text of a message: its text blocks without markup and reasoning, joined by line breaks.
 pub fn visible_text(content: &[Arc<Block>], final_tag: FinalTag) -> Cow<'_, str> {
     let texts = content.iter().filter_map(|block| block.as_text()).map(|text| visible_of_block(text, final_tag));
     let mut texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).collect();
@@ -22,14 +22,14 @@ pub fn visible_text(content: &[Arc<Block>], final_tag: FinalTag) -> Cow<'_, str>
     and_then(text, sanitise)
 }
 
-/// How often a text is looked at again because what was removed brought something new to light.
+/// Maximum number of passes, since a removal may reveal further scaffolding.
 const MAX_PASSES: usize = 8;
 
-/// Cleans an answer. Text about errors is left alone: only a provider's own error payload, marked as one, is put in words.
+/// Cleans an answer. Text about errors is left alone; only a provider's error payload that is marked as such is replaced with a message.
 pub fn sanitise(text: &str) -> Cow<'_, str> {
     let mut clean = pass(text);
     let mut n_bytes = text.len();
-    // Code may begin elsewhere once a block is gone: a clean text is one that stays as it is.
+    // Removing a block may change what is code, so repeat until nothing changes.
     for _ in 0..MAX_PASSES {
         if clean.len() == std::mem::replace(&mut n_bytes, clean.len()) {
             break;
@@ -50,7 +50,7 @@ fn pass(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Removes final tags, tool markup and blocks that only programs should read.
+/// Removes final tags, tool markup and blocks meant only for programs.
 pub fn without_scaffolding(text: &str) -> Cow<'_, str> {
     let text = and_then(without_final_tags(text), strip_tool_xml);
     and_then(and_then(text, strip_memories), without_internal_blocks)
@@ -68,7 +68,7 @@ fn without_final_tags(text: &str) -> Cow<'_, str> {
             continue;
         }
         if c == '<' && !in_code {
-            // A tag holds no second bracket: the search ends at the next one.
+            // A tag contains no other bracket, so the search ends at the next one.
             let end = text[at + 1..].find(['<', '>']).map(|n| at + n + 2).filter(|end| text[..*end].ends_with('>'));
             let tag = end.and_then(|end| tags::parse(&text[at..end]));
             if let (Some(end), Some(tags::Tag { kind: tags::TagKind::Final, .. })) = (end, tag) {
@@ -81,7 +81,7 @@ fn without_final_tags(text: &str) -> Cow<'_, str> {
     kept.into()
 }
 
-/// Removes `<<<BEGIN…>>>` to `<<<END…>>>` and metadata that a channel put in front of a message and the model copied.
+/// Removes `<<<BEGIN…>>>` to `<<<END…>>>`, and metadata that a channel prepended to a message and the model copied.
 fn without_internal_blocks(text: &str) -> Cow<'_, str> {
     const METADATA: &str = "(untrusted metadata):";
     if !text.contains("<<<BEGIN") && !text.contains(METADATA) {
@@ -103,7 +103,7 @@ fn without_internal_blocks(text: &str) -> Cow<'_, str> {
     kept.join("\n").into()
 }
 
-/// A provider's error payload that says it is one, in words.
+/// Returns a message for a provider's error payload that is marked as such.
 fn marked_payload(text: &str) -> Option<String> {
     let trimmed = text.trim();
     if trimmed.len() > MAX_PAYLOAD || trimmed.starts_with('{') || api_error::leading_status(trimmed).is_some() {
@@ -118,7 +118,7 @@ fn marked_payload(text: &str) -> Option<String> {
     (kind.ends_with("_error") || status.is_some_and(|status| status >= 400)).then(|| api_error::shown(rest))
 }
 
-/// Drops blank lines at the start, and paragraphs that directly repeat the one before. Code stays as it is.
+/// Drops leading blank lines, and paragraphs that repeat the preceding one. Code is left alone.
 pub fn tidy(text: &str) -> Cow<'_, str> {
     let n_blank = text.len() - text.trim_start().len();
     let text = text[..n_blank].rfind('\n').map_or(text, |at| &text[at + 1..]);
@@ -132,7 +132,7 @@ pub fn tidy(text: &str) -> Cow<'_, str> {
         let is_code = paragraph.contains("```") || paragraph.contains("~~~");
         let repeats = !is_code && !folded.is_empty() && last.as_ref() == Some(&folded);
         if repeats {
-            // The gap before it goes with it; what follows keeps its own.
+            // Remove the gap before it; the gap after it stays.
             kept.truncate(kept.trim_end_matches('\n').len());
         } else {
             kept.push_str(paragraph);
@@ -146,7 +146,7 @@ pub fn tidy(text: &str) -> Cow<'_, str> {
     if kept == text { text.into() } else { kept.into() }
 }
 
-/// Paragraphs with the blank lines after them; a fence is never cut.
+/// Returns paragraphs with the blank lines after them; fences are not split.
 fn paragraphs(text: &str) -> Vec<(&str, &str)> {
     let mut code = CodeState::default();
     let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
@@ -175,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_clean_stays_as_it_is(
+        fn clean_text_is_unchanged(
             words in prop::collection::vec(prop::sample::select(vec![
                 "a", " ", "\n", "\n\n", "same.\n\n", "<final>", "</final>", "<tool_call>", "</tool_call>", "{\"name\": \"x\"}", "`", "```\n",
                 "<relevant-memories>", "</relevant-memories>", "<<<BEGIN X>>>\n", "<<<END X>>>\n", "<fin", "al>", "x (untrusted metadata):\n",

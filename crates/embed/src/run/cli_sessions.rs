@@ -1,9 +1,9 @@
-//! What command-line agents call the conversation of a run.
+//! Conversation ids that command-line agents use for a run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The names by backend: those that are remembered, and those that the run learns. Clones share them.
+/// Ids by backend: stored ones, and those learned during the run. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct CliSessions(Arc<Mutex<CliSessionNames>>);
 
@@ -22,18 +22,18 @@ impl CliSessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a backend calls the conversation.
+    /// Returns the conversation id of a backend.
     pub fn get(&self, backend: &str) -> Option<String> {
         let names = self.names();
         names.learned.get(backend).or_else(|| names.known.get(backend)).cloned()
     }
 
-    /// A backend has named the conversation.
+    /// Records a conversation id reported by a backend.
     pub fn learn(&self, backend: &str, id: &str) {
         self.names().learned.insert(backend.to_owned(), id.to_owned());
     }
 
-    /// The names that the run has learned.
+    /// Returns the ids learned during the run.
     pub(crate) fn learned(&self) -> BTreeMap<String, String> {
         self.names().learned.clone()
     }

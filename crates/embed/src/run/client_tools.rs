@@ -1,12 +1,12 @@
-//! Results of tools that the caller of a run runs.
+//! Results of tools that the caller of a run executes.
 
 use pinch_llm::message::Block;
 
-/// The result of a call that a run ended with.
+/// Result of a tool call that a run ended with.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ClientToolResult {
-    /// The id of the call, as in [`PendingToolCall::id`](super::meta::PendingToolCall::id).
+    /// Id of the call, as in [`PendingToolCall::id`](super::meta::PendingToolCall::id).
     pub call_id: String,
     /// Text and images for the model.
     pub content: Vec<Block>,
@@ -15,7 +15,7 @@ pub struct ClientToolResult {
 }
 
 impl ClientToolResult {
-    /// A text.
+    /// Creates a result with a text.
     pub fn text(call_id: impl Into<String>, text: impl Into<String>) -> Self {
         Self { call_id: call_id.into(), content: vec![Block::text(text)], is_error: false }
     }

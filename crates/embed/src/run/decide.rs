@@ -1,4 +1,4 @@
-//! Decides what to do next with one model, as a pure function: from an observation to the marks and the action that the runner carries out.
+//! Decides the next step with one model, as a pure function: from an observation to the marks and the action that the runner carries out.
 //!
 //! ```
 //! use pinch_embed::run::decide::{Action, RunState, RunTerms, Observation, decide};
@@ -59,7 +59,7 @@ pub enum RepairOutcome {
     },
     /// Tool results were truncated.
     Truncated {
-        /// How many.
+        /// Number of truncated results.
         count: usize,
     },
     /// No tool result was too long.
@@ -69,9 +69,9 @@ pub enum RepairOutcome {
 /// The marks to record and the action to take.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// Marks, in this order, before the action.
+    /// Marks to record before the action, in order.
     pub marks: Vec<Mark>,
-    /// The action.
+    /// The action to take.
     pub action: Action,
 }
 
@@ -88,9 +88,9 @@ pub enum Mark {
     Failure {
         /// The profile.
         profile: ProfileId,
-        /// Why.
+        /// Reason for the failure.
         reason: FailoverReason,
-        /// How long the provider asks to wait.
+        /// Delay that the provider asks for.
         retry_after: Option<Duration>,
     },
     /// The profile works, and is tried first next time.
@@ -105,7 +105,7 @@ pub enum Mark {
     },
 }
 
-/// What the runner does next.
+/// The runner's next step.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Make an attempt.
@@ -127,7 +127,7 @@ pub enum Action {
 pub enum Repair {
     /// Compact it.
     Compact {
-        /// Why.
+        /// Reason for the compaction.
         trigger: CompactTrigger,
         /// The length reported by the provider, in tokens.
         observed_tokens: Option<u64>,
@@ -146,7 +146,7 @@ pub enum CompactTrigger {
 }
 
 impl CompactTrigger {
-    /// The identifier used in events.
+    /// Returns the identifier used in events.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Overflow => "overflow",
@@ -158,20 +158,20 @@ impl CompactTrigger {
 /// A wait between two attempts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
-    /// How long.
+    /// Duration of the wait.
     pub delay: Duration,
-    /// The fraction of `duration` by which it may be randomly lengthened or shortened.
+    /// Fraction of `delay` by which it may be randomly lengthened or shortened.
     pub jitter: f64,
-    /// The longest that it may become by that.
+    /// Maximum duration including jitter.
     pub longest: Duration,
-    /// Why.
+    /// Reason for the wait.
     pub reason: FailoverReason,
-    /// What the wait is for.
+    /// What follows the wait.
     pub before: WaitFor,
 }
 
 impl Wait {
-    /// The duration with jitter; `fraction` is a random number between 0 and 1.
+    /// Returns the duration with jitter; `fraction` is a random number between 0 and 1.
     pub fn jittered(&self, fraction: f64) -> Duration {
         self.delay.mul_f64((1.0 + self.jitter * (2.0 * fraction - 1.0)).max(0.0)).min(self.longest.max(self.delay))
     }
@@ -182,7 +182,7 @@ impl Wait {
 pub enum WaitFor {
     /// The same profile again.
     SameProfile {
-        /// The number of the retry, from 1.
+        /// Number of the retry, starting at 1.
         attempt: u32,
         /// The maximum number of retries.
         max: u32,
@@ -202,9 +202,9 @@ pub enum Finish {
     Aborted,
     /// The time limit of the attempt passed before any answer.
     TimedOut,
-    /// The model ended without an answer.
+    /// The model stopped without an answer.
     Incomplete {
-        /// A tool may have changed something, which the user should check before trying again.
+        /// Whether a tool may have changed something that the user should check before trying again.
         verify: bool,
     },
     /// With a failure that has its own message.
@@ -219,7 +219,7 @@ pub enum Finish {
 }
 
 impl Finish {
-    /// The message for the user in place of an answer; `None` if the attempt's own answer or failure is shown.
+    /// Returns the message for the user in place of an answer; `None` if the attempt's own answer or failure is shown.
     pub fn text<'a>(&'a self, texts: &'a TextTable) -> Option<&'a str> {
         match self {
             Self::Answer | Self::Aborted => None,
@@ -231,13 +231,13 @@ impl Finish {
     }
 }
 
-/// Above this fraction of the window a timeout is attributed to the length of the conversation.
+/// Above this fraction of the window, a timeout is attributed to the length of the conversation.
 const LONG_CONVERSATION: f64 = 0.65;
 
 /// Maximum number of compactions after timeouts.
 const MAX_TIMEOUT_COMPACTIONS: u32 = 2;
 
-/// Decides what to do next. `state` is updated as if the decision had been carried out.
+/// Decides the next step. `state` is updated as if the decision had been carried out.
 pub fn decide(state: &mut RunState, seen: Observation<'_>) -> Decision {
     match seen {
         Observation::Start => {
@@ -272,7 +272,7 @@ pub fn decide(state: &mut RunState, seen: Observation<'_>) -> Decision {
     }
 }
 
-/// The end of a run that was stopped as a whole while an attempt or a repair was under way.
+/// Ends a run that was stopped during an attempt or a repair.
 fn after_stop(state: &RunState, reason: CancelReason, has_payload: bool) -> Action {
     match reason {
         // The run may have been stopped by the deadline of its budget.
@@ -316,7 +316,7 @@ fn after_attempt(state: &mut RunState, outcome: &AttemptOutcome) -> Decision {
     }
 }
 
-/// Whether the last request filled most of the window.
+/// Returns whether the last request filled most of the window.
 fn is_long(state: &RunState, outcome: &AttemptOutcome) -> bool {
     let Some(usage) = &outcome.last_call_usage else { return false };
     let tokens = usage.input + usage.cache_read + usage.cache_write;

@@ -1,4 +1,4 @@
-//! Messages for people when a run fails.
+//! Messages for people about failed runs.
 
 use pinch_llm::error::overflow::{is_likely_overflow_text, is_overflow_text, is_reasoning_required};
 use pinch_llm::error::payment::is_billing;
@@ -11,19 +11,19 @@ use crate::replies::api_error::{self, leading_status, without_error_prefix};
 use crate::replies::user_text::{tidy, without_scaffolding};
 use crate::texts::{Phrase, TextTable};
 
-/// What a model writes when it repeats an error in place of an answer.
+/// Text that a model writes when it repeats an error in place of an answer.
 pub(super) const RETURNED_ERROR: &str = "The AI service returned an error. Please try again.";
 
 /// The provider and model that an error is about.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ErrorSubject<'a> {
-    /// The provider's name for people.
+    /// Display name of the provider.
     pub provider: Option<&'a str>,
     /// The model.
     pub model: Option<&'a str>,
 }
 
-/// The message for a failed answer; `None` if it did not fail.
+/// Returns the message for a failed answer; `None` if it did not fail.
 pub fn assistant_error_text(message: &AssistantMessage, texts: &TextTable) -> Option<String> {
     if message.stop_reason != StopReason::Error {
         return None;
@@ -34,12 +34,12 @@ pub fn assistant_error_text(message: &AssistantMessage, texts: &TextTable) -> Op
     Some(error_text(message.error_message.as_deref().unwrap_or(""), subject, texts))
 }
 
-/// The message for an error: our own for known errors, otherwise the provider's.
+/// Returns the message for an error: our own for known errors, otherwise the provider's.
 pub fn error_text(raw: &str, subject: ErrorSubject<'_>, texts: &TextTable) -> String {
     known_text(raw, subject, texts).unwrap_or_else(|| api_error::shown(raw))
 }
 
-/// Our own message for an error: that of the first rule that matches, or `None`.
+/// Returns our own message for an error, from the first matching rule, or `None`.
 pub(super) fn known_text(raw: &str, subject: ErrorSubject<'_>, texts: &TextTable) -> Option<String> {
     let raw = raw.trim();
     if let Some(phrase) = early_phrase(raw) {
@@ -72,7 +72,7 @@ pub(super) fn known_text(raw: &str, subject: ErrorSubject<'_>, texts: &TextTable
     Some(texts.get(phrase).to_owned())
 }
 
-/// What an error is that says so clearly.
+/// Classifies an error by an unambiguous message.
 fn early_phrase(raw: &str) -> Option<Phrase> {
     let lower = raw.to_lowercase();
     Some(if raw.is_empty() {
@@ -104,7 +104,7 @@ fn has_any(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// Failures of the disk, the login or a proxy.
+/// Classifies failures of the disk, the login or a proxy.
 fn local_phrase(lower: &str) -> Option<Phrase> {
     let is_html = lower.contains("<!doctype html") || lower.contains("<html");
     Some(if has_any(lower, &["enospc", "no space left on device", "disk full"]) {
@@ -135,7 +135,7 @@ fn is_missing_tool_input(lower: &str) -> bool {
     fields.iter().any(|field| lower.find(field).is_some_and(|at| has_path || lower[at..].contains("required")))
 }
 
-/// What the provider rejected, if the text names it.
+/// Returns what the provider rejected, if the text names it.
 fn rejected(raw: &str) -> Option<String> {
     let info = api_error::info(raw)?;
     info.message.filter(|_| info.kind.as_deref() == Some("invalid_request_error"))
@@ -143,7 +143,7 @@ fn rejected(raw: &str) -> Option<String> {
 
 const MAX_OWN_WORDS: usize = 300;
 
-/// The provider's message if it says when to retry, otherwise our own.
+/// Returns the provider's message if it says when to retry, otherwise our own.
 fn rate_limit_text(raw: &str, texts: &TextTable) -> String {
     let words = leading_status(raw).map_or(raw, |(_, rest)| rest).trim();
     let message = api_error::info(raw).and_then(|info| info.message);
@@ -157,7 +157,7 @@ fn rate_limit_text(raw: &str, texts: &TextTable) -> String {
     if says_when && is_plain { format!("⚠️ {words}") } else { texts.get(Phrase::RateLimit).to_owned() }
 }
 
-/// A failed connection to the provider.
+/// Classifies failed connections to the provider.
 fn transport_phrase(lower: &str) -> Option<Phrase> {
     Some(if has_any(lower, &["econnrefused", "connection refused"]) {
         Phrase::ConnectionRefused
@@ -177,7 +177,7 @@ fn transport_phrase(lower: &str) -> Option<Phrase> {
     })
 }
 
-/// The message for a billing failure.
+/// Returns the message for a billing failure.
 pub fn billing_text(subject: ErrorSubject<'_>, texts: &TextTable) -> String {
     let who = match (subject.provider, subject.model) {
         (Some(provider), Some(model)) => format!("{provider} ({model})"),
@@ -188,7 +188,7 @@ pub fn billing_text(subject: ErrorSubject<'_>, texts: &TextTable) -> String {
     texts.fill(Phrase::Billing, [("who", &who), ("whose", whose)])
 }
 
-/// The message for an image that is too large.
+/// Returns the message for an image that is too large.
 pub fn image_size_text(max_mb: Option<f64>, texts: &TextTable) -> String {
     match max_mb {
         Some(mb) => texts.fill(Phrase::ImageSizeMax, [("mb", &mb.to_string())]),
@@ -196,7 +196,7 @@ pub fn image_size_text(max_mb: Option<f64>, texts: &TextTable) -> String {
     }
 }
 
-/// Sanitizes the text of an error: known errors get our own message, other text is kept.
+/// Replaces known errors with our own message and keeps other text.
 pub fn sanitise_error(text: &str, texts: &TextTable) -> String {
     let say = |phrase| texts.get(phrase).to_owned();
     let text = without_scaffolding(text);

@@ -1,6 +1,6 @@
-//! What is known about a run: tokens, answers, tools, compactions, accumulated from the events of its session.
+//! Facts about a run (tokens, answers, tools, compactions), accumulated from the events of its session.
 //!
-//! An attempt's outcome and a run's result are both made from [`Facts`]: from the events of one attempt, and from those of all.
+//! Both an attempt's outcome and a run's result are made from [`Facts`]: from the events of one attempt, and from those of all.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ const MAX_ERROR: usize = 2_000;
 /// Facts accumulated from events.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Tokens of all calls.
+    /// Token usage of all calls.
     pub usage: Usage,
-    /// Tokens of the last call that reported any.
+    /// Token usage of the last call that reported any.
     pub last_call_usage: Option<Usage>,
-    /// Answers of the model, finished or not.
+    /// Number of answers, finished or not.
     pub n_answers: u32,
     /// The last answer.
     pub last_assistant: Option<Arc<AssistantMessage>>,
@@ -43,18 +43,18 @@ pub struct Facts {
 /// Compactions of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactionFacts {
-    /// Whether one is under way.
+    /// Whether a compaction is in progress.
     pub in_flight: bool,
-    /// The number of retries after a compaction that have not ended yet.
+    /// Number of retries after a compaction that have not ended yet.
     pub pending_retries: u32,
-    /// The number of those that produced a summary.
+    /// Number of compactions that produced a summary.
     pub count: u32,
     /// Tokens after the last compaction.
     pub last_tokens_after: Option<u64>,
 }
 
 impl CompactionFacts {
-    /// Whether the run continues because of a compaction.
+    /// Returns whether the run continues because of a compaction.
     pub fn is_compacting(&self) -> bool {
         self.in_flight || self.pending_retries > 0
     }
@@ -82,8 +82,8 @@ impl Facts {
         }
     }
 
-    /// The outcome of an attempt from what its events said and how it ended. Oversized tool results and turns that
-    /// yielded are not in events: a runtime that has them sets these fields itself.
+    /// Returns the outcome of an attempt from its events and how it ended. Oversized tool results and turns that yielded are not in events;
+    /// the runtime sets these fields itself.
     pub fn into_outcome(self, end: AttemptEnd) -> AttemptOutcome {
         let has_payload = self.last_assistant.as_ref().is_some_and(|answer| {
             answer.content.iter().filter_map(|block| block.as_text()).any(|text| !text.trim().is_empty())

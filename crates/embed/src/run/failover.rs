@@ -1,5 +1,5 @@
-//! Decides which model to try next, as a pure function over the list of candidates: from how a candidate ended to the next one, or the error
-//! that ends the run.
+//! Decides which model to try next, as a pure function over the list of candidates: from the outcome of a candidate to the next one, or to
+//! the error that ends the run.
 //!
 //! ```
 //! use pinch_embed::models::ModelRef;
@@ -26,11 +26,11 @@ use crate::reason::FailoverReason;
 #[derive(Clone, Debug)]
 pub struct FailoverState {
     candidates: Vec<ModelRef>,
-    /// Their context windows in tokens, by position; 0: unknown.
+    /// Context windows of the candidates in tokens, by position; 0: unknown.
     windows: Vec<u64>,
-    /// After an overflow only a model with a larger window than this is tried.
+    /// After an overflow, only models with a larger window than this are tried.
     min_window: u64,
-    /// The index of the current candidate.
+    /// Index of the current candidate.
     at: usize,
     attempts: Vec<CandidateAttempt>,
     /// Providers whose only probe failed for a lasting reason.
@@ -42,7 +42,7 @@ pub struct FailoverState {
 }
 
 impl FailoverState {
-    /// The state before the first candidate.
+    /// Creates the state before the first candidate.
     pub fn new(candidates: Vec<ModelRef>) -> Self {
         Self {
             candidates,
@@ -75,13 +75,13 @@ impl FailoverState {
         self.windows.get(at).copied().unwrap_or(0)
     }
 
-    /// Whether a candidate after this one has a larger window.
+    /// Returns whether a candidate after this one has a larger window.
     fn larger_window_follows(&self, at: usize) -> bool {
         let window = self.window(at);
         window > 0 && (at + 1..self.candidates.len()).any(|later| self.window(later) > window)
     }
 
-    /// The candidates that failed or were skipped.
+    /// Returns the candidates that failed or were skipped.
     pub fn attempts(&self) -> &[CandidateAttempt] {
         &self.attempts
     }
@@ -100,11 +100,11 @@ pub struct CandidateAttempt {
     pub status: Option<u16>,
     /// The provider's code.
     pub code: Option<String>,
-    /// How long it took, in milliseconds; 0 if it was skipped.
+    /// Duration in milliseconds; 0 if it was skipped.
     pub duration_ms: u64,
 }
 
-/// How a candidate ended.
+/// Outcome of a candidate.
 #[derive(Clone, Copy, Debug)]
 pub enum CandidateObservation<'a> {
     /// No candidate has been tried yet.
@@ -113,7 +113,7 @@ pub enum CandidateObservation<'a> {
     Failed {
         /// The error it ended with.
         error: &'a RunError,
-        /// How long it took, in milliseconds.
+        /// Duration in milliseconds.
         duration_ms: u64,
     },
 }
@@ -121,7 +121,7 @@ pub enum CandidateObservation<'a> {
 /// The health of a provider's profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderHealth {
-    /// One of them can be used, or the provider has none and needs none.
+    /// At least one can be used, or the provider needs none.
     Usable,
     /// All are in cooldown.
     Resting {
@@ -146,7 +146,7 @@ pub enum NextCandidate {
 pub struct Candidate {
     /// The model.
     pub model: ModelRef,
-    /// Whether one attempt may be made although all profiles are in cooldown.
+    /// Whether one attempt may be made even if all profiles are in cooldown.
     pub allow_cooldown_probe: bool,
     /// Whether this is the last candidate.
     pub is_last: bool,
@@ -177,7 +177,7 @@ pub fn next_candidate(
         let is_alone = state.candidates.len() == 1;
         let admission = match health(&model) {
             ProviderHealth::Usable => Admission::Run,
-            // Without an alternative the runner reports the cooldown itself. A profile chosen by the user is always tried.
+            // Without an alternative, the runner reports the cooldown itself. A profile chosen by the user is always tried.
             ProviderHealth::Resting { .. } if is_alone || (state.at == 0 && state.is_locked) => Admission::Run,
             ProviderHealth::Resting { until, reason } => {
                 let reason = reason.unwrap_or(FailoverReason::Unknown);
@@ -221,7 +221,7 @@ enum Admission {
     Skip(FailoverReason),
 }
 
-/// Whether the first candidate may be tried in cooldown: the cooldown is nearly over, and there was no recent probe.
+/// Returns whether the first candidate may be tried in cooldown: the cooldown is nearly over, and there was no recent probe.
 fn may_probe_first(
     throttle: &mut ProbeThrottle,
     model: &ModelRef,
@@ -233,7 +233,7 @@ fn may_probe_first(
     !is_void && probe::is_near(until, now) && throttle.take(model.provider.as_str(), now)
 }
 
-/// Whether a later candidate may be tried although its provider is in cooldown: another model of the provider may still work.
+/// Returns whether a later candidate may be tried while its provider is in cooldown: another model of the provider may still work.
 fn may_try_sibling(state: &FailoverState, model: &ModelRef, reason: FailoverReason) -> bool {
     use FailoverReason::{Overloaded, RateLimit, Unknown};
     matches!(reason, RateLimit | Overloaded | Unknown)
@@ -270,7 +270,7 @@ fn record_failure(state: &mut FailoverState, error: &RunError, duration_ms: u64)
     None
 }
 
-/// Whether a failure is unrelated to the provider's load, so that another of its models may be probed too.
+/// Returns whether a failure is unrelated to the provider's load, so that another of its models may also be probed.
 fn is_about_the_model(reason: FailoverReason) -> bool {
     use FailoverReason::{Auth, AuthPermanent, Format, ModelNotFound, SessionExpired};
     matches!(reason, Auth | AuthPermanent | Format | ModelNotFound | SessionExpired)

@@ -59,7 +59,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// The identifier used in JSON.
+    /// Returns the identifier used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cancelled => "cancelled",
@@ -85,7 +85,7 @@ impl FailureKind {
         }
     }
 
-    /// Whether the same request may succeed later without any change.
+    /// Returns whether the same request may succeed later without any change.
     pub fn may_pass(self) -> bool {
         matches!(self, Self::Timeout | Self::RateLimit | Self::Overloaded | Self::Server | Self::Busy)
     }
@@ -124,7 +124,7 @@ pub struct RunFailure {
 }
 
 impl RunError {
-    /// The kind of failure.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Cancelled(CancelReason::Deadline) => FailureKind::Timeout,
@@ -138,7 +138,7 @@ impl RunError {
         }
     }
 
-    /// The message for people: what went wrong and, if known, when to retry.
+    /// Returns the message for people: what went wrong and, if known, when to retry.
     pub fn text_for_user(&self, texts: &TextTable) -> String {
         match self {
             Self::Cancelled(CancelReason::Deadline) => texts.get(Phrase::NotStarted).to_owned(),
@@ -153,7 +153,7 @@ impl RunError {
         }
     }
 
-    /// How long to wait before a retry may succeed, if known.
+    /// Returns how long to wait before a retry may succeed, if known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Failover(error) => error.retry_after,
@@ -200,7 +200,7 @@ fn model_error_text(error: &FailoverError, texts: &TextTable) -> String {
     }
 }
 
-/// A duration in words, rounded up.
+/// Formats a duration in words, rounded up.
 pub(crate) fn in_words(time: Duration, texts: &TextTable) -> String {
     let seconds = time.as_millis().div_ceil(1000).max(1);
     let (n, one, many) = match seconds {
@@ -212,7 +212,7 @@ pub(crate) fn in_words(time: Duration, texts: &TextTable) -> String {
 }
 
 impl RunResult {
-    /// The failure reported by the result; `None` for a complete answer.
+    /// Returns the failure reported by the result; `None` for a complete answer.
     pub fn failure(&self) -> Option<RunFailure> {
         let meta = &self.meta;
         let errors: Vec<&str> = (self.payloads.iter())
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_rounded_up_to_words() {
+    fn durations_are_rounded_up_and_put_into_words() {
         for (secs, words) in
             [(0, "1 second"), (59, "59 seconds"), (95, "2 minutes"), (600, "10 minutes"), (5_401, "2 hours")]
         {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_model_and_what_the_provider_said() {
+    fn a_refusal_names_the_model_and_quotes_the_provider() {
         let error = RunError::from(FailoverError {
             message: r#"401 {"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#
                 .into(),

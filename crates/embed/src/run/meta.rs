@@ -19,7 +19,7 @@ mod json;
 
 pub(in crate::run) use json::{put, put_list};
 
-/// Metadata of a run, beside its payloads.
+/// Metadata of a run, besides its payloads.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RunMeta {
@@ -27,49 +27,49 @@ pub struct RunMeta {
     pub duration_ms: u64,
     /// Whether the last attempt was stopped, by the user or by its time limit.
     pub aborted: bool,
-    /// Why the last answer ended.
+    /// Stop reason of the last answer.
     pub stop_reason: Option<String>,
     /// The conversation and its model.
     pub agent: AgentMeta,
     /// The failure that the payload reports, if the run failed.
     pub error: Option<MetaError>,
-    /// What was delivered of an answer that was not completed.
+    /// What was delivered of an incomplete answer.
     pub partial: Option<PartialAnswer>,
-    /// A tool call that the caller has to run.
+    /// Tool calls that the caller must execute.
     pub pending_tool_calls: Vec<PendingToolCall>,
-    /// Every attempt.
+    /// Reports of all attempts.
     pub attempts: Vec<AttemptReport>,
-    /// Every tool that ran.
+    /// Reports of all tools that ran.
     pub tools: Vec<ToolReport>,
     /// The last tool failure that no later success resolved.
     pub unresolved_tool: Option<String>,
-    /// The settings of the model requests.
+    /// Settings of the model requests.
     pub shaping: RequestShaping,
     /// The prompt.
     pub final_prompt: String,
-    /// The last answer, as shown and as the model wrote it, if there is one.
+    /// The last answer, both as shown and as the model wrote it, if there is one.
     pub final_answer: Option<FinalAnswer>,
     /// The provider's own stop reason of the last answer.
     pub finish_reason: Option<String>,
-    /// Whether sending the prompt again may repeat side effects: a tool ran, or the answer is incomplete.
+    /// Whether sending the prompt again may repeat side effects, because a tool ran or the answer is incomplete.
     pub replay_invalid: bool,
     /// The state of the conversation.
     pub liveness: Liveness,
-    /// Whether the run's time limit ended it.
+    /// Whether the run ended because of its time limit.
     pub timed_out: bool,
-    /// The sizes of the system prompt, if there was one.
+    /// Sizes of the system prompt, if there was one.
     pub system_prompt: Option<SystemPromptMeta>,
 }
 
-/// The sizes of a system prompt, and whose it was.
+/// Sizes of a system prompt, and the session it belongs to.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SystemPromptMeta {
     /// The sizes.
     pub report: PromptReport,
-    /// The routing key of the session.
+    /// Routing key of the session.
     pub session_key: Option<String>,
-    /// The directory that tools worked in.
+    /// Working directory of the tools.
     pub workspace: PathBuf,
 }
 
@@ -79,16 +79,16 @@ pub enum Liveness {
     /// The run ended with an answer.
     #[default]
     Working,
-    /// The run was stopped or took too long.
+    /// The run was stopped or timed out.
     Paused,
     /// The conversation is too long for its model and could not be shortened.
     Blocked,
-    /// The model ended without an answer.
+    /// The model stopped without an answer.
     Abandoned,
 }
 
 impl Liveness {
-    /// The identifier used in JSON.
+    /// Returns the identifier used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Working => "working",
@@ -99,7 +99,7 @@ impl Liveness {
     }
 }
 
-/// The last answer. It shares the message: its texts are made when they are asked for, so that a long answer is not kept three times.
+/// The last answer. It shares the message, and its texts are created on demand, so that a long answer is not stored three times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinalAnswer(Arc<AssistantMessage>);
 
@@ -108,12 +108,12 @@ impl FinalAnswer {
         Self(answer)
     }
 
-    /// The text without reasoning and leaked markup; directives are kept.
+    /// Returns the text without reasoning and leaked markup; directives are kept.
     pub fn visible(&self) -> String {
         visible_text(&self.0.content, FinalTag::Optional).into_owned()
     }
 
-    /// The text as the model wrote it.
+    /// Returns the text as the model wrote it.
     pub fn raw(&self) -> String {
         self.0.text("\n")
     }
@@ -125,22 +125,22 @@ impl FinalAnswer {
 pub struct RequestShaping {
     /// The requested thinking level, limited to what the model supports.
     pub thinking: ThinkingLevel,
-    /// How much of the reasoning the user sees.
+    /// How reasoning is shown to the user.
     pub reasoning: ReasoningLevel,
-    /// How much of the tools the user sees.
+    /// How much of the tool activity the user sees.
     pub verbose: Verbose,
     /// Whether blocks were delivered during the run.
     pub block_streaming: bool,
-    /// Whether there was another model to fall back to.
+    /// Whether there were fallback models.
     pub has_fallbacks: bool,
 }
 
 /// What was delivered of an answer that failed or was stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartialAnswer {
-    /// The number of payloads that are not failures.
+    /// Number of payloads that are not failures.
     pub payloads: usize,
-    /// The length of their texts, in characters.
+    /// Total length of their texts, in characters.
     pub characters: usize,
 }
 
@@ -154,13 +154,13 @@ pub struct AgentMeta {
     pub provider: String,
     /// The model of the last answer.
     pub model: String,
-    /// Tokens of all attempts.
+    /// Token usage of all attempts.
     pub usage: Usage,
-    /// Tokens of the last call.
+    /// Token usage of the last call.
     pub last_call_usage: Option<Usage>,
-    /// How often the conversation was compacted.
+    /// Number of compactions of the conversation.
     pub compaction_count: u32,
-    /// The number of answers in this run.
+    /// Number of answers in this run.
     pub assistant_turns: u32,
     /// The runtime that carried out the attempts.
     pub runtime: String,
@@ -190,21 +190,21 @@ pub struct FailedCandidate {
 /// How much of the model's window is used after the last call, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextBudget {
-    /// The last request with its answer: the minimum size of the next request.
+    /// Size of the last request and its answer: the minimum size of the next request.
     pub prompt_tokens: u64,
     /// The model's window.
     pub window: u64,
-    /// Reserved for an answer.
+    /// Tokens reserved for an answer.
     pub reserve: u64,
 }
 
 impl ContextBudget {
-    /// The reserve, limited to the window.
+    /// Returns the reserve, limited to the window.
     pub fn effective_reserve(&self) -> u64 {
         self.reserve.min(self.window)
     }
 
-    /// By how much the conversation exceeds its share of the window.
+    /// Returns by how much the conversation exceeds its share of the window.
     pub fn overflow(&self) -> u64 {
         self.prompt_tokens.saturating_sub(self.window - self.effective_reserve())
     }
@@ -237,7 +237,7 @@ pub struct MetaError {
 pub enum RunErrorKind {
     /// The conversation is too long and could not be shortened.
     ContextOverflow,
-    /// The conversation is too long, and compacting failed.
+    /// The conversation is too long, and compacting it failed.
     CompactionFailure,
     /// The provider rejected the order of the messages.
     RoleOrdering,
@@ -247,14 +247,14 @@ pub enum RunErrorKind {
     RetryLimit,
     /// A limit of the request was exceeded.
     Budget,
-    /// The model ended without an answer, or its time limit passed before an answer.
+    /// The model stopped without an answer, or its time limit passed before an answer.
     IncompleteTurn,
     /// A plugin rejected the run.
     HookBlock,
 }
 
 impl RunErrorKind {
-    /// The identifier used in JSON.
+    /// Returns the identifier used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ContextOverflow => "context_overflow",
@@ -269,7 +269,7 @@ impl RunErrorKind {
     }
 }
 
-/// A tool call that the caller has to run.
+/// A tool call that the caller must execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingToolCall {
     /// The id of the call.
@@ -289,7 +289,7 @@ pub struct AttemptReport {
     pub model: String,
     /// The profile whose credentials were used.
     pub profile: Option<ProfileId>,
-    /// How it ended: `ok`, `aborted`, `timeout`, or the reason of the failure.
+    /// Outcome: `ok`, `aborted`, `timeout`, or the reason of the failure.
     pub outcome: String,
     /// The decision that followed.
     pub action: String,
@@ -299,14 +299,14 @@ pub struct AttemptReport {
     pub stage: Option<FailureStage>,
     /// HTTP status of the failure.
     pub status: Option<u16>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
 /// The effect of an attempt on the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptResult {
-    /// It gave an answer.
+    /// It produced an answer.
     Success,
     /// It timed out, and the run ended.
     Timeout,
@@ -320,14 +320,14 @@ pub enum AttemptResult {
     RotateProfile,
     /// The next model was tried.
     FallbackModel,
-    /// The run failed with its failure.
+    /// The run failed with the failure of this attempt.
     CandidateFailed,
     /// The conversation was repaired.
     Error,
 }
 
 impl AttemptResult {
-    /// The identifier used in JSON.
+    /// Returns the identifier used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -348,10 +348,10 @@ impl AttemptResult {
 pub struct ToolReport {
     /// The tool.
     pub name: String,
-    /// How often it ran.
+    /// Number of calls.
     pub calls: u32,
-    /// How often it failed.
+    /// Number of failures.
     pub errors: u32,
-    /// Its total duration, in milliseconds.
+    /// Total duration in milliseconds.
     pub duration_ms: u64,
 }

@@ -14,9 +14,9 @@ use crate::profiles::ProfileId;
 /// The plan of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptPlan {
-    /// The number of the attempt with this model, from 1.
+    /// Number of the attempt with this model, starting at 1.
     pub number: u32,
-    /// The profile whose credentials to use; `None`: those found without a profile.
+    /// Profile whose credentials to use; `None`: credentials found without a profile.
     pub profile: Option<ProfileId>,
     /// The thinking level.
     pub thinking: ThinkingLevel,
@@ -31,7 +31,7 @@ pub enum AttemptStart {
     Prompt,
     /// The attempt continues from the log.
     Resume,
-    /// The model ended without a required answer: it is asked for one, without tools.
+    /// The model stopped without a required answer, and is asked for one without tools.
     FinalReply,
 }
 
@@ -40,19 +40,19 @@ pub enum AttemptStart {
 pub struct AttemptOutcome {
     /// How it ended.
     pub end: AttemptEnd,
-    /// The last answer of this attempt; never that of an earlier run.
+    /// The last answer of this attempt, never of an earlier run.
     pub last_assistant: Option<Arc<AssistantMessage>>,
-    /// Tokens of all calls of the attempt.
+    /// Token usage of all calls of the attempt.
     pub usage: Usage,
-    /// Tokens of the last call.
+    /// Token usage of the last call.
     pub last_call_usage: Option<Usage>,
-    /// Answers of the model.
+    /// Number of answers.
     pub n_answers: u32,
     /// Tools that ran, in order.
     pub tools: Vec<ToolRun>,
     /// The failure of the last tool run, if it failed.
     pub last_tool_error: Option<ToolFailure>,
-    /// Compactions made by the session itself.
+    /// Number of compactions made by the session itself.
     pub compactions: u32,
     /// How much of the attempt was shown to the user.
     pub emitted: Emitted,
@@ -96,7 +96,7 @@ pub enum FailureStage {
     Answer,
 }
 
-/// One run of a tool.
+/// One execution of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRun {
     /// The tool.
@@ -105,11 +105,11 @@ pub struct ToolRun {
     pub mutates: bool,
     /// Whether it failed.
     pub failed: bool,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
-/// A failed run of a tool.
+/// A failed execution of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolFailure {
     /// The tool.
@@ -122,7 +122,7 @@ pub struct ToolFailure {
     pub mutates: bool,
 }
 
-/// A call of a tool that the caller has to run.
+/// A call of a tool that the caller must execute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientToolCall {
     /// The id of the call.
@@ -140,7 +140,7 @@ impl ClientToolCall {
 }
 
 impl AttemptOutcome {
-    /// An outcome with nothing but the end of the attempt.
+    /// Creates an outcome with only the end of the attempt.
     pub fn new(end: AttemptEnd) -> Self {
         Self {
             end,
@@ -159,17 +159,17 @@ impl AttemptOutcome {
         }
     }
 
-    /// Whether a tool ran that may have had side effects.
+    /// Returns whether a tool ran that may have had side effects.
     pub fn has_mutated(&self) -> bool {
         self.tools.iter().any(|tool| tool.mutates)
     }
 
-    /// Whether the attempt was stopped, also by its time limit.
+    /// Returns whether the attempt was stopped, including by its time limit.
     pub fn is_aborted(&self) -> bool {
         matches!(self.end, AttemptEnd::Aborted(_) | AttemptEnd::TimedOut { .. })
     }
 
-    /// The failure of the provider, if the attempt ended with one.
+    /// Returns the failure of the provider, if the attempt ended with one.
     pub fn error(&self) -> Option<&Arc<LlmError>> {
         match &self.end {
             AttemptEnd::Failed { error, .. } => Some(error),
@@ -179,7 +179,7 @@ impl AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// The stage at which the attempt failed, if it did.
+    /// Returns the stage at which the attempt failed, if it did.
     pub fn stage(&self) -> Option<FailureStage> {
         match &self.end {
             AttemptEnd::Failed { stage, .. } => Some(*stage),
@@ -189,7 +189,7 @@ impl AttemptOutcome {
 }
 
 impl AttemptEnd {
-    /// The end after a failed call; a cancelled call counts as stopped.
+    /// Returns the end after a failed call; a cancelled call counts as stopped.
     pub fn failed(stage: FailureStage, error: Arc<LlmError>) -> Self {
         match error.kind {
             LlmErrorKind::Aborted => Self::Aborted(CancelReason::User),
@@ -197,7 +197,7 @@ impl AttemptEnd {
         }
     }
 
-    /// The end of a stopped attempt.
+    /// Returns the end of a stopped attempt.
     pub fn stopped(reason: CancelReason, during_compaction: bool) -> Self {
         match reason {
             CancelReason::Deadline => Self::TimedOut { during_compaction },
@@ -205,7 +205,7 @@ impl AttemptEnd {
         }
     }
 
-    /// The end after a failure of which only the text is known.
+    /// Returns the end after a failure of which only the text is known.
     pub fn failed_with_text(stage: FailureStage, provider: &ProviderId, text: impl Into<String>) -> Self {
         Self::Failed { stage, error: Arc::new(LlmError::refused(provider.clone(), None, None, text)) }
     }

@@ -1,4 +1,4 @@
-//! The payloads of a run's result: the error if there was one, the answer, and a note on a tool that failed.
+//! The payloads of a run's result: the error if there was one, the answer, and a note about a failed tool.
 
 use std::borrow::Cow;
 
@@ -33,32 +33,32 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// The id of the payload's text, equal to that of the block that delivered it during the run. `None` for failures and for text that is
-    /// not part of an answer.
+    /// Returns the id of the payload's text, which equals that of the block that delivered it during the run. `None` for failures and for
+    /// text that is not part of an answer.
     pub fn id(&self, run: &RunId) -> Option<ReplyId> {
         self.reply.span.as_ref().map(|span| ReplyId::new(run, span))
     }
 
-    /// A payload that reports a failure.
+    /// Creates a payload that reports a failure.
     pub fn error(text: impl Into<String>) -> Self {
         Self { reply: BlockReply::text(text), is_error: true }
     }
 }
 
-/// The input for the payloads of a run.
+/// Input for the payloads of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PayloadInput<'a> {
-    /// Finished tool calls; listed only when `inline_tools` is set.
+    /// Finished tool calls, listed only if `inline_tools` is set.
     pub tool_metas: &'a [ToolMeta],
     /// The last answer of the model.
     pub last_assistant: Option<&'a AssistantMessage>,
     /// The last tool failure that no later success resolved.
     pub last_tool_error: Option<&'a LastToolError>,
-    /// How much of the tools the user sees.
+    /// How much of the tool activity the user sees.
     pub verbose: Verbose,
-    /// What happens to reasoning.
+    /// How reasoning is shown to the user.
     pub reasoning: ReasoningLevel,
-    /// The format of messages about tools.
+    /// Format of messages about tools.
     pub tool_format: ToolFormat,
     /// Whether tool calls are listed before the answer.
     pub inline_tools: bool,
@@ -68,13 +68,13 @@ pub struct PayloadInput<'a> {
     pub suppress_tool_errors: bool,
     /// Whether only text inside final tags is shown.
     pub enforce_final_tag: bool,
-    /// Texts that messaging tools sent: payloads that repeat them are dropped.
+    /// Texts sent by messaging tools: payloads that repeat them are dropped.
     pub sent_texts: &'a [String],
-    /// The message that the run answers.
+    /// Id of the message that the run answers.
     pub current_message: Option<&'a str>,
     /// Which payloads keep the message they reply to.
     pub reply_to: ReplyToMode,
-    /// Files that the model may name by an absolute path.
+    /// Directories whose files the model may name by an absolute path.
     pub media_roots: Option<&'a MediaRoots>,
     /// Texts for people; `None`: English.
     pub texts: Option<&'a TextTable>,
@@ -135,7 +135,7 @@ pub fn build_payloads(input: &PayloadInput<'_>, texts: Vec<(String, Option<Reply
     payloads
 }
 
-/// The text of an answer. If all of it is inside an unclosed thinking tag, the text without the tag.
+/// Returns the text of an answer. If all of it is inside an unclosed thinking tag, returns the text without the tag.
 fn last_words(message: &AssistantMessage, final_tag: FinalTag) -> Cow<'_, str> {
     let visible = visible_text(&message.content, final_tag);
     if !visible.trim().is_empty() || message.stop_reason != StopReason::Stop || final_tag == FinalTag::Enforced {
@@ -170,7 +170,7 @@ fn finish(mut payloads: Vec<Payload>) -> Vec<Payload> {
     payloads
 }
 
-/// Whether a text of a failed answer only repeats the failure.
+/// Returns whether a text of a failed answer only repeats the failure.
 fn repeats_error(text: &str, shown: &str, raw: &str) -> bool {
     let text = text.trim();
     let forms = [shown, raw, &api_error::shown(raw), RETURNED_ERROR].map(str::trim).map(str::to_owned);
@@ -180,7 +180,7 @@ fn repeats_error(text: &str, shown: &str, raw: &str) -> bool {
     repeats || api_error::raw_payload(text).is_some()
 }
 
-/// Whether the model can correct the failure itself: it called the tool with wrong arguments.
+/// Returns whether the model can correct the failure itself, because it called the tool with wrong arguments.
 fn is_recoverable(error: &LastToolError) -> bool {
     let text = error.error.as_deref().unwrap_or("").to_lowercase();
     ["required", "missing", "invalid", "must be", "must have", "needs", "requires"]
@@ -210,7 +210,7 @@ fn tool_error_text(
     })
 }
 
-/// Removes payloads that repeat what a messaging tool sent during the run. Failures stay.
+/// Removes payloads that repeat what a messaging tool sent during the run. Failures are kept.
 fn drop_sent(payloads: &mut Vec<Payload>, sent: &[String]) {
     payloads.retain(|payload| {
         payload.is_error || !payload.reply.media_urls.is_empty() || !is_duplicate(&payload.reply.text, sent)

@@ -34,10 +34,10 @@ mod trigger;
 pub use reply::{BlockReplies, ReplyExpectation, UsageLine};
 pub use trigger::RunTrigger;
 
-/// One prompt and the settings of its run. Built with [`RunRequest::new`] and the methods named after the fields, or with
-/// [`Engine::request`](crate::Engine::request), which fills in what the configuration says.
+/// One prompt and the settings of its run. Build it with [`RunRequest::new`] and the methods named after the fields, or with
+/// [`Engine::request`](crate::Engine::request), which fills in configured values.
 ///
-/// Names in parentheses are those of OpenClaw's run parameters, where they differ.
+/// Names in parentheses are those of OpenClaw's run parameters, if different.
 ///
 /// ```
 /// use pinch_embed::run::RunRequest;
@@ -52,102 +52,102 @@ pub use trigger::RunTrigger;
 pub struct RunRequest {
     /// Identifies the conversation; any non-empty text. Failures of ids that start with `probe-` are not logged.
     pub session_id: String,
-    /// The routing key of the session, which also names its lane. Without a key the session id takes its place.
+    /// Routing key of the session, which also names its lane. Without a key, the session id is used.
     pub session_key: Option<String>,
-    /// The agent, instead of the one the key names.
+    /// The agent, if not the one in the key.
     pub agent_id: Option<String>,
     /// Where the transcript is stored (`sessionFile`).
     pub session: SessionRef,
-    /// The directory that tools work in; `None`: the agent's. A leading `~` is the home directory.
+    /// Working directory of the tools; `None`: the agent's. A leading `~` is the home directory.
     pub workspace_dir: Option<PathBuf>,
     /// The user's message.
     pub prompt: String,
-    /// Images that follow the message.
+    /// Images after the message.
     pub images: Vec<Image>,
-    /// Tools that the caller runs (`clientTools`). The run ends at the first answer that calls one, with the calls in
-    /// [`RunMeta::pending_tool_calls`](crate::run::result::RunMeta::pending_tool_calls); the next run of the session brings the results.
+    /// Tools that the caller executes (`clientTools`). The run ends at the first answer that calls one, with the calls in
+    /// [`RunMeta::pending_tool_calls`](crate::run::result::RunMeta::pending_tool_calls); the next run of the session supplies the results.
     pub client_tools: Vec<ToolSpec>,
-    /// Results of calls that a run of the session ended with. Calls without one count as not run. With results, the prompt may be empty.
+    /// Results of calls that the previous run of the session ended with. Calls without a result count as not run. With results, the prompt
+    /// may be empty.
     pub client_results: Vec<ClientToolResult>,
-    /// Who sent the message, and through what. The engine fills in agent and session key.
+    /// The sender, and the channel it came through. The engine fills in the agent and the session key.
     pub caller: Caller,
     /// What started the run.
     pub trigger: RunTrigger,
-    /// The runtime that carries out attempts, by the id it was registered with; `None`: the configured one, else `native`.
+    /// Runtime that carries out attempts, by its registered id; `None`: the configured one, else `native`.
     pub runtime: Option<String>,
     /// The provider; `None`: the configured one.
     pub provider: Option<String>,
     /// The model; `None`: the configured one.
     pub model: Option<String>,
-    /// Models to fall back to, as `provider/model` or by alias, instead of the configured ones; an empty list: none (`fallbacksOverride`).
+    /// Fallback models, as `provider/model` or by alias, instead of the configured ones; an empty list: none (`fallbacksOverride`).
     pub fallbacks: Option<Vec<String>>,
-    /// The credentials to use, or to try first.
+    /// Credentials to use, or to try first.
     pub auth_profile: Option<ProfileChoice>,
-    /// How much the model thinks.
+    /// Thinking level.
     pub think_level: Option<ThinkingLevel>,
     /// How much the user sees of tool calls.
     pub verbose_level: Verbose,
-    /// How much the user sees of the model's reasoning.
+    /// How reasoning is shown to the user.
     pub reasoning_level: ReasoningLevel,
-    /// How messages about tools are formatted; `None`: by the channel, Markdown unless it is known not to render it.
+    /// Format of messages about tools; `None`: by channel, Markdown unless the channel is known not to render it.
     pub tool_result_format: Option<ToolFormat>,
-    /// Never adds a note about a failed tool to the reply.
+    /// Whether never to add a note about a failed tool to the reply.
     pub suppress_tool_error_warnings: bool,
-    /// Shows only text inside `<final>` tags.
+    /// Whether to show only text inside `<final>` tags.
     pub enforce_final_tag: bool,
-    /// Time limit of the whole run, from the moment both lanes are granted, with all attempts, repairs and waits; `None`: no limit.
-    /// Saving memories before a compaction has the same limit for itself.
+    /// Time limit of the whole run, including all attempts, repairs and waits, measured from when both lanes are granted; `None`: no limit.
+    /// A memory flush before a compaction has the same limit separately.
     pub timeout: Option<Duration>,
-    /// Correlates all events; the session id unless set.
+    /// Id that correlates all events; by default the session id.
     pub run_id: String,
     /// Name of the global lane; `None`: `main`.
     pub lane: Option<String>,
-    /// Replaces the whole system prompt (`systemPromptOverride`); surrounding white space is removed, and a blank text replaces nothing.
+    /// Replaces the whole system prompt (`systemPromptOverride`). Surrounding white space is removed, and a blank text replaces nothing.
     pub system_prompt: Option<String>,
-    /// How much of the system prompt there is; `None`: all of it, less for sub-agents and cron jobs.
+    /// Parts of the system prompt; `None`: all of it, fewer for sub-agents and cron jobs.
     pub prompt_mode: Option<PromptMode>,
     /// A section appended to the system prompt.
     pub extra_system_prompt: Option<String>,
     /// Phone numbers or ids of the agent's owners, for the system prompt.
     pub owner_numbers: Vec<String>,
-    /// When and in which blocks replies are delivered during the run; `None`: only with the result.
+    /// Whether and how replies are delivered in blocks during the run; `None`: only with the result.
     pub block_replies: Option<BlockReplies>,
-    /// Whether the sink gets a notice about the tokens of the run at its end.
+    /// Whether the sink gets a notice about the run's token usage at its end.
     pub usage_line: UsageLine,
-    /// The draft that changes while the run continues; `None`: as the configuration says for the channel. Replies in blocks have none.
+    /// The draft that is edited during the run; `None`: according to the configuration of the channel. Replies in blocks have none.
     pub preview: Option<Preview>,
-    /// Directories whose files the model may name by an absolute path in `MEDIA:` lines, beside the workspace.
+    /// Directories whose files the model may name by an absolute path in `MEDIA:` lines, besides the workspace.
     pub media_roots: Vec<PathBuf>,
-    /// The one file of the workspace that a run with [`RunTrigger::Memory`] may append to; it has no other tools then but `read`.
+    /// The only workspace file that a run with [`RunTrigger::Memory`] may append to; its only other tool is `read`.
     pub memory_flush_write_path: Option<String>,
-    /// What the run may do at most; `None`: what the configuration says. A configuration can only restrict it further.
+    /// Upper limit for the run's permissions; `None`: as configured. The configuration can only restrict it further.
     pub permission_mode: Option<PermissionMode>,
-    /// At which level commands leave the sandbox, if the sender may do that; `None`: the configured one.
+    /// Level at which commands leave the sandbox, if the sender may do that; `None`: the configured one.
     pub elevated_level: Option<ElevatedLevel>,
-    /// Offers no tools to the model.
+    /// Whether to offer no tools to the model.
     pub disable_tools: bool,
-    /// Does not offer the tool `message`.
+    /// Whether to withhold the tool `message`.
     pub disable_message_tool: bool,
-    /// Where a message tool sends without an explicit target (`messageTo`).
+    /// Default target of message tools (`messageTo`).
     pub message_to: Option<String>,
-    /// Whether a message tool refuses to send without an explicit target; `None`: only in sessions of sub-agents.
+    /// Whether message tools refuse to send without an explicit target; `None`: only in sessions of sub-agents.
     pub require_explicit_message_target: Option<bool>,
-    /// Which blocks and payloads keep the message they reply to; `None`: as the configuration says for the channel, else all.
+    /// Which blocks and payloads keep the message they reply to; `None`: as configured for the channel, else all.
     pub reply_to_mode: Option<ReplyToMode>,
-    /// Whether the user must get an answer.
+    /// Whether the model must answer the user.
     pub reply: ReplyExpectation,
     /// Model parameters for this run.
     pub stream_params: StreamParams,
     /// Limits of the whole run.
     pub budget: Budget,
-    /// Stops the run.
+    /// Cancellation that stops the run.
     pub cancel: Cancel,
-    /// Allows one attempt although every profile is in cooldown.
+    /// Whether one attempt may be made even if every profile is in cooldown.
     pub allow_cooldown_probe: bool,
-    /// The turn of the session that the run takes, if [`Engine::send`](crate::Engine::send) gave it one. The next turn begins when it is
-    /// dropped.
+    /// The turn of the session, if [`Engine::send`](crate::Engine::send) granted one. The next turn begins when it is dropped.
     pub(crate) turn: Option<Arc<TurnGuard>>,
-    /// `block_replies` is what the configuration says for all channels: what it says for the channel of the run counts more.
+    /// Whether `block_replies` is the configuration for all channels, so that the configuration of the run's channel takes precedence.
     pub(crate) blocks_are_default: bool,
 }
 
@@ -157,7 +157,7 @@ pub struct RunRequest {
 pub struct Budget {
     /// Maximum number of attempts.
     pub attempts: Option<u32>,
-    /// Maximum number of tokens of all calls together.
+    /// Maximum number of tokens of all calls.
     pub tokens: Option<u64>,
     /// Maximum cost in US dollars.
     pub cost_usd: Option<f64>,
@@ -166,7 +166,7 @@ pub struct Budget {
 }
 
 impl RunRequest {
-    /// A request with all values that have no default. The run id is the session id unless [`Self::run_id`] sets another.
+    /// Creates a request from the values that have no default. The run id is the session id unless [`Self::run_id`] sets another.
     pub fn new(session_id: impl Into<String>, session: SessionRef, prompt: impl Into<String>) -> Self {
         let session_id = session_id.into();
         Self {
@@ -221,7 +221,7 @@ impl RunRequest {
         }
     }
 
-    /// Sets the routing bucket.
+    /// Sets the routing key of the session.
     #[must_use]
     pub fn session_key(mut self, key: impl Into<String>) -> Self {
         self.session_key = Some(key.into());
@@ -256,21 +256,21 @@ impl RunRequest {
         self
     }
 
-    /// Selects a runtime by the id it was registered with.
+    /// Sets the runtime, by its registered id.
     #[must_use]
     pub fn runtime(mut self, id: impl Into<String>) -> Self {
         self.runtime = Some(id.into());
         self
     }
 
-    /// Sets how messages about tools are formatted.
+    /// Sets the format of messages about tools.
     #[must_use]
     pub fn tool_result_format(mut self, format: ToolFormat) -> Self {
         self.tool_result_format = Some(format);
         self
     }
 
-    /// Never adds a note about a failed tool to the reply.
+    /// Disables notes about failed tools in the reply.
     #[must_use]
     pub fn suppress_tool_error_warnings(mut self) -> Self {
         self.suppress_tool_error_warnings = true;
@@ -291,35 +291,35 @@ impl RunRequest {
         self
     }
 
-    /// Sets what the run may do at most.
+    /// Sets the upper limit for the run's permissions.
     #[must_use]
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
         self.permission_mode = Some(mode);
         self
     }
 
-    /// Sets at which level commands leave the sandbox.
+    /// Sets the level at which commands leave the sandbox.
     #[must_use]
     pub fn elevated_level(mut self, level: ElevatedLevel) -> Self {
         self.elevated_level = Some(level);
         self
     }
 
-    /// Does not offer the tool `message`.
+    /// Withholds the tool `message`.
     #[must_use]
     pub fn without_message_tool(mut self) -> Self {
         self.disable_message_tool = true;
         self
     }
 
-    /// Sets where a message tool sends without an explicit target.
+    /// Sets the default target of message tools.
     #[must_use]
     pub fn message_to(mut self, target: impl Into<String>) -> Self {
         self.message_to = Some(target.into());
         self
     }
 
-    /// Sets whether a message tool refuses to send without an explicit target.
+    /// Sets whether message tools refuse to send without an explicit target.
     #[must_use]
     pub fn require_explicit_message_target(mut self, required: bool) -> Self {
         self.require_explicit_message_target = Some(required);
@@ -341,7 +341,7 @@ impl RunRequest {
         self
     }
 
-    /// Replaces the configured fallbacks, if need be by none.
+    /// Replaces the configured fallbacks; an empty list means none.
     #[must_use]
     pub fn fallbacks(mut self, models: Vec<String>) -> Self {
         self.fallbacks = Some(models);
@@ -355,7 +355,7 @@ impl RunRequest {
         self
     }
 
-    /// Sets how much the model thinks.
+    /// Sets the thinking level.
     #[must_use]
     pub fn think_level(mut self, level: ThinkingLevel) -> Self {
         self.think_level = Some(level);
@@ -369,7 +369,7 @@ impl RunRequest {
         self
     }
 
-    /// Sets how much the user sees of the model's reasoning.
+    /// Sets how reasoning is shown to the user.
     #[must_use]
     pub fn reasoning_level(mut self, level: ReasoningLevel) -> Self {
         self.reasoning_level = level;
@@ -397,19 +397,19 @@ impl RunRequest {
         self
     }
 
-    /// Sets the directory that tools work in.
+    /// Sets the working directory of the tools.
     #[must_use]
     pub fn workspace_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.workspace_dir = Some(dir.into());
         self
     }
 
-    /// The agent of the run: the one the request names, else the one its session key names, else the default one.
+    /// Returns the agent of the run: the one in the request, else the one in its session key, else the default one.
     pub(crate) fn agent(&self, agents: &Agents) -> AgentId {
         workspace::agent_of(agents, self.agent_id.as_deref(), self.session_key.as_deref()).0
     }
 
-    /// A cancellation below another that also comes when the time of the run is up, from now on.
+    /// Returns a child of `stop` that is also cancelled when the run's time limit, measured from now, expires.
     pub(crate) fn limited(&self, stop: &Cancel) -> Cancel {
         match self.timeout.into_iter().chain(self.budget.deadline).min() {
             Some(limit) => stop.child_until(Deadline::after(limit)),
@@ -424,7 +424,7 @@ impl RunRequest {
         self
     }
 
-    /// Sets how much of the system prompt there is.
+    /// Sets the parts of the system prompt.
     #[must_use]
     pub fn prompt_mode(mut self, mode: PromptMode) -> Self {
         self.prompt_mode = Some(mode);
@@ -438,28 +438,28 @@ impl RunRequest {
         self
     }
 
-    /// Sets when and in which blocks replies are delivered.
+    /// Sets how replies are delivered in blocks.
     #[must_use]
     pub fn block_replies(mut self, replies: BlockReplies) -> Self {
         (self.block_replies, self.blocks_are_default) = (Some(replies), false);
         self
     }
 
-    /// Sets whether the sink gets a notice about the tokens of the run at its end.
+    /// Sets whether the sink gets a notice about the run's token usage at its end.
     #[must_use]
     pub fn usage_line(mut self, line: UsageLine) -> Self {
         self.usage_line = line;
         self
     }
 
-    /// Sets the draft that changes while the run continues.
+    /// Sets the draft that is edited during the run.
     #[must_use]
     pub fn preview(mut self, preview: Preview) -> Self {
         self.preview = Some(preview);
         self
     }
 
-    /// Sets the directories whose files the model may name by an absolute path, beside the workspace.
+    /// Sets the directories whose files the model may name by an absolute path, besides the workspace.
     #[must_use]
     pub fn media_roots(mut self, dirs: Vec<PathBuf>) -> Self {
         self.media_roots = dirs;
@@ -501,20 +501,20 @@ impl RunRequest {
         self
     }
 
-    /// Allows one attempt although every profile is in cooldown.
+    /// Allows one attempt even if every profile is in cooldown.
     #[must_use]
     pub fn allow_cooldown_probe(mut self) -> Self {
         self.allow_cooldown_probe = true;
         self
     }
 
-    /// Whether a message tool must refuse to send without an explicit target: as set, else only in sessions of sub-agents.
+    /// Returns whether message tools must refuse to send without an explicit target: as set, else only in sessions of sub-agents.
     pub fn requires_explicit_message_target(&self) -> bool {
         let is_subagent = || self.session_key.as_deref().is_some_and(key::is_subagent);
         self.require_explicit_message_target.unwrap_or_else(is_subagent)
     }
 
-    /// Whether failures of this run are expected and not logged.
+    /// Returns whether failures of this run are expected and not logged.
     pub fn is_probe(&self) -> bool {
         self.session_id.starts_with("probe-")
     }

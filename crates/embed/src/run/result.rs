@@ -36,16 +36,16 @@ pub struct RunResult {
 /// What messaging tools sent, oldest first; the newest 200 of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Messaging {
-    /// TextTable.
+    /// Sent texts.
     pub texts: Vec<String>,
     /// Paths or URLs of media.
     pub media_urls: Vec<String>,
-    /// Recipients.
+    /// Targets of the messages.
     pub targets: Vec<SentTarget>,
 }
 
 impl Messaging {
-    /// Whether something was sent.
+    /// Returns whether anything was sent.
     pub fn did_send(&self) -> bool {
         !self.texts.is_empty() || !self.media_urls.is_empty()
     }
@@ -103,7 +103,7 @@ pub struct FailoverError {
     pub model: String,
     /// The profile whose credentials were used.
     pub profile: Option<ProfileId>,
-    /// The HTTP status of the provider, or the one equivalent to the reason.
+    /// HTTP status from the provider, or the equivalent of the reason.
     pub status: Option<u16>,
     /// The provider's own code.
     pub code: Option<String>,
@@ -111,7 +111,7 @@ pub struct FailoverError {
     pub is_overflow: bool,
     /// How long to wait before a retry may succeed, if known.
     pub retry_after: Option<Duration>,
-    /// Set if no request was made because all profiles of the provider, this many, are in cooldown.
+    /// Number of the provider's profiles if all of them are in cooldown, so that no request was made.
     pub resting_profiles: Option<usize>,
     /// The failed call.
     #[source]
@@ -119,7 +119,7 @@ pub struct FailoverError {
 }
 
 impl FailoverError {
-    /// The window is too small to run; a model with a larger one may succeed.
+    /// Creates the error for a window that is too small to run. A model with a larger one may succeed.
     pub fn window_too_small(window: Window, provider: &str, model: &str) -> Self {
         Self {
             message: format!("Model context window too small ({} tokens). Minimum is {MIN_WINDOW}.", window.tokens),
@@ -133,7 +133,7 @@ impl FailoverError {
 }
 
 impl RunResult {
-    /// The JSON form. Members without a value are omitted. Long texts are moved, not copied.
+    /// Returns the JSON form. Members without a value are omitted. Long texts are moved, not copied.
     pub fn into_json(self) -> Value {
         let mut root = Map::new();
         if !self.payloads.is_empty() {
@@ -159,7 +159,7 @@ impl RunResult {
     }
 }
 
-/// The JSON form: `text` and `mediaUrl` are always present, other members only if set.
+/// Returns the JSON form: `text` and `mediaUrl` are always present, other members only if set.
 pub fn payload_json(payload: Payload) -> Value {
     let Payload { mut reply, .. } = payload;
     let text = trimmed(std::mem::take(&mut reply.text));
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_nothing_is_left_out() {
+    fn members_without_a_value_are_omitted() {
         let mut result = RunResult::default();
         result.meta.agent.session_id = "s1".into();
         let json = result.clone().into_json();

@@ -27,60 +27,60 @@ use crate::key::AgentId;
 use crate::plugin::RunHooks;
 use crate::prompt::SandboxPrompt;
 
-/// A resolved run: attempts borrow it, and a runtime builds none of this by itself.
+/// A resolved run. Attempts borrow it; runtimes build none of this themselves.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RunScope {
     /// The request, with its caller completed.
     pub request: RunRequest,
-    /// The agent that runs.
+    /// The agent of the run.
     pub agent_id: AgentId,
-    /// The directory that tools work in; it exists.
+    /// Working directory of the tools; it exists.
     pub workspace: PathBuf,
-    /// Where built-in tools act.
+    /// The machine that built-in tools act on.
     pub machine: Arc<dyn Machine>,
-    /// What confines `machine`, if the run is in a sandbox: a runtime starts nothing on behalf of the model elsewhere then.
+    /// Description of the sandbox that confines `machine`, if any. A runtime must then start nothing elsewhere on behalf of the model.
     pub sandbox: Option<SandboxPrompt>,
-    /// The tools that are offered, for each model after policy.
+    /// The tools to offer, subject to policies per model.
     pub tools: ToolOffer,
-    /// Finds calls that go round in circles; one for all attempts of the run.
+    /// Detects loops of calls across all attempts of the run.
     pub loops: Arc<LoopGuard>,
-    /// Makes images fit that enter the conversation, those of tools included.
+    /// Resizes images that enter the conversation, including those from tools.
     pub images: Intake,
-    /// No image is sent to a model; a note replaces each.
+    /// Whether to send no images to models; a note replaces each.
     pub block_images: bool,
-    /// What the tools know about the session; a runtime with a session keeps it up to date.
+    /// Facts about the session for tools; a runtime with a session keeps them up to date.
     pub facts: SessionFacts,
-    /// Creates the system prompt for a model and the active tools.
+    /// Builds the system prompt for a model and the active tools.
     pub prompt: RunPrompt,
     /// The extensions of this run's session.
     pub extensions: Extensions,
-    /// What plugins say about the run; a runtime asks them for the prompt.
+    /// Plugin hooks of the run; the runtime asks them for the prompt.
     pub hooks: RunHooks,
     /// When conversations are compacted.
     pub compaction: CompactionRules,
     /// How their summaries are made.
     pub summaries: SummaryPlan,
-    /// How old results of tools are shortened in requests.
+    /// How old tool results are shortened in requests.
     pub pruning: Option<PruningConfig>,
-    /// Parameters of models, as `provider/model`, from the configuration.
+    /// Configured parameters of models, by `provider/model`.
     pub model_params: Vec<(String, StreamParams)>,
     /// Time limits of model requests; see [`RunScope::timeouts_for`].
     pub timeouts: Timeouts,
-    /// How long models may be silent, instead of what `timeouts` says.
+    /// How long models may be silent, overriding `timeouts`.
     pub silence: Option<SilenceLimits>,
     /// Command-line agents.
     pub cli_backends: CliBackends,
-    /// What they call the conversation.
+    /// Conversation ids of command-line agents.
     pub cli_sessions: CliSessions,
     /// Clock, ids and environment.
     pub host: Host,
-    /// The lease of the run, which its session's log checks at every write.
+    /// Fence of the run's lease, which the log of its session checks on every write.
     pub fence: Arc<dyn Fence>,
 }
 
 impl RunScope {
-    /// The time limits of a model's requests.
+    /// Returns the time limits for requests to a model.
     pub fn timeouts_for(&self, model: &Model) -> Timeouts {
         match self.silence.map(|limits| limits.of_server(&model.base_url)) {
             None => self.timeouts,
@@ -88,7 +88,7 @@ impl RunScope {
         }
     }
 
-    /// The parameters of a model's calls: those of the request, then those of the configuration.
+    /// Returns the parameters for calls of a model: those of the request, then the configured ones.
     pub fn stream_params(&self, model: &Model) -> StreamParams {
         let name = format!("{}/{}", model.provider, model.id);
         let configured = self.model_params.iter().find(|(of, _)| *of == name).map(|(_, params)| params.clone());

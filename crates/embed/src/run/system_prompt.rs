@@ -16,7 +16,7 @@ use crate::config::agents::BootstrapLimits;
 use crate::plugin::RunHooks;
 use crate::prompt::{PromptReport, SystemPromptParams, ToolSummary};
 
-/// The input for a system prompt.
+/// Input for a system prompt.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PromptInputs<'a> {
@@ -24,15 +24,16 @@ pub struct PromptInputs<'a> {
     pub request: &'a RunRequest,
     /// The active tools.
     pub tools: &'a ToolSet,
-    /// The directory that tools work in.
+    /// Working directory of the tools.
     pub workspace: &'a Path,
-    /// The model that is asked.
+    /// The model that the prompt is for.
     pub model: &'a Model,
     params: &'a SystemPromptParams,
 }
 
 impl PromptInputs<'_> {
-    /// What the default system prompt is made of. A host changes some of it, and makes its prompt with [`SystemPromptParams::sections`].
+    /// Returns the parameters of the default system prompt. A host can change them and build its prompt with
+    /// [`SystemPromptParams::sections`].
     pub fn params(&self) -> SystemPromptParams {
         let mut params = self.params.clone();
         let summary = |spec: &pinch_agent_core::tool::ToolSpec| {
@@ -44,41 +45,41 @@ impl PromptInputs<'_> {
         params
     }
 
-    /// The default system prompt.
+    /// Returns the default system prompt.
     pub fn default_prompt(&self) -> PromptSections {
         self.params().sections()
     }
 }
 
-/// Makes the system prompt of a run.
+/// Builds the system prompt of a run.
 pub(crate) type PromptMaker = Arc<dyn Fn(&PromptInputs<'_>) -> PromptSections + Send + Sync>;
 
-/// What a run knows of its system prompt before a model is chosen.
+/// Facts for the system prompt that are known before a model is chosen.
 pub(crate) struct PromptFacts {
     pub(crate) request: RunRequest,
     pub(crate) workspace: PathBuf,
     pub(crate) params: SystemPromptParams,
     pub(crate) limits: BootstrapLimits,
-    /// Which runs of the agent are in a sandbox.
+    /// Which runs of the agent are sandboxed.
     pub(crate) sandbox_mode: SandboxMode,
-    /// The skills that the prompt lists, and how much of it each takes.
+    /// Skills listed in the prompt, and the size of each.
     pub(crate) listed: Vec<(String, usize)>,
-    /// The whole prompt, if the request has one.
+    /// The complete prompt, if the request contains one.
     pub(crate) whole: Option<PromptSections>,
-    /// The host's own way to make it.
+    /// Prompt function registered by the host.
     pub(crate) make: Option<PromptMaker>,
     pub(crate) hooks: RunHooks,
     pub(crate) host: Host,
 }
 
-/// The system prompt of a run: made for each model, and again whenever the tools change.
+/// Builds the system prompt of a run: once per model, and again whenever the tools change.
 #[derive(Clone)]
 pub struct RunPrompt {
     facts: Arc<PromptFacts>,
     last: Arc<Mutex<Option<LastPrompt>>>,
 }
 
-/// The prompt that was made last, for the report.
+/// The most recent prompt, for the report.
 struct LastPrompt {
     prompt: PromptSections,
     tools: ToolSet,
@@ -90,7 +91,7 @@ impl RunPrompt {
         Self { facts: Arc::new(facts), last: Arc::default() }
     }
 
-    /// Makes the system prompt for a model. Called with the active tools, and again when they change.
+    /// Returns the prompt function for a model. It is called with the active tools, and again when they change.
     pub fn for_model(&self, model: &Arc<Model>) -> PromptFor {
         let (this, model) = (self.clone(), Arc::clone(model));
         Arc::new(move |tools| this.make(tools, &model))
@@ -109,7 +110,7 @@ impl RunPrompt {
         prompt
     }
 
-    /// The sizes of the prompt that was made last; `None` if none was.
+    /// Returns the sizes of the most recent prompt; `None` if none was built.
     pub(crate) fn report(&self) -> Option<PromptReport> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let LastPrompt { prompt, tools, made_at_ms } = last.as_ref()?;

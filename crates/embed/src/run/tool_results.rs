@@ -1,22 +1,22 @@
-//! Limits the length of tool results (embed-runner 3.9).
+//! Limits the length of tool results.
 
 use pinch_llm::message::{Block, block};
 
-/// The limit is never below this many characters, and each text keeps at least as many.
+/// Minimum of the limit in characters; each text keeps at least as many.
 const MIN_KEPT: usize = 2_000;
-/// The limit is never above this many characters.
+/// Maximum of the limit in characters.
 const MAX_KEPT: usize = 400_000;
 /// A cut moves back to the end of a line if that costs no more than a fifth.
 const LINE_SHARE: f64 = 0.8;
 
-/// Maximum length of one tool result in characters: three tenths of the context window at four characters per token. A window of 0
-/// is unknown.
+/// Returns the maximum length of a tool result in characters: three tenths of the context window at four characters per token. A window of
+/// 0 is unknown.
 pub fn per_result_limit(context_window: u64) -> usize {
     let window = usize::try_from(context_window).unwrap_or(usize::MAX);
     if window == 0 { MAX_KEPT } else { (window.saturating_mul(3) / 10).saturating_mul(4).clamp(MIN_KEPT, MAX_KEPT) }
 }
 
-/// The content with each text cut to its share of the limit, in characters; `None` if it fits. Images stay.
+/// Returns the content with each text truncated to its share of the limit, in characters; `None` if it fits. Images are kept.
 pub fn shortened(content: &[Block], limit: usize) -> Option<Vec<Block>> {
     let total = block::join_text(content, "").chars().count();
     if total <= limit {
@@ -33,8 +33,8 @@ pub fn shortened(content: &[Block], limit: usize) -> Option<Vec<Block>> {
     Some(content.iter().map(cut).collect())
 }
 
-/// The beginning of a text of `n` characters, with a notice about the rest. The notice counts towards the limit, unless the limit is the
-/// minimum that is kept.
+/// Returns the beginning of a text of `n` characters, with a notice about the rest. The notice counts towards the limit, unless the limit
+/// is the minimum.
 fn head(text: &str, n: usize, limit: usize) -> String {
     if n <= limit {
         return text.to_owned();
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_cut_to_their_share() {
+    fn results_are_truncated_to_their_share() {
         assert!(shortened(&[Block::text("short")], 10_000).is_none());
         let long = "line\n".repeat(10_000);
         let cut = shortened(&[Block::text(long.as_str()), Block::text("x")], 10_000).unwrap();
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_follow_the_window() {
+    fn limits_depend_on_the_window() {
         assert_eq!([0, 1_000, 200_000, 1_000_000].map(per_result_limit), [400_000, 2_000, 240_000, 400_000]);
     }
 }

@@ -1,4 +1,4 @@
-//! The tools of a run, and which of them a model is offered.
+//! The tools of a run, and which of them are offered to a model.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use pinch_tools::results::{result_limit, with_limit};
 
 use super::RunError;
 
-/// The tool that looks after commands in the background.
+/// Name of the tool that manages background commands.
 const PROCESS: &str = "process";
 
-/// A tool, and the one that can take its place.
+/// A tool and its replacement.
 #[derive(Clone)]
 pub(crate) struct ToolPair {
     pub(crate) usual: Arc<dyn Tool>,
     pub(crate) instead: Arc<dyn Tool>,
 }
 
-/// The tools of a run before policy, and the policies. What remains depends on the caller and on the model.
+/// The tools of a run before policies apply, and the policies. What remains depends on the caller and the model.
 #[derive(Clone)]
 pub struct ToolOffer {
     layers: ToolLayers,
-    /// What takes the place of `exec` where `process` is not offered.
+    /// Replaces `exec` if `process` is not offered.
     foreground: Option<ToolPair>,
     policies: Arc<ToolPolicies>,
     caller: Caller,
-    /// The rules of the sandbox that the run is in.
+    /// Tool rules of the run's sandbox.
     sandbox: Option<ToolRules>,
-    /// What the session may do at most.
+    /// Upper limit for the permissions of the session.
     mode: Option<PermissionMode>,
 }
 
@@ -46,19 +46,19 @@ impl ToolOffer {
         Self { layers, foreground, policies, caller, sandbox: None, mode: None }
     }
 
-    /// Sets what the session may do at most.
+    /// Sets the upper limit for the permissions of the session.
     pub(crate) fn in_mode(mut self, mode: Option<PermissionMode>) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Adds the rules of the sandbox that the run is in.
+    /// Adds the tool rules of the run's sandbox.
     pub(crate) fn in_sandbox(mut self, rules: Option<ToolRules>) -> Self {
         self.sandbox = rules;
         self
     }
 
-    /// What a policy leaves of the tools. Without `process` nobody could look after commands in the background, so that there are none.
+    /// Applies a policy to the tools. Without `process` nothing could manage background commands, so commands stay in the foreground.
     fn offer(&self, policy: &RunPolicy) -> OfferedTools {
         let offered = self.layers.offer(policy);
         let replaced = |exec: &ToolPair| {
@@ -82,11 +82,11 @@ impl ToolOffer {
         }
     }
 
-    /// The tools that a model is offered. Their results take no more of its context than they may.
+    /// Returns the tools to offer to a model. Their results are limited to its context window.
     ///
     /// # Errors
-    /// If an allow list is configured and leaves no tool at all: that is a mistake in the configuration, and an agent without hands would not
-    /// notice it.
+    /// If an allow list is configured and leaves no tools at all. This is a configuration error that an agent without tools would not
+    /// notice.
     pub fn for_model(&self, model: &Model) -> Result<ToolSet, RunError> {
         let offered = self.offer(&self.policies.resolve(&self.request(model)));
         for warning in offered.decision.warnings() {
@@ -107,13 +107,13 @@ impl ToolOffer {
         )))
     }
 
-    /// What the policies decide about each tool for a model.
+    /// Returns the policy decision about each tool for a model.
     pub fn decide(&self, model: &Model) -> PolicyDecision {
         self.layers.offer(&self.policies.resolve(&self.request(model))).decision
     }
 }
 
-/// The tools that a model is offered, and those that the caller runs.
+/// Returns the tools to offer to a model together with the client tools.
 ///
 /// # Errors
 /// If a name is used twice.

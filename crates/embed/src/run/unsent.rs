@@ -1,4 +1,4 @@
-//! What is left to send at the end of a run whose blocks went out while it ran.
+//! Determines what is left to send after a run that delivered blocks.
 
 use std::ops::Range;
 
@@ -6,9 +6,9 @@ use super::payloads::Payload;
 use crate::delivery::{Delivered, OutgoingBlock};
 use crate::replies::piece::{BlockReply, ReplySpan};
 
-/// What is left to send at the end of a run whose blocks went out while it ran: each payload, or the part of it, that the sink did not
-/// take. Failures are always left. A block that is [unconfirmed](Delivered::unconfirmed) is not: it may have
-/// arrived. Neither is one that was [withheld](Delivered::withheld).
+/// Returns what is left to send after a run that delivered blocks: each payload, or the part of it, that the sink did not accept. Failures
+/// are always included. [Unconfirmed](Delivered::unconfirmed) blocks are not, since they may have arrived, and neither are
+/// [withheld](Delivered::withheld) ones.
 pub fn still_to_send(payloads: Vec<Payload>, delivered: &Delivered) -> Vec<Payload> {
     let mut done = Coverage::default();
     let confirmed = delivered.blocks.iter().map(|block| &block.block);
@@ -43,7 +43,7 @@ pub fn still_to_send(payloads: Vec<Payload>, delivered: &Delivered) -> Vec<Paylo
     rest
 }
 
-/// Blocks of a failed run that were not sent, as payloads.
+/// Returns unsent blocks of a failed run as payloads.
 pub(crate) fn unsent_blocks(delivered: &Delivered) -> Vec<Payload> {
     delivered.not_sent().map(|block| Payload { reply: block.reply.clone(), is_error: false }).collect()
 }
@@ -58,7 +58,7 @@ impl Coverage {
         self.0.sort_by_key(|(message, bytes)| (*message, bytes.start));
     }
 
-    /// How many bytes of a span are covered.
+    /// Returns how many bytes of a span are covered.
     fn n_covered(&self, span: &ReplySpan) -> u64 {
         let (mut at, mut n) = (span.bytes.start, 0);
         for (_, bytes) in self.0.iter().filter(|(message, _)| *message == span.message) {

@@ -1,4 +1,4 @@
-//! The additional attempt if a required answer is missing.
+//! The additional attempt when a required answer is missing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::run::request::ReplyExpectation;
 use crate::run::{AttemptPlan, RunError};
 use crate::runtime::Attempts;
 
-/// Time limit of the attempt, independent of what is left of the run's own.
+/// Time limit of the attempt, independent of the rest of the run's own.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 impl Runner<'_> {
-    /// Whether a required answer is missing if the run ends now. A run that failed or was stopped reports that instead.
+    /// Returns whether a required answer is missing if the run ends now. A run that failed or was stopped reports that instead.
     pub(super) fn lacks_reply(&self, finish: &Finish) -> bool {
         let Some(last) = self.outcomes.last() else { return false };
         self.scope.request.reply == ReplyExpectation::Required
@@ -66,7 +66,7 @@ impl Runner<'_> {
     }
 }
 
-/// Whether an attempt ended with text or media for the user.
+/// Returns whether an attempt ended with text or media for the user.
 fn answers(outcome: &AttemptOutcome, roots: &MediaRoots) -> bool {
     outcome
         .last_assistant

@@ -133,7 +133,7 @@ impl Runner<'_> {
         tools.map(|tool| tool.name.clone()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The answer and its metadata, from the reply stages.
+    /// Builds the answer and its metadata from the reply stages.
     fn build_payloads(&self, last: Option<&AttemptOutcome>, texts: Vec<(String, ReplySpan)>) -> Vec<Payload> {
         let request = &self.scope.request;
         let options = self.replies.options();
@@ -184,7 +184,7 @@ impl Runner<'_> {
     }
 }
 
-/// The failure that a run ends with.
+/// Returns the failure that a run ends with.
 fn error_of(finish: &Finish) -> Option<MetaError> {
     let (kind, message) = match finish {
         Finish::Error { kind, message, .. } => (*kind, message.clone()),
@@ -205,7 +205,7 @@ pub(super) fn failed_candidate(attempt: &CandidateAttempt) -> FailedCandidate {
     }
 }
 
-/// The effect of an attempt on the run.
+/// Returns the effect of an attempt on the run.
 pub(super) fn attempt_result(outcome: &AttemptOutcome, action: &Action, plan: &AttemptPlan) -> AttemptResult {
     match (action, &outcome.end) {
         (Action::Finish(_), AttemptEnd::Good) => AttemptResult::Success,
@@ -241,7 +241,7 @@ fn tool_reports(outcomes: &[AttemptOutcome]) -> Vec<ToolReport> {
     tools.into_values().collect()
 }
 
-/// The terminal event of a run.
+/// Returns the terminal event of a run.
 pub(crate) fn terminal_event(result: &Result<RunResult, RunError>, ended_at_ms: i64, texts: &TextTable) -> Lifecycle {
     match result {
         Err(error) => Lifecycle::Error { ended_at_ms, error: error.text_for_user(texts) },
@@ -257,7 +257,7 @@ pub(crate) fn terminal_event(result: &Result<RunResult, RunError>, ended_at_ms: 
     }
 }
 
-/// How an attempt ended, as an identifier.
+/// Returns the outcome of an attempt as an identifier.
 pub(super) fn outcome_word(outcome: &AttemptOutcome) -> String {
     match &outcome.end {
         AttemptEnd::Good => "ok".to_owned(),
@@ -272,7 +272,7 @@ pub(super) fn outcome_word(outcome: &AttemptOutcome) -> String {
     }
 }
 
-/// The decision, as an identifier.
+/// Returns the decision as an identifier.
 pub(super) fn action_word(action: &Action) -> &'static str {
     match action {
         Action::Attempt(_) => "attempt",

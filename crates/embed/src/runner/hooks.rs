@@ -1,4 +1,4 @@
-//! What plugins are told about attempts.
+//! Plugin notifications about attempts.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::run::{AttemptOutcome, AttemptPlan, RunError};
 use crate::runtime::Attempts;
 
 impl Runner<'_> {
-    /// Drives an attempt to its end, and tells plugins how it ended.
+    /// Drives an attempt to its end and notifies plugins of its outcome.
     pub(super) async fn pull(
         &mut self,
         attempts: &mut dyn Attempts,

@@ -1,4 +1,4 @@
-//! What a run does that its user may want to know, in words.
+//! Notices for the user about what a run is doing.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::run::failure::in_words;
 use crate::run::{RunResult, UsageLine};
 use crate::texts::{Phrase, TextTable};
 
-/// A shorter wait is not worth a word.
+/// Shorter waits are not mentioned.
 const WORTH_A_WORD: Duration = Duration::from_secs(5);
 
-/// The notice that an event of a run deserves.
+/// Returns the notice for an event of a run, if any.
 pub(crate) fn notice(event: &RunEvent, texts: &TextTable) -> Option<String> {
     let phrase = match event {
         RunEvent::Waiting(_) => Phrase::Queued,
@@ -33,7 +33,7 @@ pub(crate) fn notice(event: &RunEvent, texts: &TextTable) -> Option<String> {
     Some(texts.get(phrase).to_owned())
 }
 
-/// The line about the tokens of a run, if it used any.
+/// Returns the line about a run's token usage, if it used any tokens.
 pub(crate) fn usage_line(result: &RunResult, line: UsageLine, texts: &TextTable) -> Option<String> {
     let usage = &result.meta.agent.usage;
     let (input, output) = (short(usage.input + usage.cache_read + usage.cache_write), short(usage.output));
@@ -49,7 +49,7 @@ pub(crate) fn usage_line(result: &RunResult, line: UsageLine, texts: &TextTable)
     }
 }
 
-/// A number of tokens in a few characters.
+/// Formats a number of tokens briefly.
 fn short(n: u64) -> String {
     match n {
         0..1_000 => n.to_string(),

@@ -1,5 +1,6 @@
-//! What programs that observe an engine see of runs and attempts: spans and one event with stable names and fields. They cost nothing without a
-//! subscriber. Sessions and profiles are named by hashes, as they tell who talks to an agent. `docs/observability.md` lists them.
+//! Spans of runs and attempts, and an event for each decision, with stable names and fields, for programs that observe an engine. They cost
+//! nothing without a subscriber. Sessions and profiles are identified by hashes, because their names reveal who talks to an agent. See
+//! `docs/observability.md`.
 
 use pinch_llm::model::Model;
 use tracing::Span;
@@ -9,7 +10,7 @@ use crate::key;
 use crate::run::result::AttemptReport;
 use crate::run::{AttemptPlan, RunError, RunRequest, RunResult};
 
-/// A run, with its waits and all its attempts.
+/// Returns the span of a run, which includes its waits and attempts.
 pub(crate) fn of_run(request: &RunRequest) -> Span {
     let session = || key::short_hash(request.session_key.as_deref().unwrap_or(&request.session_id));
     tracing::info_span!(
@@ -21,7 +22,7 @@ pub(crate) fn of_run(request: &RunRequest) -> Span {
     )
 }
 
-/// How a run ended.
+/// Records how a run ended.
 pub(crate) fn record_end(span: &Span, result: &Result<RunResult, RunError>) {
     let outcome = match result {
         Ok(result) => result.failure().map_or_else(|| "ok".to_owned(), |failure| failure.kind.to_string()),
@@ -30,7 +31,7 @@ pub(crate) fn record_end(span: &Span, result: &Result<RunResult, RunError>) {
     span.record("outcome", outcome);
 }
 
-/// An attempt, with its turns.
+/// Returns the span of an attempt, which includes its turns.
 pub(super) fn attempt(n: usize, plan: &AttemptPlan, model: &Model) -> Span {
     let profile = || plan.profile.as_ref().map(|profile| key::short_hash(profile.as_str()));
     tracing::info_span!(
@@ -44,7 +45,7 @@ pub(super) fn attempt(n: usize, plan: &AttemptPlan, model: &Model) -> Span {
     )
 }
 
-/// How the attempt that is under way ended, and what follows: as an event, and in its span.
+/// Records the outcome of the current attempt and the next step, as an event and in its span.
 pub(super) fn decided(report: &AttemptReport) {
     let span = Span::current();
     span.record("outcome", report.outcome.as_str());

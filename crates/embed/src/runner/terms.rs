@@ -14,10 +14,10 @@ use crate::run::failover::Candidate;
 use crate::run::scope::RunScope;
 use crate::runtime::Capabilities;
 
-/// The terms for one model of a run.
+/// Returns the terms for one model of a run.
 ///
 /// # Errors
-/// If the user chose a profile that the provider's order leaves out.
+/// If the user chose a profile that is not in the provider's order.
 pub(super) fn of(
     parts: &Parts,
     scope: &RunScope,

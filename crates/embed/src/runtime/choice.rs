@@ -1,4 +1,4 @@
-//! Which runtime carries out the attempts with a model.
+//! Chooses the runtime for the attempts with a model.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::config::cli::CliBackends;
 /// The runtimes of a run.
 #[derive(Clone)]
 pub(crate) struct RuntimeChoice {
-    /// The one that the request or the configuration names, for all models.
+    /// The runtime named by the request or the configuration, for all models.
     pub(crate) named: Option<Arc<dyn AttemptRuntime>>,
-    /// Without a named one, that of models.
+    /// Otherwise, the runtime for models.
     pub(crate) native: Arc<dyn AttemptRuntime>,
-    /// Without a named one, that of providers that are command-line agents.
+    /// Otherwise, the runtime for providers that are command-line agents.
     pub(crate) cli: Arc<dyn AttemptRuntime>,
     pub(crate) backends: CliBackends,
 }
 
 impl RuntimeChoice {
-    /// The runtime for a model.
+    /// Returns the runtime for a model.
     pub(crate) fn of(&self, model: &Model) -> Arc<dyn AttemptRuntime> {
         let derived = || match self.backends.get(model.provider.as_str()) {
             Some(_) => &self.cli,

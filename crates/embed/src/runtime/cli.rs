@@ -1,7 +1,7 @@
 //! Command-line agents in place of a model: Claude Code, Codex, and others that take a prompt and print an answer.
 //!
-//! A backend keeps the conversation itself and resumes it by its name. The transcript is written as by every other runtime, so that a session may
-//! continue with a model. Only own children are ever stopped, with all their descendants.
+//! A backend keeps the conversation itself and resumes it by its id. The transcript is written as by every other runtime, so that a session
+//! can continue with a model. Only child processes of this runtime are ever stopped, with all their descendants.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -48,20 +48,20 @@ use output::CliReply;
 use printed::PrintedAnswer;
 use process::{CliEnd, CliProcess};
 
-/// The entry of a transcript with what a backend calls the conversation.
+/// Type of the transcript entry with a backend's session id.
 const CLI_SESSION: &str = "pinch.cli-session";
-/// The program has none of the tools of this engine.
+/// The program has none of this engine's tools.
 const NO_TOOLS: &str = "The tools of this conversation are disabled. Do not call any; answer in text.";
 
 /// Runs command-line agents.
 pub struct CliRuntime {
     store: Arc<dyn SessionStore>,
-    /// One prompt at a time for each backend that wants it.
+    /// Locks of backends that take one prompt at a time.
     turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl CliRuntime {
-    /// A runtime that stores transcripts in this store.
+    /// Creates a runtime that stores transcripts in this store.
     pub fn new(store: Arc<dyn SessionStore>) -> Self {
         Self { store, turns: Mutex::default() }
     }
@@ -125,16 +125,16 @@ struct CliAttempts<'r> {
     is_answering: Arc<AtomicBool>,
 }
 
-/// What is handed to the program.
+/// Prompt for the program.
 struct CliPrompt {
     prompt: String,
     system: String,
     images: Vec<String>,
-    /// Holds the images until the program has ended.
+    /// Keeps the images until the program has exited.
     _dir: Option<TempDir>,
 }
 
-/// How an attempt ended.
+/// Outcome of an attempt.
 enum CliOutcome {
     Answered(CliReply),
     Ended(AttemptEnd),
@@ -145,7 +145,7 @@ impl CliAttempts<'_> {
         self.model.provider.as_str()
     }
 
-    /// What the backend calls the conversation.
+    /// Returns the backend's session id, if known.
     fn known_session(&self, log: &SessionLog) -> Option<String> {
         self.scope.cli_sessions.get(self.name()).or_else(|| {
             let entry = log.last_custom(CLI_SESSION).flatten()?;
@@ -171,7 +171,7 @@ impl CliAttempts<'_> {
         Ok(CliPrompt { prompt, system, images, _dir: dir })
     }
 
-    /// How long the program may print nothing.
+    /// Returns how long the program may print nothing.
     fn silence(&self, resumes: bool) -> Duration {
         let limit = self.scope.request.timeout.unwrap_or(Duration::MAX);
         let share = |n: u32, at_least: u64, at_most: u64| {
@@ -184,7 +184,7 @@ impl CliAttempts<'_> {
         }
     }
 
-    /// Runs the program. A conversation that it does not know any more is begun anew, once.
+    /// Runs the program. If it no longer knows the conversation, a new one is begun, once.
     async fn ask(
         &self,
         prompt: &CliPrompt,
@@ -252,7 +252,7 @@ impl CliAttempts<'_> {
         }
     }
 
-    /// The environment of the program: that of the host without what the backend clears, and with what it sets.
+    /// Returns the environment of the program: the host's, without the variables that the backend clears, and with those it sets.
     fn environment(&self) -> Vec<(String, String)> {
         let is_cleared = |name: &str| self.backend.clear_env.iter().any(|cleared| cleared == name);
         let inherited = self.scope.host.env().iter().filter(|(name, _)| !is_cleared(name));
@@ -260,7 +260,7 @@ impl CliAttempts<'_> {
         inherited.chain(own).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
-    /// Writes prompt and answer to the transcript.
+    /// Writes the prompt and the answer to the transcript.
     async fn record(
         &self,
         log: &mut SessionLog,
@@ -276,7 +276,7 @@ impl CliAttempts<'_> {
                 append(log, data).await?;
             }
         }
-        // The attempt of another runtime may have failed with the prompt in the log.
+        // An attempt of another runtime may have failed with the prompt in the log.
         let messages = log.context().messages;
         let last = messages.iter().rev().find(|message| {
             !message
@@ -381,7 +381,7 @@ impl Attempts for CliAttempts<'_> {
     }
 }
 
-/// A program that answers takes no messages.
+/// A running program accepts no messages.
 struct CliControl(Arc<AtomicBool>);
 
 impl RunControl for CliControl {

@@ -1,4 +1,4 @@
-//! Our own runtime: one session of `pinch-coding-agent` a model.
+//! The built-in runtime: one session of `pinch-coding-agent` per model.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ use outcome::Watcher;
 /// How long a session stays in memory after a run, as in OpenClaw.
 const KEPT_FOR: Duration = Duration::from_secs(45);
 
-/// The tool that reads files.
+/// Name of the tool that reads files.
 const READ: &str = "read";
 
 /// Runs attempts in this process.
@@ -62,7 +62,7 @@ pub struct NativeRuntime {
 }
 
 impl NativeRuntime {
-    /// A runtime that asks these providers and stores sessions in this store.
+    /// Creates a runtime with these providers, which stores sessions in this store.
     pub fn new(providers: ProviderRegistry, store: Arc<dyn SessionStore>) -> Self {
         Self { providers: Arc::new(providers), store, recent: Arc::new(RecentSessions::new(KEPT_FOR)) }
     }
@@ -119,7 +119,7 @@ impl NativeRuntime {
         parts.options = options;
         let session = AgentSession::start(parts).await.map_err(session_error)?;
         let is_compacting = Arc::new(AtomicBool::new(false));
-        // A run without the tool that reads files has no business with files.
+        // A run without the tool that reads files must not read any.
         let reads = tools.get(READ).is_some().then(|| PromptFiles::of(scope));
         Ok(NativeAttempts {
             session,
@@ -138,7 +138,7 @@ impl NativeRuntime {
     }
 }
 
-/// Wire formats in which a configuration can add members to the body.
+/// Wire formats in which the configuration can add members to the request body.
 const TAKES_MEMBERS: [&str; 5] = [
     "anthropic-messages",
     "openai-completions",
@@ -168,14 +168,14 @@ impl AttemptRuntime for NativeRuntime {
     }
 }
 
-/// One session that attempts are made in.
+/// A session in which attempts are made.
 struct NativeAttempts {
     session: AgentSession,
     provider: Arc<dyn Provider>,
     summaries: Arc<Summaries>,
     pruner: Option<Arc<Pruner>>,
     request: RunRequest,
-    /// Where the files lie that a prompt names; `None`: they are not read.
+    /// Where to find files named by a prompt; `None`: they are not read.
     reads: Option<PromptFiles>,
     is_compacting: Arc<AtomicBool>,
     loops: Arc<LoopGuard>,
@@ -192,13 +192,13 @@ impl Drop for NativeAttempts {
 }
 
 impl NativeAttempts {
-    /// The credentials of all requests from now on.
+    /// Sets the credentials for all further requests.
     fn authorise(&mut self, auth: Arc<dyn RequestAuth>) {
         self.summaries.authorise(Arc::clone(&auth));
         self.session.set_provider(authorised(&self.provider, auth));
     }
 
-    /// The prompt, with what the user said before and nobody answered, and with the images that it names.
+    /// Takes the prompt, together with unanswered earlier messages of the user and the images that it names.
     async fn take_prompt(&mut self) -> Result<(String, Vec<Image>), StoreError> {
         let mut images = self.request.images.clone();
         if let Some(files) = self.reads.as_ref().filter(|_| self.session.model().images) {
@@ -288,7 +288,7 @@ impl Attempts for NativeAttempts {
                 match event {
                     Ok(event) => {
                         watcher.see(&event);
-                        // A model that calls a tool all the same is stopped before the tool runs.
+                        // A model that still calls a tool is stopped before the tool runs.
                         if plan.start == AttemptStart::FinalReply && calls_tools(&event) {
                             cancel.cancel(CancelReason::Yield);
                         }
@@ -300,7 +300,7 @@ impl Attempts for NativeAttempts {
                             }
                             _ => {}
                         }
-                        // What follows a run is the runner's business, and so is its end.
+                        // What follows a run, and its end, are the runner's business.
                         if !matches!(event, SessionEvent::Settled { .. }) {
                             emitter.emit(AttemptEvent::Session(event)).await;
                         }
@@ -314,7 +314,7 @@ impl Attempts for NativeAttempts {
             drop(run);
             self.session.options_mut().tool_choice = None;
             let outcome = watcher.finish(&cancel, self.session.messages());
-            // An entry after a compaction would make it look like an older one.
+            // An entry after a compaction would make the compaction look older.
             if let Some(pruner) = self.pruner.clone().filter(|_| outcome.compactions == 0) {
                 let model = Arc::clone(self.session.model());
                 if let Err(error) = history::stamp(self.session.log_mut(), &pruner, &model).await {
@@ -369,7 +369,7 @@ impl Attempts for NativeAttempts {
     }
 }
 
-/// Controls a session that attempts have borrowed.
+/// Controls a session borrowed by attempts.
 struct NativeControl {
     session: SessionControl,
     is_compacting: Arc<AtomicBool>,
@@ -404,7 +404,7 @@ impl RunControl for NativeControl {
     }
 }
 
-/// What a model reads that ended without the answer that is required.
+/// Returns the note for a model that stopped without a required answer.
 fn final_reply_note() -> CustomMessage {
     let text = "Your last turn ended without an answer for the user. Answer the user now, in plain text, from what you know so far. Tools are \
                 not available, and NO_REPLY is not an answer.";
@@ -441,7 +441,7 @@ pub(super) fn store_error(error: StoreError) -> RunError {
         }
         StoreError::NotASession { .. } | StoreError::BadId { .. } => RunError::Config(error.to_string()),
         other => {
-            // What the operating system said stands underneath.
+            // The operating system's message is in the source.
             let cause = std::error::Error::source(&other).map(|cause| format!(": {cause}"));
             RunError::Internal(format!("{other}{}", cause.unwrap_or_default()))
         }

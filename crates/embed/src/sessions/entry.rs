@@ -1,4 +1,4 @@
-//! How the entry of a session key changes: when a session begins, and when a run has ended.
+//! Changes to the entry of a session key: when a session begins, and when a run has ended.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use crate::run::{RunRequest, RunResult};
 
 /// When the agent last saved memories before a compaction.
 const FLUSHED_AT: &str = "memoryFlushAt";
-/// How often the session had been compacted then.
+/// Number of compactions at that time.
 pub(crate) const FLUSHED_AT_COMPACTION: &str = "memoryFlushCompactionCount";
 
-/// What command-line agents call the session, by backend.
+/// Ids of the session in command-line agents, by backend.
 pub(crate) const CLI_SESSIONS: &str = "cliSessionIds";
-/// The older member, for [`CLAUDE`] alone.
+/// The older member, only for [`CLAUDE`].
 pub(crate) const CLAUDE_SESSION: &str = "claudeCliSessionId";
 /// The backend of Claude Code.
 pub(crate) const CLAUDE: &str = "claude-cli";
 
-/// Members of OpenClaw that belong to one session only and that this version does not know by type.
+/// Members used by OpenClaw that belong to a single session and have no type in this version.
 const OF_ONE_SESSION: [&str; 11] = [
     "systemSent",
     "systemPromptReport",
@@ -34,7 +34,7 @@ const OF_ONE_SESSION: [&str; 11] = [
     "cacheWrite",
 ];
 
-/// The entry of a key that has none. A thread takes over the settings of the conversation it belongs to.
+/// Creates the entry of a key that has none. A thread inherits the settings of its conversation.
 pub(crate) fn begin(session_id: &str, now_ms: i64, parent: Option<&SessionEntry>) -> SessionEntry {
     let mut entry = SessionEntry::new(session_id, now_ms);
     if let Some(parent) = parent {
@@ -47,7 +47,7 @@ pub(crate) fn begin(session_id: &str, now_ms: i64, parent: Option<&SessionEntry>
     entry
 }
 
-/// The entry with a new session. Settings of the user and the route stay.
+/// Returns the entry with a new session. Settings of the user and the route are kept.
 pub(crate) fn start_anew(entry: &SessionEntry, session_id: &str, now_ms: i64) -> SessionEntry {
     let mut next = entry.clone();
     session_id.clone_into(&mut next.session_id);
@@ -61,7 +61,7 @@ pub(crate) fn start_anew(entry: &SessionEntry, session_id: &str, now_ms: i64) ->
     next
 }
 
-/// The entry after its session was compacted.
+/// Returns the entry after its session was compacted.
 pub(crate) fn after_compaction(entry: &SessionEntry, tokens: Option<u64>, now_ms: i64) -> SessionEntry {
     let mut next = entry.clone();
     next.updated_at = now_ms;
@@ -70,7 +70,7 @@ pub(crate) fn after_compaction(entry: &SessionEntry, tokens: Option<u64>, now_ms
     next
 }
 
-/// The entry after the agent saved memories.
+/// Returns the entry after the agent saved memories.
 pub(crate) fn after_flush(entry: &SessionEntry, now_ms: i64) -> SessionEntry {
     let mut next = entry.clone();
     next.extra.insert(FLUSHED_AT.to_owned(), now_ms.into());
@@ -78,7 +78,7 @@ pub(crate) fn after_flush(entry: &SessionEntry, now_ms: i64) -> SessionEntry {
     next
 }
 
-/// The entry after command-line agents named its session.
+/// Returns the entry after command-line agents reported their session ids.
 pub(crate) fn after_cli(entry: &SessionEntry, learned: &BTreeMap<String, String>) -> SessionEntry {
     let mut next = entry.clone();
     let mut ids = next.extra.get(CLI_SESSIONS).and_then(Value::as_object).cloned().unwrap_or_default();
@@ -90,7 +90,7 @@ pub(crate) fn after_cli(entry: &SessionEntry, learned: &BTreeMap<String, String>
     next
 }
 
-/// What is remembered of a run.
+/// What is recorded about a run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunRecord {
     aborted: bool,
@@ -137,7 +137,7 @@ impl RunRecord {
     }
 }
 
-/// The entry after a run of its session.
+/// Returns the entry after a run of its session.
 pub(crate) fn after_run(entry: &SessionEntry, run: &RunRecord, now_ms: i64) -> SessionEntry {
     let mut next = entry.clone();
     next.updated_at = now_ms;

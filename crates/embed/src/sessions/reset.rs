@@ -1,19 +1,19 @@
-//! When a session starts anew: by a command, every day, or after a while without messages.
+//! When a session is reset: by a command, every day, or after a period without messages.
 
 use pinch_stdx::host::Host;
 
 use crate::config::sessions::{ResetRules, SessionConfig};
 
-/// What a message asks for.
+/// A message, with a reset command split off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ParsedReset<'a> {
-    /// It starts a new session.
+    /// Whether it starts a new session.
     pub(crate) resets: bool,
-    /// The rest of it, for the model.
+    /// Rest of the message, for the model.
     pub(crate) text: &'a str,
 }
 
-/// Splits a command that starts a new session off a message.
+/// Splits a reset command off a message.
 pub(crate) fn parse<'a>(config: &SessionConfig, message: &'a str) -> ParsedReset<'a> {
     let text = message.trim();
     let rest =
@@ -31,7 +31,7 @@ pub(crate) fn parse<'a>(config: &SessionConfig, message: &'a str) -> ParsedReset
     }
 }
 
-/// Whether a session whose last message arrived at `updated_at` has to start anew.
+/// Returns whether a session whose last message arrived at `updated_at` must be reset.
 pub(crate) fn is_due(rules: ResetRules, updated_at: i64, host: &Host, now: i64) -> bool {
     let is_idle = rules.idle_minutes.is_some_and(|minutes| {
         let limit = i64::try_from(minutes).unwrap_or(i64::MAX).saturating_mul(60_000);
@@ -49,7 +49,7 @@ mod tests {
     const NOW: i64 = 1_767_225_600_000;
 
     #[test]
-    fn commands_are_split_off() {
+    fn reset_commands_are_split_off() {
         let config = SessionConfig::default();
         let parsed = |text| parse(&config, text);
         assert_eq!(parsed(" /new "), ParsedReset { resets: true, text: "" });
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_comes_first_resets() {
+    fn the_earliest_reset_rule_applies() {
         let host = Host::builder().clock(NOW, 0).build();
         let due = |daily_at_hour, idle_minutes, age_hours: i64, now_hour: i64| {
             let now = NOW + now_hour * HOUR;

@@ -1,4 +1,4 @@
-//! The skills of one agent: what is there, what it may use, and why not the rest.
+//! The skills of one agent: which exist, which it may use, and why not the others.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::config::paths::expand_home;
 use crate::key::AgentId;
 
-/// Where the skills of an agent are looked for.
+/// Where to look for the skills of an agent.
 pub(crate) struct SkillPlaces<'a> {
     pub(crate) host: &'a Host,
     pub(crate) config: &'a Config,
@@ -28,15 +28,15 @@ pub(crate) struct SkillPlaces<'a> {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct AgentSkills {
-    /// All that were found, by name.
+    /// All skills found, by name.
     pub skills: Vec<SkillStatus>,
-    /// Files that could not be used.
+    /// Problems of unusable files.
     pub problems: Vec<Problem>,
-    /// What the system prompt says about those that may be used.
+    /// Section of the system prompt about usable skills.
     pub prompt: String,
-    /// The skills that it lists, and how much of it each takes.
+    /// Skills in that section, and the size of each.
     pub(crate) listed: Vec<(String, usize)>,
-    /// The variables that commands get because of them.
+    /// Variables that commands get because of these skills.
     pub(crate) variables: Vec<(String, String)>,
 }
 
@@ -46,9 +46,9 @@ pub struct AgentSkills {
 pub struct SkillStatus {
     /// The skill.
     pub skill: LoadedSkill,
-    /// Why it may not be used, if so.
+    /// Why it may not be used, if it may not.
     pub ineligible: Option<Ineligible>,
-    /// The command by which people use it, if they may.
+    /// Slash command for people, if they may use it.
     pub command: Option<String>,
 }
 
@@ -80,7 +80,7 @@ impl AgentSkills {
     }
 }
 
-/// The directories with skills that are there, in the order of precedence.
+/// Returns the existing skill directories, in order of precedence.
 fn roots(places: &SkillPlaces<'_>) -> Vec<(SkillOrigin, PathBuf)> {
     let (home, workspace) = (places.host.home(), places.workspace);
     let extra = places.config.skills.extra_dirs.iter();
@@ -96,7 +96,7 @@ fn roots(places: &SkillPlaces<'_>) -> Vec<(SkillOrigin, PathBuf)> {
     extra.chain(others.into_iter().flatten()).filter(|(_, dir)| dir.is_dir()).collect()
 }
 
-/// The name that skills use for this system.
+/// Returns the name that skills use for this system.
 fn platform() -> &'static str {
     match std::env::consts::OS {
         "macos" => "darwin",
@@ -106,7 +106,7 @@ fn platform() -> &'static str {
 }
 
 fn is_program(path: &str, name: &str) -> bool {
-    // A name with a separator would be a path, which a skill has no business to name.
+    // A name with a separator would be a path, which skills may not name.
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     !name.is_empty()
         && !name.contains(['/', '\\'])

@@ -1,9 +1,9 @@
-//! The commands by which people use skills in a chat.
+//! Chat commands for skills.
 
-/// Characters of a command.
+/// Maximum length of a command, in characters.
 const MAX: usize = 32;
 
-/// The command of a skill: its name in lower case with `_` for what a command cannot hold, and a number if the command is taken.
+/// Returns the command for a skill: its name in lower case, with `_` in place of invalid characters, and a number if the command is taken.
 pub fn command_name(skill: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let mut name = String::new();
     for c in skill.to_lowercase().chars() {

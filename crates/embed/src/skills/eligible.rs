@@ -1,4 +1,4 @@
-//! Whether a skill may be used here.
+//! Checks whether a skill may be used here.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use super::load::SkillOrigin;
 use super::metadata::{SkillMetadata, SkillRequirements};
 use crate::config::skills::{SkillEntry, SkillsConfig};
 
-/// What is known about the place where a skill would be used.
+/// The environment in which a skill would be used.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct SkillWorld<'a> {
     /// The system: `linux`, `darwin` or `win32`.
     pub platform: &'a str,
-    /// Whether a variable is set and not empty.
+    /// Returns whether a variable is set and not empty.
     pub has_variable: &'a dyn Fn(&str) -> bool,
-    /// Whether a program can be run by its name.
+    /// Returns whether a program is on the `PATH`.
     pub has_program: &'a dyn Fn(&str) -> bool,
     /// The settings of skills.
     pub config: &'a SkillsConfig,
@@ -25,7 +25,7 @@ pub struct SkillWorld<'a> {
 }
 
 impl<'a> SkillWorld<'a> {
-    /// A place with this configuration.
+    /// Creates an environment with this configuration.
     pub fn new(
         platform: &'a str,
         has_variable: &'a dyn Fn(&str) -> bool,
@@ -43,19 +43,19 @@ impl fmt::Debug for SkillWorld<'_> {
     }
 }
 
-/// What decides about a skill.
+/// Properties of a skill that decide whether it may be used.
 #[derive(Clone, Copy, Debug)]
 pub struct SkillNeeds<'a> {
     /// Its name.
     pub name: &'a str,
     /// Where it comes from.
     pub origin: SkillOrigin,
-    /// What it says about its requirements.
+    /// Its declared requirements.
     pub metadata: &'a SkillMetadata,
 }
 
 impl SkillNeeds<'_> {
-    /// The name of its settings.
+    /// Returns the key of its settings.
     pub(super) fn key(&self) -> &str {
         self.metadata.skill_key.as_deref().unwrap_or(self.name)
     }
@@ -69,13 +69,13 @@ impl SkillNeeds<'_> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Ineligible {
-    /// The configuration says so.
+    /// It is disabled in the configuration.
     #[error("disabled by skills.entries.{0}.enabled")]
     Disabled(String),
-    /// It is bundled, and not on the list.
+    /// It is bundled, but not on the allow list.
     #[error("not listed in skills.allowBundled")]
     NotAllowed,
-    /// The agent may use other skills only.
+    /// It is not among the agent's skills.
     #[error("not among the skills of this agent")]
     NotOfAgent,
     /// It is for other systems.
@@ -84,7 +84,7 @@ pub enum Ineligible {
     /// Programs are missing.
     #[error("needs the program{} {}", if .0.len() == 1 { "" } else { "s" }, .0.join(", "))]
     Programs(Vec<String>),
-    /// None of several programs is there.
+    /// None of several alternative programs is available.
     #[error("needs one of the programs {}", .0.join(", "))]
     AnyProgram(Vec<String>),
     /// Variables are missing.
@@ -95,7 +95,7 @@ pub enum Ineligible {
     Settings(Vec<String>),
 }
 
-/// Whether a skill may be used.
+/// Checks whether a skill may be used.
 ///
 /// # Errors
 /// The first reason why it may not.
@@ -151,9 +151,9 @@ fn requirements(
     if settings.is_empty() { Ok(()) } else { Err(Ineligible::Settings(settings)) }
 }
 
-/// Whether a member of the configuration is set to something.
+/// Returns whether a member of the configuration is set.
 fn is_on(document: &Map<String, Value>, path: &str) -> bool {
-    /// Members that are on unless the configuration says otherwise.
+    /// Members that are on unless configured otherwise.
     const ON: [&str; 2] = ["browser.enabled", "browser.evaluateEnabled"];
     let mut names = path.split('.').map(str::trim).filter(|name| !name.is_empty());
     let first = names.next().and_then(|name| document.get(name));

@@ -1,4 +1,4 @@
-//! The variables that commands get because of the skills that may be used. The environment of this process never changes.
+//! Environment variables for commands, set by usable skills. The environment of this process never changes.
 
 use pinch_stdx::host::Env;
 use pinch_tools::exec::environment::check_overrides;
@@ -7,11 +7,11 @@ use super::eligible::SkillNeeds;
 use super::load::LoadedSkill;
 use crate::config::skills::SkillsConfig;
 
-/// What the names of variables with secrets contain.
+/// Substrings that mark variable names as secret.
 const SECRETS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
 
-/// The variables that the settings of these skills set and the host does not. What loads code into programs is left out, and so is a secret that
-/// the skill does not declare.
+/// Returns the variables from the settings of these skills that the host does not set. Variables that load code into programs are left out,
+/// and so are secrets that the skill does not declare.
 pub(super) fn variables<'a>(
     skills: impl IntoIterator<Item = &'a LoadedSkill>,
     config: &SkillsConfig,

@@ -1,4 +1,4 @@
-//! The head of a `SKILL.md`.
+//! The front matter of a `SKILL.md`.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use super::metadata::SkillMetadata;
 
-/// The members at the head of a `SKILL.md`, each as a text.
+/// Members of the front matter, each as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkillHead(BTreeMap<String, String>);
 
-/// Who may use a skill.
+/// Who may invoke a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SkillInvocation {
-    /// People, by a command.
+    /// Whether people may, by a command.
     pub by_user: bool,
-    /// The model: the prompt lists it.
+    /// Whether the model may; the prompt then lists it.
     pub by_model: bool,
 }
 
 impl SkillHead {
-    /// Reads the head of a file: what stands between a first line `---` and the next such line. Without such lines there is none. A head that is
-    /// not YAML is read line by line, and a value that begins with `{` or `[` stays as it is written, because it is JSON5.
+    /// Parses the front matter of a file: the lines between a first line `---` and the next one. Without them it is empty. Front matter
+    /// that is not YAML is parsed line by line, and a value that begins with `{` or `[` is kept verbatim, because it is JSON5.
     pub fn parse(text: &str) -> Self {
         let text = to_line_feeds(text.trim_start_matches('\u{feff}'));
         let Some(block) = text.strip_prefix("---").and_then(|rest| Some(&rest[..rest.find("\n---")?])) else {
@@ -34,22 +34,22 @@ impl SkillHead {
         Self(head)
     }
 
-    /// A member; `None` if it is blank.
+    /// Returns a member; `None` if it is blank.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// All members.
+    /// Returns all members.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// What it says about its requirements, if it does.
+    /// Returns its declared requirements, if any.
     pub fn metadata(&self) -> Option<SkillMetadata> {
         self.get("metadata").and_then(SkillMetadata::parse)
     }
 
-    /// Who may use the skill; everybody unless it says otherwise.
+    /// Returns who may invoke the skill; by default everybody.
     pub fn invocation(&self) -> SkillInvocation {
         SkillInvocation {
             by_user: self.flag("user-invocable").unwrap_or(true),
@@ -67,9 +67,9 @@ impl SkillHead {
     }
 }
 
-/// The members of a block of YAML as texts; `None` if it is not a map.
+/// Parses a YAML block into texts; `None` if it is not a map.
 fn as_yaml(block: &str) -> Option<BTreeMap<String, String>> {
-    // `no` and `off` are words here, and stay as they are written.
+    // `no` and `off` are words here, and are kept verbatim.
     let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
     let members = match serde_saphyr::from_str_with_options::<Value>(block, options) {
         Ok(Value::Object(members)) => members,
@@ -83,7 +83,7 @@ fn as_yaml(block: &str) -> Option<BTreeMap<String, String>> {
     Some(members.into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect())
 }
 
-/// The members of a block read line by line: `name: value`, or the indented lines below `name:`.
+/// Parses a block line by line: `name: value`, or the indented lines below `name:`.
 fn by_line(block: &str) -> BTreeMap<String, String> {
     let mut members = BTreeMap::new();
     let mut lines = block.split('\n').peekable();

@@ -1,4 +1,4 @@
-//! What the system prompt says about skills.
+//! The skill list in the system prompt.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,19 +11,19 @@ use crate::config::skills::SkillLimits;
 
 const INTRO: &str = "These skills describe how to do particular kinds of work.\n\
      When a task fits a description, read the file at its location before you begin, and follow it.";
-/// Characters that the note about what was left out may take.
+/// Characters reserved for the note about omitted skills.
 const NOTE: usize = 150;
 
-/// The list of skills as the system prompt contains it.
+/// The skill list as included in the system prompt.
 #[derive(Default)]
 pub(super) struct SkillListing {
     pub(super) text: String,
-    /// The name of each skill that is listed, and how long its part of the text is, in UTF-16 units.
+    /// Names of the listed skills, and the length of the text of each in UTF-16 code units.
     pub(super) sizes: Vec<(String, usize)>,
 }
 
-/// The list of skills, within the limits: without descriptions if it is too long, and then the first ones only. Empty without skills. `home` is
-/// written as `~`.
+/// Formats the skill list within the limits: without descriptions if it is too long, and then only the first skills. Empty if there are
+/// none. `home` is written as `~`.
 pub(super) fn listing<'a>(
     skills: impl IntoIterator<Item = &'a LoadedSkill>,
     limits: &SkillLimits,
@@ -43,7 +43,7 @@ pub(super) fn listing<'a>(
     }
     let max = limits.prompt_chars.saturating_sub(NOTE);
     let fits = |n: &usize| block(&shown[..*n], home, false).text.chars().count() <= max;
-    // Longer lists are longer texts: the longest that fits is found by halving.
+    // Longer lists are longer texts, so the longest that fits is found by bisection.
     let (mut fitting, mut too_many) = (0, shown.len() + 1);
     while too_many - fitting > 1 {
         let middle = fitting.midpoint(too_many);
@@ -84,7 +84,7 @@ fn block(skills: &[&LoadedSkill], home: Option<&Path>, with_descriptions: bool) 
             escape_xml(&location)
         );
         sizes.push((skill.name.clone(), utf16_len(&part)));
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _written = writeln!(text, "  {part}");
     }
     text.push_str("</available_skills>");

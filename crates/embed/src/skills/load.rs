@@ -11,25 +11,25 @@ use super::head::{SkillHead, SkillInvocation};
 use super::metadata::SkillMetadata;
 use crate::config::skills::SkillLimits;
 
-/// Where a skill comes from. Of several with one name the last of these counts.
+/// Where a skill comes from. Of several skills with the same name, the last of these takes precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkillOrigin {
-    /// A directory that the configuration names.
+    /// A configured directory.
     Extra,
-    /// It came with the program.
+    /// Bundled with the program.
     Bundled,
-    /// It was installed for all agents: `skills` in the state directory.
+    /// Installed for all agents: `skills` in the state directory.
     Managed,
-    /// The user's own, for all programs: `~/.agents/skills`.
+    /// The user's, for all programs: `~/.agents/skills`.
     Personal,
     /// The project's, for all programs: `.agents/skills` in the workspace.
     Project,
-    /// The agent's own: `skills` in the workspace.
+    /// The agent's: `skills` in the workspace.
     Workspace,
 }
 
 impl SkillOrigin {
-    /// The name that OpenClaw uses.
+    /// Returns OpenClaw's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Extra => "openclaw-extra",
@@ -41,14 +41,14 @@ impl SkillOrigin {
         }
     }
 
-    /// The origin with that name.
+    /// Parses OpenClaw's name.
     pub fn parse(name: &str) -> Option<Self> {
         let all = [Self::Extra, Self::Bundled, Self::Managed, Self::Personal, Self::Project, Self::Workspace];
         all.into_iter().find(|origin| origin.as_str() == name)
     }
 }
 
-/// A skill that was found.
+/// A loaded skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadedSkill {
@@ -56,17 +56,17 @@ pub struct LoadedSkill {
     pub name: String,
     /// When it is useful.
     pub description: String,
-    /// Its `SKILL.md`.
+    /// Path of its `SKILL.md`.
     pub path: PathBuf,
     /// Where it comes from.
     pub origin: SkillOrigin,
-    /// What it says about its requirements.
+    /// Its declared requirements.
     pub metadata: SkillMetadata,
-    /// Who may use it.
+    /// Who may invoke it.
     pub invocation: SkillInvocation,
 }
 
-/// The skills of these directories, by name. Of several with one name that of the last directory counts.
+/// Loads the skills of these directories, by name. Of several with the same name, that of the last directory takes precedence.
 pub(super) fn load(roots: &[(SkillOrigin, PathBuf)], limits: &SkillLimits) -> (Vec<LoadedSkill>, Vec<Problem>) {
     let (mut skills, mut problems) = (BTreeMap::new(), Vec::new());
     for (origin, root) in roots {

@@ -1,70 +1,71 @@
-//! What a skill says about its requirements: the JSON5 object `metadata` at the head of its file.
+//! Metadata of a skill: the JSON5 object `metadata` in its front matter.
 
 use serde_json::{Map, Value};
 
-/// The members of `metadata` that programs like this one read; the first that is there counts.
+/// Members of `metadata` meant for programs like this one; the first one present is used.
 const OWNERS: [&str; 2] = ["pinch", "openclaw"];
-/// Opening brackets in `metadata`, at most: a file of strangers must not exhaust the stack.
+/// Maximum number of opening brackets in `metadata`: an untrusted file must not exhaust the stack.
 const MAX_BRACKETS: usize = 256;
-/// The ways of installing what a skill needs.
+/// Supported kinds of installers.
 const INSTALLERS: [&str; 5] = ["brew", "node", "go", "uv", "download"];
 
-/// What a skill says about itself beside its name and description.
+/// Metadata of a skill besides its name and description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillMetadata {
-    /// Whether it may be used whatever it requires.
+    /// Whether it may be used regardless of its requirements.
     pub always: Option<bool>,
-    /// A picture for lists.
+    /// Emoji for lists.
     pub emoji: Option<String>,
-    /// Where more about it can be read.
+    /// Home page.
     pub homepage: Option<String>,
-    /// The name of its settings in the configuration, if it is not the skill's.
+    /// Key of its settings in the configuration, if different from its name.
     pub skill_key: Option<String>,
-    /// The variable that holds the key of the service it uses.
+    /// The variable with the API key of the service it uses.
     pub primary_env: Option<String>,
-    /// The systems it works on: `linux`, `darwin`, `win32`; empty: all.
+    /// Supported systems: `linux`, `darwin`, `win32`; empty: all.
     pub os: Vec<String>,
-    /// What must be there.
+    /// Requirements.
     pub requires: Option<SkillRequirements>,
-    /// How what it needs is installed.
+    /// Ways to install its requirements.
     pub install: Vec<SkillInstaller>,
 }
 
-/// What must be there for a skill to be used.
+/// Requirements of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillRequirements {
-    /// Programs, all of them.
+    /// Programs, all of which are needed.
     pub bins: Vec<String>,
-    /// Programs, at least one of them.
+    /// Programs, at least one of which is needed.
     pub any_bins: Vec<String>,
-    /// Variables.
+    /// Environment variables.
     pub env: Vec<String>,
-    /// Members of the configuration that are set.
+    /// Members of the configuration that must be set.
     pub config: Vec<String>,
 }
 
-/// A way to install what a skill needs.
+/// A way to install a requirement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillInstaller {
     /// `brew`, `node`, `go`, `uv` or `download`.
     pub kind: String,
-    /// Names it among the others.
+    /// Id within the list.
     pub id: Option<String>,
-    /// What people read.
+    /// Label for people.
     pub label: Option<String>,
-    /// The programs that are there afterwards.
+    /// Programs that it installs.
     pub bins: Vec<String>,
-    /// The systems it works on; empty: all.
+    /// Supported systems; empty: all.
     pub os: Vec<String>,
-    /// What it installs, by the members of its kind: `formula`, `package`, `module`, `url`, `archive`, `extract`, `stripComponents`, `targetDir`.
+    /// What it installs; the members depend on its kind: `formula`, `package`, `module`, `url`, `archive`, `extract`, `stripComponents`,
+    /// `targetDir`.
     pub what: Map<String, Value>,
 }
 
 impl SkillMetadata {
-    /// Reads the text of `metadata`; `None` if it is not an object, or says nothing to this program.
+    /// Parses the text of `metadata`; `None` if it is not an object, or has no member for this program.
     pub fn parse(text: &str) -> Option<Self> {
         if text.bytes().filter(|byte| matches!(byte, b'{' | b'[')).count() > MAX_BRACKETS {
             return None;
@@ -74,7 +75,7 @@ impl SkillMetadata {
         Some(Self::read(own))
     }
 
-    /// Reads the object.
+    /// Reads the object meant for this program.
     pub fn read(own: &Value) -> Self {
         let requires = own.get("requires").filter(|requires| requires.is_object());
         let installers = own["install"].as_array().into_iter().flatten();
@@ -117,7 +118,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A list of texts, or one text with commas.
+/// Reads a list of texts, or one text with commas.
 fn list(value: &Value) -> Vec<String> {
     let clean = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     match value {
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_may_be_texts_and_strangers_are_passed_over() {
+    fn lists_may_be_texts_and_foreign_members_are_skipped() {
         let read = SkillMetadata::parse(
             "{openclaw: {os: 'linux, darwin', requires: {bins: ['a', 7, ' ']}, install: [{type: 'uv'}]}}",
         );

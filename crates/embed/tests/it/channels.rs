@@ -1,4 +1,4 @@
-//! How the channel of a run decides how its reply is delivered: limits, blocks, pauses, threads, media, drafts.
+//! The channel of a run determines how its reply is delivered: limits, blocks, pauses, threads, media, drafts.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, answer, stream, within};
 
-/// A chat that writes down what it gets, and when.
+/// A chat that records what it receives, and when.
 #[derive(Default)]
 struct Clocked {
     blocks: Mutex<Vec<(Instant, OutgoingBlock)>>,
@@ -38,7 +38,7 @@ impl ReplySink for Clocked {
     }
 }
 
-/// Delivers an answer to a channel of a changed configuration.
+/// Delivers an answer to a channel with a changed configuration.
 async fn delivered(
     text: &str,
     channel: &str,
@@ -60,7 +60,7 @@ fn by_paragraph(request: RunRequest) -> RunRequest {
 }
 
 #[tokio::test]
-async fn messages_keep_to_the_limit_of_their_channel_in_its_own_unit() {
+async fn messages_respect_the_limit_of_their_channel_in_its_unit() {
     let text = "Grüße an alle, die das hier lesen. ".repeat(30);
     let (_world, chat, left) = delivered(&text, "irc", |_| {}, by_paragraph).await;
     let texts = chat.texts();
@@ -76,7 +76,7 @@ async fn messages_keep_to_the_limit_of_their_channel_in_its_own_unit() {
 }
 
 #[tokio::test]
-async fn blocks_go_out_where_the_channel_wants_them() {
+async fn blocks_are_delivered_if_the_channel_enables_them() {
     let on = |config: &mut Value| config["agents"]["defaults"]["blockStreamingDefault"] = "on".into();
     let (_world, chat, left) = delivered("Hello.", "telegram", on, |request| request).await;
     assert_eq!((chat.texts(), left), (vec!["Hello.".to_owned()], vec![]));
@@ -91,7 +91,7 @@ async fn blocks_go_out_where_the_channel_wants_them() {
 }
 
 #[tokio::test]
-async fn paragraphs_are_messages_where_the_channel_says_so() {
+async fn paragraphs_are_separate_messages_if_configured() {
     let by_line = |config: &mut Value| {
         config["agents"]["defaults"]["blockStreamingDefault"] = "on".into();
         config["channels"]["telegram"]["streaming"]["chunkMode"] = "newline".into();
@@ -101,7 +101,7 @@ async fn paragraphs_are_messages_where_the_channel_says_so() {
 }
 
 #[tokio::test]
-async fn a_human_delay_is_made_before_every_block_but_the_first() {
+async fn a_human_delay_precedes_every_block_but_the_first() {
     let slow = |config: &mut Value| {
         config["agents"]["defaults"]["humanDelay"] = json!({"mode": "custom", "minMs": 80, "maxMs": 90});
     };
@@ -114,7 +114,7 @@ async fn a_human_delay_is_made_before_every_block_but_the_first() {
 }
 
 #[tokio::test]
-async fn threads_are_those_the_channel_keeps() {
+async fn threads_follow_the_mode_of_the_channel() {
     let text = "[[reply_to_current]] One.\n\n[[reply_to:9]] Two.";
     for (mode, expect) in [("all", [Some("7"), Some("9")]), ("first", [Some("7"), None]), ("off", [None, None])] {
         let threads = |config: &mut Value| config["channels"]["telegram"]["replyToMode"] = mode.into();
@@ -148,7 +148,7 @@ async fn files_of_the_workspace_may_be_named_and_large_ones_are_not_sent() {
 }
 
 #[tokio::test]
-async fn tokens_are_not_shown_in_blocks_either() {
+async fn tokens_are_not_shown_in_blocks() {
     let (_world, chat, left) =
         delivered("All done.\nNO_REPLY", "telegram", |_| {}, |request| request.block_replies(BlockReplies::default()))
             .await;
@@ -158,7 +158,7 @@ async fn tokens_are_not_shown_in_blocks_either() {
 }
 
 #[tokio::test]
-async fn a_draft_grows_with_the_answer_and_only_without_blocks() {
+async fn a_draft_grows_with_the_answer_unless_blocks_are_delivered() {
     let drafts = |config: &mut Value| config["channels"]["telegram"]["streaming"] = "partial".into();
     let (_world, chat, left) = delivered("One. Two. Three.", "telegram", drafts, |request| request).await;
     let shown = chat.drafts.lock().unwrap().clone();

@@ -1,4 +1,4 @@
-//! What people see of whole runs in chats that limit, slow down and refuse: a Telegram and a Slack on the loopback.
+//! What people see of whole runs in chats with length limits, rate limits and failures: a Telegram and a Slack server on the loopback.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ const GAP: Duration = Duration::from_millis(4);
 struct ChatChannel {
     kind: ChatKind,
     url: String,
-    /// The draft that is shown, which the next message takes the place of.
+    /// The current draft, which the next message replaces.
     draft: Mutex<Option<String>>,
 }
 
@@ -45,7 +45,7 @@ impl ChatChannel {
         }
     }
 
-    /// Sends a text, or puts it in place of the draft.
+    /// Sends a text, or replaces the draft with it.
     async fn show(&self, text: &str, thread: Option<&str>) -> Result<String, SendFailure> {
         let draft = self.draft.lock().unwrap().clone();
         let answer = match (self.kind, &draft) {
@@ -94,7 +94,7 @@ impl ReplySink for ChatChannel {
 
     fn draft<'a>(&'a self, text: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            // A draft that comes too fast is left out: the next one has all of its text.
+            // A draft that comes too soon is skipped, since the next one contains its text.
             if let Ok(id) = self.show(TextUnit::Utf16.prefix(text, 4_096), None).await {
                 *self.draft.lock().unwrap() = Some(id);
             }
@@ -122,20 +122,20 @@ async fn post(url: &str, path: &str, body: &Value) -> std::io::Result<(u16, Valu
     }
 }
 
-/// Status and body of an answer that has come whole.
+/// Parses the status and body of a complete response.
 fn parsed(answer: &[u8]) -> Option<(u16, Value)> {
     let text = std::str::from_utf8(answer).ok()?;
     let (head, body) = text.split_once("\r\n\r\n")?;
     let status = head.split(' ').nth(1)?.parse().ok()?;
     let body = match body.split_once("\r\n") {
-        // In chunks: there is one.
+        // Chunked encoding, with a single chunk.
         Some((n, rest)) if head.to_lowercase().contains("chunked") => rest.get(..usize::from_str_radix(n, 16).ok()?)?,
         _ => body,
     };
     Some((status, serde_json::from_str(body).ok()?))
 }
 
-/// A run whose reply goes to a chat, and what people see of it. What is left after the run is sent as a host would.
+/// Delivers a run to a chat and returns what people see of it. What is left after the run is sent as a host would.
 async fn seen(
     world: &World,
     kind: ChatKind,
@@ -166,7 +166,7 @@ fn small_blocks(request: RunRequest) -> RunRequest {
     request.block_replies(BlockReplies { chunking: Some(chunking), ..BlockReplies::default() })
 }
 
-/// The messages as they stand in the chat.
+/// Returns the messages in the chat.
 fn transcript(messages: &[ChatMessage]) -> String {
     let mut text = String::new();
     for message in messages {
@@ -177,7 +177,7 @@ fn transcript(messages: &[ChatMessage]) -> String {
     text
 }
 
-/// Numbers that are the same in every run.
+/// A deterministic pseudorandom number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -189,7 +189,7 @@ impl Dice {
     }
 }
 
-/// An answer with everything that is hard to cut. Every paragraph is different.
+/// Returns an answer full of constructs that are hard to split. All paragraphs differ.
 fn random_answer(dice: &mut Dice) -> String {
     let mut paragraphs = Vec::new();
     for n in 0..2 + dice.below(7) {
@@ -229,11 +229,11 @@ fn random_answer(dice: &mut Dice) -> String {
     paragraphs.join("\n\n")
 }
 
-/// The words that people read: without fences, which are closed and opened again where a block is cut, and without directives.
+/// Returns the words that people read: without fences, which are closed and reopened where a block is split, and without directives.
 fn words(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("```"));
     let text = lines.collect::<Vec<_>>().join("\n").replace("[[reply_to_current]]", "");
-    // A word that is longer than a message comes in pieces.
+    // A word longer than a message is split.
     text.split_whitespace().collect::<String>().chars().map(String::from).collect()
 }
 
@@ -241,12 +241,12 @@ fn shown(messages: &[ChatMessage]) -> String {
     messages.iter().map(|message| message.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// An answer that comes in pieces of a random size.
+/// Returns an answer that arrives in pieces of random size.
 fn pieces(dice: &mut Dice, text: &str) -> ServerReply {
     stream(AnthropicResponse::new("m1").in_pieces_of(1 + dice.below(40)).text(text).stop("end_turn"))
 }
 
-/// An answer that breaks off after so many characters.
+/// Returns an answer that breaks off after this text.
 fn cut_off(text: &str) -> ServerReply {
     let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
     let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}});
@@ -277,7 +277,7 @@ async fn people_see_every_word_of_fifty_random_answers_once() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_anywhere_and_asked_for_again_is_neither_repeated_nor_lost() {
+async fn an_answer_interrupted_anywhere_and_retried_is_neither_repeated_nor_lost() {
     for seed in 1..=40 {
         let mut dice = Dice(seed * 104_729);
         let text = random_answer(&mut dice);
@@ -297,7 +297,7 @@ async fn an_answer_that_is_cut_anywhere_and_asked_for_again_is_neither_repeated_
         if is_same {
             assert_eq!(all, words(&text), "{}", context());
         } else {
-            // What was out stays, and all of the second answer follows.
+            // Delivered text stays, and all of the second answer follows.
             let (second, first) = (words(&second), words(&cut));
             assert!(all.ends_with(&second), "{}", context());
             assert!(first.starts_with(&all[..all.len() - second.len()]), "{}", context());

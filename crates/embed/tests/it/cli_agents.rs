@@ -1,4 +1,4 @@
-//! Command-line agents in place of a model: a program that stands for one, in all its moods.
+//! Command-line agents in place of a model, played by shell scripts that behave in every possible way.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::world::{FALLBACK, World, answer, fallback_answer, refusal, said, stre
 
 const KEY: &str = "agent:main:chat";
 
-/// A world whose first model is the agent `robot`, which the script stands for. `$DIR` is the world's directory in it.
+/// Creates a world whose first model is the agent `robot`, played by the script. `$DIR` is the world's directory.
 async fn robot(script: &str, backend: Value, change: impl FnOnce(&mut Value)) -> World {
     let mut world = World::with(|config| {
         config["agents"]["defaults"]["model"] = json!({"primary": "robot/fast"});
@@ -58,7 +58,7 @@ async fn an_agent_takes_over_from_a_model_that_failed() {
     assert_eq!(roles.iter().filter(|role| **role == "user").count(), 1, "the prompt is there once: {roles:?}");
 }
 
-/// Lists its arguments, a line each, and answers with the last one.
+/// Writes its arguments to a file, one per line, and answers with the last one.
 const ECHO: &str = r#"printf '%s\n' "$@" > "$DIR/arguments"
 for last in "$@"; do :; done
 printf '{"result": "You said: %s", "session_id": "c-7", "usage": {"input_tokens": 3, "output_tokens": 2}}' "$last""#;
@@ -95,7 +95,7 @@ async fn an_agent_answers_and_its_conversation_is_resumed() {
     let transcript = world.transcript(&session);
     assert_eq!(transcript.of_type("message").len(), 4, "two prompts with their answers");
 
-    // The conversation goes on with a model.
+    // The conversation continues with a model.
     world.server.reply(stream(answer("m", "Indeed.")));
     let mut request = world.engine.message(KEY, "and now?").await.unwrap();
     (request.provider, request.model) = (Some("anthropic".into()), Some(crate::world::MODEL.into()));
@@ -105,7 +105,7 @@ async fn an_agent_answers_and_its_conversation_is_resumed() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_the_agent_has_lost_begins_anew() {
+async fn a_conversation_lost_by_the_agent_is_restarted() {
     let script =
         format!("case \"$*\" in *--resume*) echo 'No conversation found with session ID' >&2; exit 1;; esac\n{ECHO}");
     let world = robot(&script, echo_backend(), |_| {}).await;
@@ -115,7 +115,7 @@ async fn a_conversation_that_the_agent_has_lost_begins_anew() {
 }
 
 #[tokio::test]
-async fn lines_are_shown_as_they_come_and_long_prompts_go_to_the_input() {
+async fn lines_are_shown_as_they_arrive_and_long_prompts_are_passed_on_stdin() {
     let script = r#"echo '{"thread_id": "t"}'
 echo '{"item": {"type": "agent_message", "text": "First."}}'
 read line
@@ -144,7 +144,7 @@ async fn failures_fall_back_to_a_model() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_exist_ends_the_run_with_its_name() {
+async fn a_missing_program_ends_the_run_with_an_error_that_names_it() {
     let mut world = robot("", json!({"command": "robot"}), |_| {}).await;
     let mut document = world.document();
     document["agents"]["defaults"]["cliBackends"]["robot"]["command"] = json!("/nowhere/robot");
@@ -154,7 +154,7 @@ async fn a_program_that_does_not_exist_ends_the_run_with_its_name() {
 }
 
 #[tokio::test]
-async fn a_stopped_run_stops_its_program_with_all_that_it_started() {
+async fn a_stopped_run_stops_its_program_and_all_descendants() {
     let world = robot(r#"sleep 300 & echo $! > "$DIR/child"; wait"#, json!({"command": "robot"}), |_| {}).await;
     let began = Instant::now();
     let run = world.engine.run(world.engine.message(KEY, "hello").await.unwrap());

@@ -1,4 +1,4 @@
-//! Tools that the caller runs: the run stops for them, and goes on with their results.
+//! Client tools: the run stops for them, and continues with their results.
 
 use pinch_agent_core::tool::{FnTool, JsonObject, ToolOutput, ToolSpec};
 use pinch_embed::run::client_tools::ClientToolResult;
@@ -23,7 +23,7 @@ fn calls(calls: &[(&str, &str, Value)]) -> ServerReply {
     stream(response.stop("tool_use"))
 }
 
-/// A world whose engine has a tool of its own.
+/// Creates a world whose engine has a tool of its own.
 async fn world() -> (World, pinch_embed::Engine) {
     let world = World::new().await;
     let spec = ToolSpec::new("probe", "Probes", Schema::new(json!({"type": "object"})));
@@ -42,7 +42,7 @@ async fn run(engine: &pinch_embed::Engine, request: RunRequest) -> RunResult {
     within(engine.run(request).finish()).await.unwrap()
 }
 
-/// The content of the messages of the last request, as `role: kind of block, …`.
+/// Returns the content of the messages in the last request, as `role: kind of block, …`.
 fn last_sent(world: &World) -> Vec<String> {
     let body = world.server.requests().last().unwrap().json();
     let shape = |message: &Value| {
@@ -60,7 +60,7 @@ fn last_sent(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_run_stops_for_all_calls_of_the_caller_and_goes_on_with_their_results() {
+async fn a_run_stops_for_client_tools_and_continues_with_their_results() {
     let (world, engine) = world().await;
     let all = [("c1", "lookup", json!({"q": 1})), ("c2", "probe", json!({})), ("c3", "lookup", json!({"q": 3}))];
     world.server.reply(calls(&all));
@@ -98,7 +98,7 @@ async fn calls_without_results_count_as_not_run() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_answered_without_the_caller() {
+async fn invalid_arguments_are_answered_without_the_caller() {
     let (world, engine) = world().await;
     world.server.reply(calls(&[("c1", "lookup", json!({"q": "x"}))]));
     world.server.reply(stream(answer("m2", "Sorry.")));
@@ -107,7 +107,7 @@ async fn arguments_that_do_not_fit_are_answered_without_the_caller() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_said() {
+async fn unsupported_requests_are_refused_with_a_reason() {
     let (world, engine) = world().await;
     let mut clash = request(&engine, "hello");
     clash.client_tools.push(ToolSpec::new("probe", "Another", Schema::new(json!({"type": "object"}))));
@@ -135,7 +135,7 @@ async fn results_survive_a_failed_attempt() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_waits_for_results_saves_no_memories_before_them() {
+async fn no_memories_are_saved_while_calls_wait_for_results() {
     let world = World::new().await;
     let engine = &world.engine;
     let usage = json!({"input_tokens": 178_000, "output_tokens": 1});

@@ -1,4 +1,4 @@
-//! Commands of a run under rules: which ones run, what they see, and what is left of them.
+//! Commands of a run under rules: which run, what they see, and what remains of them.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ fn engine(world: &World, register: impl FnOnce(EngineBuilder) -> EngineBuilder) 
     world.built(|builder| register(builder.host(host).builtin_tools(HANDS)))
 }
 
-/// Lets the model call a tool, and returns the text and the details of the result.
+/// Makes the model call a tool, and returns the text and details of the result.
 async fn result_of(world: &World, engine: &Engine, session: &str, tool: &str, arguments: Value) -> (String, Value) {
     world.server.reply(stream(call(&format!("{session}-1"), tool, &arguments)));
     world.server.reply(stream(answer("m1", "Done.")));
@@ -37,7 +37,7 @@ async fn result_of(world: &World, engine: &Engine, session: &str, tool: &str, ar
     (text, result["message"]["details"].clone())
 }
 
-/// Answers every question in one way, and keeps what was asked.
+/// Gives every question the same answer, and records the questions.
 struct Broker(ApprovalDecision, Mutex<Vec<String>>);
 
 impl ApprovalBroker for Broker {
@@ -49,7 +49,7 @@ impl ApprovalBroker for Broker {
 }
 
 #[tokio::test]
-async fn commands_see_the_usual_variables_and_those_that_are_named() {
+async fn commands_see_the_usual_variables_and_those_listed() {
     let world = world(json!({"exec": {"mode": "full", "passEnv": ["MY_TOKEN"], "pathPrepend": ["/opt/own"]}})).await;
     let engine = engine(&world, |builder| builder);
     let (text, _) = result_of(&world, &engine, "s1", "exec", json!({"command": "env"})).await;
@@ -58,7 +58,7 @@ async fn commands_see_the_usual_variables_and_those_that_are_named() {
 }
 
 #[tokio::test]
-async fn without_rules_harmless_commands_run_and_others_are_asked_for() {
+async fn without_rules_harmless_commands_run_and_others_need_approval() {
     let world = world(json!({})).await;
     let silent = engine(&world, |builder| builder);
     let (text, _) = result_of(&world, &silent, "s1", "exec", json!({"command": "touch made"})).await;
@@ -71,7 +71,7 @@ async fn without_rules_harmless_commands_run_and_others_are_asked_for() {
 }
 
 #[tokio::test]
-async fn rules_for_commands_take_bash_away() {
+async fn command_rules_remove_bash() {
     let world = world(json!({"exec": {"mode": "deny"}})).await;
     world.server.reply(stream(answer("m1", "Hello.")));
     world.ask("s1", "hello").await.unwrap();
@@ -83,7 +83,7 @@ async fn rules_for_commands_take_bash_away() {
 }
 
 #[tokio::test]
-async fn rules_that_cannot_be_read_end_the_run_before_the_model_is_asked() {
+async fn invalid_command_rules_end_the_run_before_any_request() {
     for exec in [json!({"mode": "full", "ask": "off"}), json!({"security": "some"})] {
         let world = world(json!({"exec": exec})).await;
         match world.ask("s1", "hello").await {
@@ -107,7 +107,7 @@ async fn an_agent_has_rules_of_its_own() {
 }
 
 #[tokio::test]
-async fn commands_in_the_background_are_looked_after_and_end_with_the_engine() {
+async fn background_commands_are_managed_and_end_with_the_engine() {
     let world = world(json!({"exec": {"mode": "full", "backgroundMs": 10}})).await;
     let engine = engine(&world, |builder| builder);
     let command = "echo $$ > pid; exec sleep 300";
@@ -136,7 +136,7 @@ async fn commands_in_the_background_are_looked_after_and_end_with_the_engine() {
     .await;
 }
 
-/// A further turn of the session `s1`: the text of the last result.
+/// Runs another turn of the session `s1` and returns the text of the last result.
 async fn result_of_second(world: &World, engine: &Engine, tool: &str, arguments: Value) -> String {
     world.server.reply(stream(call("second", tool, &arguments)));
     world.server.reply(stream(answer("m2", "Done.")));
@@ -175,7 +175,7 @@ fn world_with_open_patches(world: &World) -> Engine {
 }
 
 #[tokio::test]
-async fn tools_for_files_see_the_workspace_alone_where_that_is_configured() {
+async fn file_tools_see_only_the_workspace_if_configured() {
     let world = world(json!({})).await;
     let configured = |all: bool, own: Option<bool>| {
         let mut document = world.document();
@@ -197,7 +197,7 @@ async fn tools_for_files_see_the_workspace_alone_where_that_is_configured() {
     assert!(!world.path("b.txt").exists(), "{text}");
     let (text, _) = result_of(&world, &engine, "s4", "write", json!({"path": "in.txt", "content": "x"})).await;
     assert!(world.path("workspace/in.txt").exists(), "{text}");
-    // Commands are for the rules of tools.exec.
+    // Commands are subject to the rules of tools.exec.
     let (text, _) = result_of(&world, &engine, "s5", "exec", json!({"command": "cat ../secret.txt"})).await;
     assert!(text.contains("hush"), "{text}");
     let engine = configured(true, Some(false));
@@ -209,7 +209,7 @@ async fn tools_for_files_see_the_workspace_alone_where_that_is_configured() {
 }
 
 #[tokio::test]
-async fn a_command_that_asks_for_a_terminal_gets_one_where_there_are_any() {
+async fn a_command_that_requests_a_terminal_gets_one_if_supported() {
     let world = world(json!({"exec": {"mode": "full"}})).await;
     let engine = engine(&world, |builder| builder);
     let arguments = json!({"command": "test -t 0 && stty size || echo none", "pty": true});
@@ -220,13 +220,13 @@ async fn a_command_that_asks_for_a_terminal_gets_one_where_there_are_any() {
     }
 }
 
-/// Allows everything, after something has happened.
+/// Allows everything, after running a closure.
 struct Meanwhile<F>(F);
 
 impl<F: Fn() + Send + Sync> ApprovalBroker for Meanwhile<F> {
     fn request<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
         Box::pin(async move {
-            // The clock of the file system has steps of a few milliseconds.
+            // File system timestamps have a resolution of a few milliseconds.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             (self.0)();
             ApprovalDecision::AllowOnce
@@ -241,7 +241,7 @@ fn write_script(path: &Path, text: &str) {
 }
 
 #[tokio::test]
-async fn a_program_that_is_replaced_while_a_person_is_asked_does_not_run() {
+async fn a_program_replaced_while_approval_is_pending_does_not_run() {
     type Meantime = fn(&Path);
     let cases: [(&str, &str, Meantime); 5] = [
         ("tool", "", |_| {}),

@@ -1,4 +1,4 @@
-//! Summaries in whole sessions: by request of the host, by a lighter model, with what must not be lost.
+//! Summaries in whole sessions: at the host's request, by a lighter model, and with everything that must be preserved.
 
 use pinch_embed::engine::CompactionOutcome;
 use pinch_testing::server::{Recorded, ServerReply};
@@ -8,7 +8,7 @@ use crate::world::{World, answer, call, is_turn, refusal, stream, within};
 
 const KEY: &str = "agent:main:chat";
 
-/// A session with a few turns, one of them with a tool that failed.
+/// Creates a session with a few turns, one of them with a failed tool call.
 async fn talked(world: &World) -> String {
     world.reply_to_turns(
         "## Goal\nBuy tea.",
@@ -64,7 +64,7 @@ async fn a_host_compacts_a_session_with_a_lighter_model() {
 }
 
 #[tokio::test]
-async fn the_run_s_own_model_writes_what_a_lighter_one_could_not() {
+async fn the_model_of_the_run_summarises_if_a_lighter_one_fails() {
     let world = World::new().await;
     talked(&world).await;
     world.server.answer_with(|request| match request.json()["model"].as_str().unwrap().contains("haiku") {
@@ -114,7 +114,7 @@ async fn the_configuration_decides_who_summarises_and_how() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_compacted_stays_as_it_is() {
+async fn a_session_that_cannot_be_compacted_is_unchanged() {
     let world = World::new().await;
     let json = compact(&world, None).await.to_json();
     assert_eq!(json["reason"], "no real conversation messages");

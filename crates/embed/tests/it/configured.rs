@@ -1,4 +1,4 @@
-//! Keys of the configuration reach requests and runs, and those without effect are named.
+//! Configuration keys affect requests and runs, and those without effect are reported.
 
 use std::path::Path;
 use std::time::Duration;
@@ -69,7 +69,7 @@ async fn an_agent_has_retries_of_its_own() {
 }
 
 #[test]
-fn keys_without_effect_are_named_as_wholes() {
+fn keys_without_effect_are_reported_at_the_highest_level() {
     let document = json!({
         "gateway": {"port": 1, "auth": {"token": "x"}},
         "agents": {
@@ -96,7 +96,7 @@ fn keys_without_effect_are_named_as_wholes() {
 }
 
 #[tokio::test]
-async fn parameters_of_a_model_reach_the_wire() {
+async fn model_parameters_are_sent() {
     let world = World::with(|config| {
         config["agents"]["defaults"]["models"] = json!({
             format!("anthropic/{MODEL}"): {"params": {"top_k": 7, "maxTokens": 99, "cacheRetention": "long"}},
@@ -115,7 +115,7 @@ async fn parameters_of_a_model_reach_the_wire() {
 }
 
 #[tokio::test]
-async fn a_list_of_allowed_models_can_stand_beside_their_settings() {
+async fn allowed_models_can_be_listed_separately_from_their_settings() {
     let world = World::with(|config| {
         config["agents"]["defaults"]["models"] = json!({FALLBACK: {"alias": "small"}});
         config["agents"]["defaults"]["modelPolicy"] = json!({"allow": ["anthropic/claude-haiku-4-5"]});
@@ -131,7 +131,7 @@ async fn a_list_of_allowed_models_can_stand_beside_their_settings() {
 }
 
 #[tokio::test]
-async fn providers_of_models_json_are_kept_unless_they_are_to_be_replaced() {
+async fn providers_in_models_json_are_kept_unless_configured_otherwise() {
     for (mode, is_kept) in [("merge", true), ("replace", false)] {
         let world = World::with(|config| config["models"]["mode"] = mode.into()).await;
         let provider = json!({"baseUrl": format!("{}/v1", world.server.url()), "api": "openai-completions", "apiKey": "key-9",
@@ -150,7 +150,7 @@ async fn providers_of_models_json_are_kept_unless_they_are_to_be_replaced() {
 }
 
 #[tokio::test]
-async fn headers_of_a_provider_are_sent_with_the_key_of_a_profile() {
+async fn provider_headers_are_sent_with_the_key_of_a_profile() {
     let world = World::with(|config| {
         config["models"]["providers"]["anthropic"]["headers"] = json!({"x-team": "blue"});
     })
@@ -162,10 +162,10 @@ async fn headers_of_a_provider_are_sent_with_the_key_of_a_profile() {
 }
 
 #[tokio::test]
-async fn a_state_directory_may_have_its_configuration_in_yaml() {
+async fn a_state_directory_may_contain_a_yaml_configuration() {
     let world = World::new().await;
     let yaml = serde_json::to_string_pretty(&world.document()).unwrap();
-    // JSON is YAML; what follows is not JSON.
+    // JSON is valid YAML; this comment makes it YAML only.
     world.write("state/openclaw.yml", &format!("# ours\n{yaml}\n"));
     world.write("state/openclaw.json", "");
     let host = pinch_stdx::host::Host::builder().home(world.path("")).build();
@@ -176,7 +176,7 @@ async fn a_state_directory_may_have_its_configuration_in_yaml() {
 }
 
 #[tokio::test]
-async fn a_configuration_that_cannot_be_read_stops_every_run() {
+async fn an_unreadable_configuration_prevents_every_run() {
     let world = World::new().await;
     world.write("state/pinch.json", "{tools: {$include: \"gone.json\"}}");
     let engine = pinch_embed::Engine::builder(world.path("state")).build();
@@ -185,7 +185,7 @@ async fn a_configuration_that_cannot_be_read_stops_every_run() {
 }
 
 #[tokio::test]
-async fn models_that_are_newer_than_the_catalog_are_asked_by_their_own_names() {
+async fn models_newer_than_the_catalog_are_requested_by_their_own_names() {
     let world = World::with(|config| {
         config["models"]["providers"]["bare"] = json!({
             "baseUrl": config["models"]["providers"]["local"]["baseUrl"], "api": "openai-completions", "apiKey": "key-4",
@@ -199,7 +199,7 @@ async fn models_that_are_newer_than_the_catalog_are_asked_by_their_own_names() {
         within(world.engine.run(request).finish()).await.unwrap();
         world.server.requests().last().unwrap().json()["model"].clone()
     };
-    // Not the model of the catalog that its name resembles.
+    // Not the catalog model with a similar name.
     assert_eq!(model("anthropic", "claude-sonnet-4", answer("m1", "a")).await, "claude-sonnet-4");
     assert_eq!(model("anthropic", "claude-opus-77", answer("m2", "a")).await, "claude-opus-77");
     assert_eq!(model("anthropic", "sonnet-4.5", answer("m3", "a")).await, MODEL);
@@ -209,10 +209,10 @@ async fn models_that_are_newer_than_the_catalog_are_asked_by_their_own_names() {
 }
 
 #[tokio::test]
-async fn a_provider_needs_no_configuration_where_its_key_is_set() {
+async fn a_provider_whose_key_is_set_needs_no_configuration() {
     let world = World::with(|config| {
         let base = config["models"]["providers"]["local"]["baseUrl"].clone();
-        // The only thing that is configured is where the test's server is.
+        // Only the address of the test's server is configured.
         config["models"]["providers"]["venice"] = json!({"baseUrl": base});
         config["models"]["providers"]["zai"] = json!({"baseUrl": base});
     })
@@ -231,7 +231,7 @@ async fn a_provider_needs_no_configuration_where_its_key_is_set() {
 }
 
 #[tokio::test]
-async fn a_tool_policy_of_a_chat_stops_runs_until_it_is_enforced() {
+async fn an_unenforced_tool_policy_of_a_chat_prevents_runs() {
     for (channels, key) in [
         (json!({"telegram": {"tools": {"deny": ["exec"]}}}), "channels.telegram.tools"),
         (
@@ -246,7 +246,7 @@ async fn a_tool_policy_of_a_chat_stops_runs_until_it_is_enforced() {
 }
 
 #[test]
-fn old_names_of_keys_are_read_with_a_notice_and_are_not_listed_as_ignored() {
+fn renamed_keys_are_read_with_a_notice_and_not_reported_as_ignored() {
     let document = json!({
         "session": {"idleMinutes": 30}, "media": {"x": 1}, "agents": {"entries": {"ops": {"workspace": "/o", "agentDir": "/d"}}},
     });

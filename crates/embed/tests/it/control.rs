@@ -1,4 +1,4 @@
-//! Runs under way, from outside: listed, stopped, steered and waited for; and the limits that end them.
+//! Control of active runs from outside: listing, stopping, steering and awaiting them, and the limits that end them.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ async fn a_message_queued_while_a_run_streams_is_read_in_the_next_turn() {
 }
 
 #[tokio::test]
-async fn a_message_without_a_run_and_one_that_nobody_read_are_refused_with_the_reason() {
+async fn messages_that_no_run_reads_are_refused_with_a_reason() {
     let world = World::new().await;
     let steer = |target| world.engine.queue_message(target, "hello", vec![], QueueKind::FollowUp);
     assert_eq!(steer(RunTarget::Session("s1")).await, Err(QueueError::NoActiveRun));
@@ -103,7 +103,7 @@ async fn a_queued_message_survives_a_change_of_the_model() {
 }
 
 #[tokio::test]
-async fn an_aborted_run_ends_and_whoever_waits_for_it_learns_that() {
+async fn an_aborted_run_ends_and_its_waiters_are_notified() {
     let world = World::new().await;
     let gate = Gate::new();
     world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
@@ -122,7 +122,7 @@ async fn an_aborted_run_ends_and_whoever_waits_for_it_learns_that() {
 }
 
 #[tokio::test]
-async fn a_deadline_of_the_caller_ends_the_run_without_rotation_or_failover() {
+async fn a_deadline_set_by_the_caller_ends_the_run_without_rotation_or_failover() {
     let world = World::with(with_fallback).await;
     let gate = Gate::new();
     world.server.reply(ServerReply::events().gated(&gate, answer("m1", "Never.")));
@@ -133,7 +133,7 @@ async fn a_deadline_of_the_caller_ends_the_run_without_rotation_or_failover() {
 }
 
 #[tokio::test]
-async fn a_time_limit_that_passes_inside_a_tool_ends_the_run_without_rotation() {
+async fn a_time_limit_that_expires_in_a_tool_ends_the_run_without_rotation() {
     let world = World::with(with_fallback).await;
     world.server.reply(stream(call("c1", "bash", &json!({"command": "sleep 30"}))));
     let request = world.request("s1", "Go.").timeout(Some(Duration::from_millis(500)));
@@ -142,7 +142,7 @@ async fn a_time_limit_that_passes_inside_a_tool_ends_the_run_without_rotation() 
 }
 
 #[tokio::test]
-async fn the_deadline_of_the_budget_holds_during_an_attempt() {
+async fn the_deadline_of_the_budget_applies_during_an_attempt() {
     let world = World::new().await;
     let gate = Gate::new();
     world.server.reply(ServerReply::events().gated(&gate, answer("m1", "Never.")));

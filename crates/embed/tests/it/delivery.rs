@@ -1,4 +1,4 @@
-//! What a host gets of a run: blocks with receipts, one start and one end, and what is left to send.
+//! What a host receives from a run: blocks with receipts, one start and one end, and what is left to send.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::world::{World, answer, call, pull_to_text, refusal, stream, within};
 
-/// A chat that refuses texts.
+/// A chat that refuses certain texts.
 #[derive(Default)]
 struct RefusingChat {
     refused: Vec<&'static str>,
@@ -72,7 +72,7 @@ fn left(run: &DeliveredRun) -> Vec<String> {
     run.still_to_send().into_iter().map(|payload| payload.reply.text).collect()
 }
 
-/// An answer that breaks off.
+/// Returns an answer that breaks off.
 fn broken_off(text: &str, kind: &str) -> ServerReply {
     let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
     let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}});
@@ -81,7 +81,7 @@ fn broken_off(text: &str, kind: &str) -> ServerReply {
 }
 
 #[tokio::test]
-async fn every_block_is_sent_once_with_its_place() {
+async fn every_block_is_sent_once_with_its_id() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "One.\n\nTwo.")));
     let (log, run) = delivered(&world, RefusingChat::default()).await;
@@ -93,7 +93,7 @@ async fn every_block_is_sent_once_with_its_place() {
 }
 
 #[tokio::test]
-async fn what_a_sink_refuses_is_left_to_send() {
+async fn refused_blocks_are_left_to_send() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "One.\n\nTwo.\n\nThree.")));
     let (log, run) = delivered(&world, RefusingChat { refused: vec!["Two."], ..RefusingChat::default() }).await;
@@ -102,12 +102,12 @@ async fn what_a_sink_refuses_is_left_to_send() {
 }
 
 #[tokio::test]
-async fn a_failed_run_says_what_was_delivered() {
+async fn a_failed_run_reports_what_was_delivered() {
     let world = World::with(|config| {
         config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);
     })
     .await;
-    // After the words that are out the retry is refused for good.
+    // After some words were delivered, the retry is refused for good.
     world.server.reply(broken_off("One.\n\nTw", "rate_limit_error"));
     world.server.reply(refusal(401, "authentication_error", "invalid x-api-key"));
     let (log, run) = delivered(&world, RefusingChat::default()).await;
@@ -120,7 +120,7 @@ async fn a_failed_run_says_what_was_delivered() {
 }
 
 #[tokio::test]
-async fn an_answer_whose_retry_repeats_it_is_delivered_once() {
+async fn a_retry_that_repeats_the_answer_is_delivered_once() {
     let world = World::new().await;
     world.server.reply(broken_off("First part.\n\nSecond part.\n\n", "rate_limit_error"));
     world.server.reply(stream(answer("m2", "First part.\n\nSecond part.")));
@@ -130,7 +130,7 @@ async fn an_answer_whose_retry_repeats_it_is_delivered_once() {
 }
 
 #[tokio::test]
-async fn other_words_of_a_retry_have_other_ids() {
+async fn a_retry_with_a_different_text_has_new_ids() {
     let world = World::new().await;
     world.server.reply(broken_off("Red.\n\nGre", "rate_limit_error"));
     world.server.reply(stream(answer("m2", "Blue.\n\nGreen.")));
@@ -174,7 +174,7 @@ async fn a_run_that_fails_has_one_start_and_one_error() {
     world.server.reply(refusal(401, "authentication_error", "no")).reply(refusal(401, "authentication_error", "no"));
     let events: Vec<RunEvent> = within(run(&world).collect()).await;
     assert_eq!(phases(&events), ["start", "error"]);
-    // It fails before it has its lanes.
+    // It fails before it gets its lanes.
     let events: Vec<RunEvent> = within(world.engine.run(world.request("s1", " ")).collect()).await;
     assert_eq!(phases(&events), ["start", "error"]);
 }
@@ -191,7 +191,7 @@ async fn a_cancelled_run_has_one_end() {
     assert_eq!(phases(&events), ["end"]);
 }
 
-/// A chat of the required answers: a run with these replies of the model, and what came of it.
+/// Runs a request that requires an answer against these replies of the model.
 async fn required(replies: Vec<Vec<String>>) -> (World, Vec<String>, DeliveredRun) {
     let world = World::new().await;
     for reply in replies {
@@ -204,7 +204,7 @@ async fn required(replies: Vec<Vec<String>>) -> (World, Vec<String>, DeliveredRu
 }
 
 #[tokio::test]
-async fn tools_without_an_answer_get_one_pass_without_tools() {
+async fn a_run_that_ends_without_an_answer_gets_one_attempt_without_tools() {
     let bash = || call("c1", "bash", &json!({"command": "echo out"}));
     let (world, log, run) = required(vec![bash(), answer("m1", "NO_REPLY"), answer("m2", "It is done.")]).await;
     let requests = world.server.requests();
@@ -216,7 +216,7 @@ async fn tools_without_an_answer_get_one_pass_without_tools() {
     assert_eq!(run.reply_delivery(), ReplyDelivery::Delivered);
     assert_eq!(world.transcript("s1").messages().iter().filter(|line| line.starts_with("user: ")).count(), 1);
 
-    // Once, and no tool runs in it.
+    // Only once, and no tool runs.
     let touch = call("c2", "bash", &json!({"command": "touch written"}));
     let (world, _, run) = required(vec![bash(), answer("m1", ""), touch]).await;
     assert_eq!(world.server.requests().len(), 3);
@@ -227,7 +227,7 @@ async fn tools_without_an_answer_get_one_pass_without_tools() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_not_required_may_be_silent() {
+async fn an_optional_reply_may_be_silent() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "NO_REPLY")));
     let (log, run) = delivered(&world, RefusingChat::default()).await;
@@ -236,7 +236,7 @@ async fn a_reply_that_is_not_required_may_be_silent() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_still_to_be_sent_is_pending() {
+async fn an_unsent_answer_is_pending() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "One.\n\nTwo.")));
     let (_, run) = delivered(&world, RefusingChat { refused: vec!["Two."], ..RefusingChat::default() }).await;

@@ -1,4 +1,4 @@
-//! Runs that are dropped, at every point where they can be.
+//! Runs that are dropped at every possible point.
 
 use std::pin::Pin;
 use std::task::Poll;
@@ -12,7 +12,7 @@ use crate::world::{World, answer, call, said, stream, within};
 /// More polls than a run with one tool call takes.
 const MOST_POLLS: usize = 2_000;
 
-/// Polls a run so many times; true when it ends on the way.
+/// Polls a run this many times; true if it ends before.
 async fn poll_times(run: &mut EngineRun, n: usize) -> bool {
     let mut left = n;
     future::poll_fn(|cx| {
@@ -31,7 +31,7 @@ async fn poll_times(run: &mut EngineRun, n: usize) -> bool {
     .await
 }
 
-/// Whether the conversation of a request ends with a tool's result, and the text of its last prompt.
+/// Returns whether the conversation of a request ends with a tool result, and whether its last message contains the second prompt.
 fn state_of(body: &Value) -> (bool, bool) {
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let last = messages.last().cloned().unwrap_or_default();
@@ -75,7 +75,7 @@ async fn a_run_dropped_after_any_number_of_polls_leaves_a_valid_session_and_the_
         let transcript = world.transcript(&session);
         assert_eq!(transcript.unpaired(), Vec::<String>::new(), "after {n} polls: {:?}", transcript.messages());
         let prompts: Vec<_> = transcript.messages().into_iter().filter(|line| line.starts_with("user: ")).collect();
-        // A prompt that nobody answered is said again with the next one.
+        // An unanswered prompt is repeated with the next one.
         let possible: [&[&str]; 3] =
             [&["user: Go.", "user: Again."], &["user: Go.", "user: Go.\n\nAgain."], &["user: Again."]];
         assert!(possible.iter().any(|expected| prompts == *expected), "after {n} polls: {prompts:?}");

@@ -1,4 +1,4 @@
-//! Runs that end before their time, and runs that wait for one another.
+//! Runs that end early, and runs that wait for one another.
 
 use futures::StreamExt;
 use pinch_embed::run::RunResult;
@@ -14,7 +14,7 @@ use crate::world::{
     FALLBACK, World, answer, attempts, call, fallback_answer, pull_to_text, refusal, said, stream, within,
 };
 
-/// An answer that stops in the middle of a word and hangs.
+/// Returns an answer that stops in the middle of a word and hangs.
 fn half_an_answer(text: &str) -> ServerReply {
     let delta = json!({"type": "text_delta", "text": text});
     let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
@@ -25,19 +25,19 @@ fn half_an_answer(text: &str) -> ServerReply {
     stream(frames).then(Fault::Hang)
 }
 
-/// One profile only.
+/// Configures a single profile.
 fn with_one_profile(config: &mut Value) {
     config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);
 }
 
-/// A time limit of a second, and one profile.
+/// Configures a time limit of a second and a single profile.
 fn with_limit(config: &mut Value) {
     with_one_profile(config);
     config["agents"]["defaults"]["timeoutSeconds"] = 1.into();
 }
 
 #[tokio::test]
-async fn a_cancelled_run_keeps_what_was_said() {
+async fn a_cancelled_run_keeps_its_partial_answer() {
     let world = World::new().await;
     world.server.reply(half_an_answer("The answer is forty-"));
     let cancel = Cancel::new();
@@ -54,7 +54,7 @@ async fn a_cancelled_run_keeps_what_was_said() {
     let result = world.ask("s1", "Go on.").await.unwrap();
     assert_eq!(said(&result), ["Forty-two."]);
     assert!(!result.meta.aborted);
-    // Stopping a run says nothing about the profile.
+    // Stopping a run does not affect the profile.
     assert_eq!(world.keys(), ["key-1", "key-1"]);
     assert_eq!(world.transcript("s1").messages().last().map(String::as_str), Some("assistant(stop): Forty-two."));
 }
@@ -80,7 +80,7 @@ async fn a_run_cancelled_while_it_waits_for_its_lane_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_silent_model_ends_with_the_time_limit() {
+async fn a_silent_model_is_stopped_at_the_time_limit() {
     let world = World::with(with_limit).await;
     world.server.reply(ServerReply::events().then(Fault::Hang));
     let result = world.ask("s1", "go").await.unwrap();
@@ -93,7 +93,7 @@ async fn a_silent_model_ends_with_the_time_limit() {
     );
     assert_eq!(world.transcript("s1").messages()[0], "user: go");
 
-    // The same session goes on, and a slow model was not held against the profile.
+    // The session continues, and a slow model did not affect the profile.
     world.server.reply(stream(answer("m2", "Now.")));
     assert_eq!(said(&world.ask("s1", "again").await.unwrap()), ["Now."]);
     assert_eq!(world.keys(), ["key-1", "key-1"]);
@@ -101,7 +101,7 @@ async fn a_silent_model_ends_with_the_time_limit() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_the_time_limit_is_the_answer() {
+async fn a_partial_answer_at_the_time_limit_is_kept() {
     let world = World::with(with_limit).await;
     world.server.reply(half_an_answer("I got this far"));
     let result = world.ask("s1", "go").await.unwrap();
@@ -125,7 +125,7 @@ async fn all_attempts_share_the_time_limit() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_with_the_time_limit() {
+async fn a_wait_ends_at_the_time_limit() {
     let world = World::with(with_limit).await;
     let busy = refusal(429, "rate_limit_error", "Too many requests").header("retry-after", "50");
     world.server.reply(busy);
@@ -135,7 +135,7 @@ async fn a_wait_ends_with_the_time_limit() {
 }
 
 #[tokio::test]
-async fn a_silent_model_is_left_for_the_next_one_when_it_says_nothing_in_time() {
+async fn a_silent_model_fails_over_after_the_silence_limit() {
     let world = World::with(|config| config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK])).await;
     world.write("state/agents/main/agent/settings.json", r#"{"httpFirstContentTimeoutMs": 200}"#);
     let engine = world.restarted();
@@ -171,7 +171,7 @@ async fn runs_of_one_session_wait_for_one_another() {
     let (first, second, elsewhere) = within(async {
         tokio::join!(world.start("s1", "first").finish(), world.start("s1", "second").finish(), async {
             gate.reached(1).await;
-            // A whole run of another session goes by, and the second run of this one has asked nothing yet.
+            // A whole run of another session completes before the second run of this one makes a request.
             let elsewhere = world.ask("s2", "elsewhere").await;
             assert_eq!(world.server.requests().len(), 2);
             gate.open();
@@ -190,7 +190,7 @@ async fn runs_of_one_session_wait_for_one_another() {
 }
 
 #[tokio::test]
-async fn a_dropped_run_is_over_and_its_session_goes_on() {
+async fn a_dropped_run_ends_and_its_session_continues() {
     let world = World::new().await;
     world.server.reply(half_an_answer("I was about to"));
     let mut run = world.start("s1", "What?");
@@ -205,7 +205,7 @@ async fn a_dropped_run_is_over_and_its_session_goes_on() {
     assert_eq!(messages.last().map(String::as_str), Some("assistant(stop): Here."), "{messages:?}");
 }
 
-/// A command that lives forever, and holds a connection to `listener` for as long as it lives.
+/// Returns a command that never exits and keeps a connection to `listener` open.
 #[cfg(unix)]
 async fn endless() -> (TcpListener, Value) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -214,7 +214,7 @@ async fn endless() -> (TcpListener, Value) {
     (listener, json!({ "command": command }))
 }
 
-/// The command's connection, once it is up.
+/// Waits for the command's connection.
 #[cfg(unix)]
 async fn is_up(listener: &TcpListener) -> TcpStream {
     let (mut connection, _) = listener.accept().await.unwrap();
@@ -227,12 +227,12 @@ async fn is_up(listener: &TcpListener) -> TcpStream {
 #[cfg(unix)]
 async fn is_gone(mut connection: TcpStream) {
     let mut rest = Vec::new();
-    // However the connection ends: the one who held it is gone.
+    // However the connection ends, its holder is gone.
     let _end = within(connection.read_to_end(&mut rest)).await;
     assert_eq!(rest, b"");
 }
 
-/// A tool that may have changed something did not come to its end: that is said, and nothing else but what the model said.
+/// Asserts that the result reports the interrupted tool, which may have changed something, and otherwise only the model's text.
 #[cfg(unix)]
 fn says_that_the_command_failed(result: &RunResult) {
     let texts = said(result);
@@ -244,7 +244,7 @@ fn says_that_the_command_failed(result: &RunResult) {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_dropped_run_ends_its_tools_and_their_calls_are_answered_later() {
+async fn a_dropped_run_stops_its_tools_and_their_calls_get_results_later() {
     let world = World::new().await;
     let (listener, command) = endless().await;
     world.server.reply(stream(call("b1", "bash", &command)));
@@ -268,14 +268,14 @@ async fn a_dropped_run_ends_its_tools_and_their_calls_are_answered_later() {
     let result = world.ask("s1", "Leave it.").await.unwrap();
     assert_eq!(said(&result), ["I stopped waiting."]);
     assert_eq!(world.transcript("s1").unpaired(), Vec::<String>::new());
-    // The model is never shown a call without its result.
+    // The model never sees a call without its result.
     let body = world.server.requests()[1].json()["messages"].to_string();
     assert_eq!(body.matches("\"tool_use\"").count(), body.matches("\"tool_result\"").count(), "{body}");
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_run_cancelled_in_a_tool_leaves_a_result_of_the_call() {
+async fn a_run_cancelled_in_a_tool_leaves_a_result_for_the_call() {
     let world = World::new().await;
     let (listener, command) = endless().await;
     world.server.reply(stream(call("b1", "bash", &command)));
@@ -322,7 +322,7 @@ async fn the_time_limit_ends_a_tool() {
 }
 
 #[tokio::test]
-async fn after_a_silence_the_next_profile_goes_on_from_the_log() {
+async fn after_a_silence_the_next_profile_resumes_from_the_log() {
     let world = World::new().await;
     world.write("state/agents/main/agent/settings.json", r#"{"httpIdleTimeoutMs": 300}"#);
     let engine = world.restarted();
@@ -337,7 +337,7 @@ async fn after_a_silence_the_next_profile_goes_on_from_the_log() {
 }
 
 #[tokio::test]
-async fn a_run_cancelled_while_it_waits_to_try_again_ends_at_once() {
+async fn a_run_cancelled_during_a_retry_delay_ends_immediately() {
     let world = World::with(with_one_profile).await;
     let busy = refusal(429, "rate_limit_error", "Too many requests").header("retry-after", "50");
     world.server.reply(busy);

@@ -1,4 +1,4 @@
-//! Models: the next one when one cannot do it.
+//! Failover: the next model is used when one fails.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ async fn the_fallback_answers_when_the_first_model_cannot() {
         let requests = world.server.requests();
         assert!(requests[0].path.starts_with("/v1/messages"), "{}", requests[0].path);
         assert_eq!(requests[1].path, "/v1/chat/completions");
-        // The prompt goes to the second model once, and stands in the file once.
+        // The prompt is sent to the second model once, and is in the file once.
         assert_eq!(requests[1].json()["messages"].to_string().matches("Who can?").count(), 1);
         let transcript = world.transcript("s1").messages();
         assert_eq!(transcript.iter().filter(|line| *line == "user: Who can?").count(), 1, "{transcript:?}");
@@ -48,7 +48,7 @@ async fn the_next_run_begins_with_the_first_model_again() {
     let result = world.ask("s1", "And now?").await.unwrap();
     assert_eq!(said(&result), ["Now I can."]);
     assert_eq!(result.meta.agent.provider, "anthropic");
-    // What the other model said belongs to the conversation.
+    // The other model's answer is part of the conversation.
     assert!(world.server.requests()[2].json()["messages"].to_string().contains("I can."));
 }
 
@@ -64,7 +64,7 @@ async fn when_all_models_fail_the_error_names_each_with_its_reason() {
 }
 
 #[tokio::test]
-async fn the_fallback_goes_on_where_the_tools_are_done() {
+async fn the_fallback_resumes_after_completed_tools() {
     let world = World::with(with_fallback).await;
     world.write("workspace/notes.md", "Buy milk.");
     world.server.reply(stream(call("r1", "read", &json!({"path": "notes.md"}))));
@@ -72,7 +72,7 @@ async fn the_fallback_goes_on_where_the_tools_are_done() {
     world.server.reply(stream(fallback_answer("Milk.")));
     let result = world.ask("s1", "What do I buy?").await.unwrap();
     assert_eq!(said(&result), ["One moment.", "Milk."]);
-    // The tool ran once; its call and its result are in the other model's own form.
+    // The tool ran once; its call and its result are in the other model's format.
     assert_eq!(result.meta.tools.iter().map(|tool| tool.calls).collect::<Vec<_>>(), [1]);
     let body = world.server.requests()[2].json();
     let roles: Vec<&str> =

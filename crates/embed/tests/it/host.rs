@@ -1,4 +1,4 @@
-//! What a host registers: tools, machines, prompts, extensions, reply stages and runtimes.
+//! Everything that a host can register: tools, machines, prompts, extensions, reply stages and runtimes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -54,7 +54,7 @@ fn offered(body: &Value) -> Vec<String> {
     tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// Someone who writes from a channel.
+/// Returns a caller from a channel.
 fn caller(channel: &str) -> Caller {
     Caller::new().channel(channel).sender(Sender::new("42").name("Ada"))
 }
@@ -72,7 +72,7 @@ async fn no_tool_is_offered_unless_the_host_enables_it() {
 }
 
 #[tokio::test]
-async fn tools_of_the_host_depend_on_the_caller_and_obey_deny_lists() {
+async fn host_tools_depend_on_the_caller_and_respect_deny_lists() {
     let world = World::with(|config| config["tools"] = json!({"deny": ["denied"]})).await;
     let engine = world.built(|builder| {
         builder
@@ -109,7 +109,7 @@ async fn a_tool_of_the_host_runs() {
     assert!(second["messages"].to_string().contains("It is noon."), "{second}");
 }
 
-/// This computer, but every file holds the same text.
+/// This computer, except that every file has the same content.
 struct OneText(&'static str);
 
 impl Machine for OneText {
@@ -143,7 +143,7 @@ impl Machine for OneText {
 }
 
 #[tokio::test]
-async fn each_caller_gets_the_machine_that_the_host_chooses() {
+async fn the_host_chooses_the_machine_for_each_caller() {
     let world = World::new().await;
     world.write("workspace/note.txt", "from the disk");
     let engine = world.built(|builder| {
@@ -161,7 +161,7 @@ async fn each_caller_gets_the_machine_that_the_host_chooses() {
     }
 }
 
-/// Blocks one tool and brings another.
+/// Blocks one tool and adds another.
 struct Guard;
 
 impl Extension for Guard {
@@ -208,7 +208,7 @@ async fn extensions_and_prompts_of_the_host_reach_the_session_and_survive_change
 }
 
 #[tokio::test]
-async fn the_default_prompt_names_the_owners_and_holds_the_section_of_the_request() {
+async fn the_default_prompt_includes_the_owners_and_the_section_of_the_request() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "Hello.")));
     let request = world.request("s1", "hello").owner_numbers(vec!["+4915".to_owned()]).extra_system_prompt("Rhyme.");
@@ -217,7 +217,7 @@ async fn the_default_prompt_names_the_owners_and_holds_the_section_of_the_reques
     assert!(system.contains("Owner numbers: +4915.") && system.contains("Rhyme."), "{system}");
 }
 
-/// Makes every block of a reply loud.
+/// Turns every block of a reply into upper case.
 struct Loud;
 
 impl Stage for Loud {
@@ -303,7 +303,7 @@ impl Attempts for ProgramRun {
     }
 }
 
-/// Takes no messages.
+/// Accepts no messages.
 struct Deaf;
 
 impl RunControl for Deaf {
@@ -356,7 +356,7 @@ async fn message_tools_need_an_explicit_target_in_sessions_of_sub_agents_unless_
 }
 
 #[tokio::test]
-async fn a_format_of_tool_messages_follows_the_channel_unless_the_request_names_one() {
+async fn the_format_of_tool_messages_follows_the_channel_unless_requested() {
     let world = World::new().await;
     world.write("workspace/note.txt", "x");
     let engine = world.built(|builder| builder.builtin_tools(["read"]));
@@ -403,7 +403,7 @@ async fn an_overflow_fails_over_only_to_a_larger_window() {
 }
 
 #[tokio::test]
-async fn a_model_is_given_no_more_user_turns_than_the_channel_allows() {
+async fn the_history_is_limited_to_the_user_turns_configured_for_the_channel() {
     let world = World::with(|config| config["channels"] = json!({"telegram": {"dmHistoryLimit": 2}})).await;
     for (n, prompt) in ["one", "two", "three"].into_iter().enumerate() {
         world.server.reply(stream(answer(&format!("m{n}"), "Yes.")));

@@ -1,4 +1,4 @@
-//! Keys of the configuration, each set and seen to have its effect. Those with more to them have tests of their own elsewhere.
+//! Configuration keys, each set and shown to have its effect. More complex ones have tests elsewhere.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::{FALLBACK, MODEL, World, answer, fallback_answer, refusal, stream, within};
 
-/// The model of the only request of a run of an agent.
+/// Runs an agent and returns the model of the only request.
 async fn asked_model(world: &World, agent: Option<&str>) -> Value {
     world.server.answer_with(|request| {
         let is_local = request.path.starts_with("/v1/chat");
@@ -49,7 +49,7 @@ async fn an_agent_has_its_own_model_and_fallbacks() {
 }
 
 #[tokio::test]
-async fn the_default_agent_and_its_workspace_are_used_where_none_is_named() {
+async fn the_default_agent_and_its_workspace_are_used_if_none_is_named() {
     let world = World::with(|config| {
         config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops", "default": true, "workspace": "~/ops-files"}]);
     })
@@ -60,13 +60,13 @@ async fn the_default_agent_and_its_workspace_are_used_where_none_is_named() {
 }
 
 #[tokio::test]
-async fn a_time_limit_holds_for_requests() {
+async fn the_configured_time_limit_applies_to_requests() {
     let world = World::with(|config| config["agents"]["defaults"]["timeoutSeconds"] = json!(7)).await;
     assert_eq!(world.engine.request("s1", None, None, "x").timeout, Some(Duration::from_secs(7)));
 }
 
 #[tokio::test]
-async fn a_context_can_be_capped() {
+async fn the_context_window_can_be_capped() {
     let world = World::with(|config| config["agents"]["defaults"]["contextTokens"] = json!(9_000)).await;
     let error = world.ask("s1", "hello").await.unwrap_err().to_string();
     assert!(error.contains("9000") && world.keys().is_empty(), "{error}");
@@ -86,7 +86,7 @@ async fn a_runtime_is_chosen_for_all_agents_and_for_one() {
 }
 
 #[tokio::test]
-async fn profiles_are_tried_in_the_configured_order_and_rest_as_configured() {
+async fn profiles_are_tried_in_order_and_cool_down_as_configured() {
     let world = World::with(|config| {
         config["auth"]["order"] = json!({"Anthropic": ["second", "first"]});
         let cooldowns = json!({"series": [1234], "billingBackoffHours": 2, "billingMaxHours": 3});

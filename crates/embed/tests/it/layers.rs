@@ -1,4 +1,4 @@
-//! Where credentials come from: agents over the main agent, files of earlier versions and of other programs, references to secrets.
+//! Layers of credentials: agents over the main agent, files of earlier versions and of other programs, references to secrets.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -58,13 +58,13 @@ async fn an_agent_uses_its_own_profiles_over_those_of_the_main_agent() {
     engine.shutdown(Duration::from_secs(1)).await;
     let is_marked = |path: &str| read(&world, path)["usageStats"]["anthropic:a"]["lastUsed"].is_i64();
     assert!(is_marked("state/agents/main/agent/auth-profiles.json") && is_marked("ops-documents/auth-profiles.json"));
-    // Nothing of the main agent is copied, neither secrets nor health.
+    // Neither secrets nor health of the main agent are copied.
     assert!(!world.path("state/agents/dev/agent/auth-profiles.json").exists());
     assert_eq!(read(&world, "ops-documents/auth-profiles.json")["profiles"].as_object().unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn credentials_of_earlier_versions_are_profiles_until_there_are_others() {
+async fn credentials_of_earlier_versions_are_used_until_there_are_profiles() {
     let world = without_keys(|_| {}).await;
     let legacy = json!({"anthropic": {"type": "token", "token": "old-token"}, "junk": {"foo": 1}}).to_string();
     world.write(&format!("{MAIN}/auth.json"), &legacy);
@@ -74,7 +74,7 @@ async fn credentials_of_earlier_versions_are_profiles_until_there_are_others() {
     assert_eq!(std::fs::read_to_string(world.path(&format!("{MAIN}/auth.json"))).unwrap(), legacy);
     let written = read(&world, &format!("{MAIN}/auth-profiles.json"));
     assert_eq!(written["profiles"], json!({}));
-    // Its health alone does not make the newer file the one that counts.
+    // Health alone does not give the newer file precedence.
     let engine = world.restarted();
     ask(&world, &engine, "s2", "main").await;
     world.write(&format!("{MAIN}/auth-profiles.json"), &store(json!({"anthropic:new": key("anthropic", "new-key")})));
@@ -87,7 +87,7 @@ fn in_minutes(minutes: i64) -> i64 {
 }
 
 #[tokio::test]
-async fn logins_of_other_programs_are_read_and_followed() {
+async fn logins_of_other_programs_are_read_and_reread() {
     let world = without_keys(|config| {
         let mut provider = config["models"]["providers"]["local"].clone();
         provider.as_object_mut().unwrap().remove("apiKey");
@@ -115,7 +115,7 @@ async fn logins_of_other_programs_are_read_and_followed() {
 }
 
 #[tokio::test]
-async fn a_login_of_another_program_that_is_not_implicit_is_used_only_where_it_is_named() {
+async fn a_login_of_another_program_is_used_only_if_named() {
     let login = json!({"claudeAiOauth": {"accessToken": "claude", "refreshToken": "r", "expiresAt": in_minutes(60)}});
     let world = without_keys(|_| {}).await;
     world.write(".claude/.credentials.json", &login.to_string());
@@ -133,7 +133,7 @@ async fn a_login_of_another_program_that_is_not_implicit_is_used_only_where_it_i
 }
 
 #[tokio::test]
-async fn secrets_are_looked_up_where_profiles_refer_to() {
+async fn secrets_are_looked_up_in_the_stores_that_profiles_refer_to() {
     let world = without_keys(|config| {
         let profile = |id: &str, source: &str, name: &str| {
             json!({"id": id, "provider": "anthropic", "apiKey": {"source": source, "provider": id, "id": name}})
@@ -193,7 +193,7 @@ async fn a_profile_that_the_user_chose_is_never_replaced() {
     assert!(
         matches!(&error, RunError::Config(text) if text == "Auth profile \"gone\" is not configured for anthropic.")
     );
-    // The choice of a session does not vanish with its profile either.
+    // A session keeps its choice even if the profile disappears.
     let choice = |entry: Option<pinch_embed::ports::SessionEntry>| {
         entry.map(|mut entry| {
             entry.auth_profile_override = Some("gone".to_owned());
@@ -209,7 +209,7 @@ async fn a_profile_that_the_user_chose_is_never_replaced() {
     assert_eq!(world.keys(), Vec::<String>::new());
 }
 
-/// A key that is refused for one model is still asked about another one.
+/// A key that is refused for one model is still tried with another one.
 async fn refused_for_the_first_model(auth: Value, provider_key: Option<&str>) {
     let world = World::with(|config| {
         config["auth"] = auth;
@@ -223,7 +223,7 @@ async fn refused_for_the_first_model(auth: Value, provider_key: Option<&str>) {
     world.server.reply(refused()).reply(stream(answer("m1", "Here.")));
     let result = world.ask("s1", "go").await.unwrap();
     assert!(attempts(&result).last().unwrap().contains("claude-haiku-4-5 ok"), "{:?}", attempts(&result));
-    // The next run remembers it, and goes on with the second model if the first is refused again.
+    // The next run remembers it, and continues with the second model if the first is refused again.
     world.server.answer_with(move |request| {
         Some(if request.json()["model"] == MODEL { refused() } else { stream(answer("m2", "Again.")) })
     });
@@ -238,7 +238,7 @@ async fn a_configured_key_that_is_refused_for_one_model_is_tried_for_another() {
 }
 
 #[tokio::test]
-async fn a_cooldown_is_cut_when_the_clock_was_set_back() {
+async fn a_cooldown_is_shortened_after_the_clock_was_set_back() {
     let world = without_keys(|_| {}).await;
     let now = in_minutes(0);
     let far = now + 10 * 365 * 86_400_000;
@@ -256,7 +256,7 @@ async fn a_cooldown_is_cut_when_the_clock_was_set_back() {
 }
 
 #[tokio::test]
-async fn order_and_health_in_a_file_of_their_own_are_read_and_written_there() {
+async fn order_and_health_in_a_separate_file_are_read_and_written_there() {
     let world = without_keys(|_| {}).await;
     let profiles = json!({"a": key("anthropic", "key-a"), "b": key("anthropic", "key-b")});
     let secrets = json!({"version": 1, "profiles": profiles, "usageStats": {"b": {"lastUsed": 5}}}).to_string();
@@ -301,7 +301,7 @@ async fn a_login_that_was_renamed_is_found_by_its_old_name() {
 }
 
 #[tokio::test]
-async fn commands_do_not_see_the_variables_that_profiles_take_keys_from() {
+async fn commands_do_not_see_variables_with_keys_of_profiles() {
     let world = without_keys(|config| {
         let reference = json!({"source": "env", "id": "OTHER_KEY"});
         config["auth"]["profiles"] = json!([

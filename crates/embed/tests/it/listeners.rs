@@ -1,4 +1,4 @@
-//! Listeners: every run's events, in order, for any number of them.
+//! Listeners receive every run's events, in order, however many there are.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, answer, call, pull_to_text, stream, within};
 
-/// All events until the engine is gone.
+/// Returns all events until the engine is gone.
 async fn all(mut events: EngineEvents) -> Vec<Envelope> {
     let mut envelopes = Vec::new();
     while let Some(event) = within(events.next()).await {
@@ -19,7 +19,7 @@ async fn all(mut events: EngineEvents) -> Vec<Envelope> {
     envelopes
 }
 
-/// The text that the events of a stream add up to.
+/// Returns the text accumulated from the events of a stream.
 fn text_of(envelopes: &[Envelope], stream: &str) -> String {
     let mut text = String::new();
     for data in envelopes.iter().filter(|e| e.stream.as_str() == stream).map(|e| &e.data) {
@@ -67,7 +67,7 @@ async fn every_listener_gets_every_event_of_every_run_in_order() {
 }
 
 #[tokio::test]
-async fn a_dropped_run_still_tells_its_listeners_that_it_is_over() {
+async fn listeners_are_notified_of_the_end_of_a_dropped_run() {
     let world = World::new().await;
     let listener = world.engine.subscribe();
     world.server.reply(stream(answer("m1", "A long answer.")));
@@ -81,7 +81,7 @@ async fn a_dropped_run_still_tells_its_listeners_that_it_is_over() {
 }
 
 #[tokio::test]
-async fn a_long_answer_costs_listeners_its_length() {
+async fn the_cost_of_a_long_answer_for_listeners_is_linear() {
     let world = World::new().await;
     let listener = world.engine.subscribe();
     let text = "word ".repeat(100);

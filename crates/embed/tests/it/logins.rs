@@ -1,4 +1,4 @@
-//! Logins of profiles: renewed before they expire and when they are refused, once for all, and never lost.
+//! Logins of profiles: renewed before they expire and when they are refused, only once, and never lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::world::{World, answer, attempts, key_of, refusal, said, stream, withi
 
 const STORE: &str = "state/agents/main/agent/auth-profiles.json";
 
-/// Sends everything to one server.
+/// Redirects all requests to one server.
 struct Rewired {
     server: String,
     network: HttpTransport,
@@ -40,7 +40,7 @@ pub(crate) fn in_minutes(minutes: i64) -> i64 {
     Host::builder().build().now_ms() + minutes * 60_000
 }
 
-/// A world without a configured key, whose store has a login that ends so soon.
+/// Creates a world without a configured key, whose store has a login that expires this soon.
 async fn with_login(minutes: i64) -> World {
     let world = World::with(|config| config["auth"] = json!({})).await;
     write_login(&world, "A0", "R0", minutes);
@@ -67,7 +67,7 @@ fn renewed() -> ServerReply {
     ServerReply::json(200, &json!({"access_token": "A1", "refresh_token": "R1", "expires_in": 3600}))
 }
 
-/// Answers refreshes with the first new login, and requests of the model unless they carry a refused access.
+/// Answers refreshes with the first new login, and model requests unless they carry a refused access token.
 fn serve(world: &World, refused: &'static str) {
     world.server.answer_with(move |request| {
         Some(match request {
@@ -87,10 +87,10 @@ fn n_refreshes(world: &World) -> usize {
 }
 
 #[tokio::test]
-async fn a_login_that_has_expired_is_renewed_once_and_stored_before_it_is_used() {
+async fn an_expired_login_is_renewed_once_and_stored_before_use() {
     let world = with_login(-1).await;
     serve(&world, "A0");
-    // Two engines stand for two processes: each has profiles, logins and locks of its own.
+    // Two engines stand in for two processes: each has its own profiles, logins and locks.
     let (one, two) = (engine(&world), engine(&world));
     let runs = [(&one, "s1"), (&one, "s2"), (&two, "s3"), (&two, "s4")]
         .map(|(engine, id)| engine.run(engine.request(id, None, None, "go")).finish());
@@ -114,7 +114,7 @@ async fn a_login_that_has_expired_is_renewed_once_and_stored_before_it_is_used()
 }
 
 #[tokio::test]
-async fn a_login_that_ends_soon_is_renewed_before_it_does() {
+async fn a_login_is_renewed_before_it_expires() {
     let world = with_login(2).await;
     serve(&world, "none");
     let engine = engine(&world);
@@ -124,7 +124,7 @@ async fn a_login_that_ends_soon_is_renewed_before_it_does() {
 }
 
 #[tokio::test]
-async fn a_refused_access_is_renewed_and_the_same_profile_tried_again() {
+async fn a_refused_login_is_renewed_and_the_same_profile_retried() {
     let world = with_login(60).await;
     serve(&world, "A0");
     let engine = engine(&world);
@@ -139,7 +139,7 @@ async fn a_refused_access_is_renewed_and_the_same_profile_tried_again() {
 }
 
 #[tokio::test]
-async fn an_access_that_is_refused_again_is_a_failure_of_its_profile() {
+async fn a_login_refused_again_after_renewal_is_a_failure_of_its_profile() {
     let world = with_login(60).await;
     world.server.answer_with(|request| {
         Some(if is_refresh(request) { renewed() } else { refusal(401, "authentication_error", "invalid bearer token") })
@@ -152,7 +152,7 @@ async fn an_access_that_is_refused_again_is_a_failure_of_its_profile() {
 }
 
 #[tokio::test]
-async fn a_login_that_another_process_stored_is_used_by_the_next_attempt() {
+async fn a_login_stored_by_another_process_is_used_by_the_next_attempt() {
     let world = with_login(60).await;
     serve(&world, "A0");
     let engine = engine(&world);
@@ -164,7 +164,7 @@ async fn a_login_that_another_process_stored_is_used_by_the_next_attempt() {
 }
 
 #[tokio::test]
-async fn a_refresh_outlives_the_run_that_began_it() {
+async fn a_refresh_outlives_the_run_that_started_it() {
     let world = with_login(-1).await;
     let gate = Gate::new();
     let held = gate.clone();
@@ -187,7 +187,7 @@ async fn a_refresh_outlives_the_run_that_began_it() {
 }
 
 #[tokio::test]
-async fn a_copy_of_a_login_gives_way_to_the_original_when_it_can_no_longer_be_renewed() {
+async fn a_copied_login_that_cannot_be_renewed_falls_back_to_the_original() {
     let world = with_login(60).await;
     let dead = json!({"type": "oauth", "provider": "anthropic", "access": "X0", "refresh": "used-up", "expires": in_minutes(-1)});
     let copy = json!({"version": 1, "profiles": {"anthropic:me": dead}});

@@ -1,4 +1,4 @@
-//! Agents that go round in circles.
+//! Agents that repeat the same calls.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::world::{World, answer, call, stream, within};
 
 const SENTENCE: &str = "Repeated identical tool call detected, please try a different approach.";
 
-/// Asks a model that reads the same file `n` times and then answers. The text of each result.
+/// Runs a model that reads the same file `n` times and then answers, and returns the text of each result.
 async fn results(world: &World, n: usize) -> Vec<String> {
     world.write("workspace/a.txt", "hello");
     for at in 0..n {
@@ -22,7 +22,7 @@ async fn results(world: &World, n: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_eleventh_identical_call_tells_the_model() {
+async fn the_model_is_warned_at_the_eleventh_identical_call() {
     let world = World::new().await;
     let results = results(&world, 11).await;
     assert!(results[..10].iter().all(|text| text == "hello"), "{results:?}");
@@ -43,7 +43,7 @@ async fn calls_without_progress_are_blocked_and_then_end_the_run() {
 }
 
 #[tokio::test]
-async fn detection_can_be_switched_off_for_one_agent() {
+async fn detection_can_be_disabled_for_one_agent() {
     let world = World::with(|config| {
         config["agents"]["list"] = json!([{"id": "main", "tools": {"loopDetection": {"enabled": false}}}]);
     })
@@ -52,7 +52,7 @@ async fn detection_can_be_switched_off_for_one_agent() {
 }
 
 #[tokio::test]
-async fn another_run_begins_to_count_anew() {
+async fn another_run_restarts_the_count() {
     let world = World::new().await;
     results(&world, 8).await;
     world.server.reply(stream(call("d1", "read", &json!({"path": "a.txt"}))));

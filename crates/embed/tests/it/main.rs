@@ -1,4 +1,4 @@
-//! Behaviour of the engine as a whole: real HTTP on the loopback, real session files.
+//! Tests of the engine as a whole: real HTTP on the loopback, real session files.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

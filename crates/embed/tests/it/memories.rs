@@ -1,4 +1,4 @@
-//! Memories that are saved before a conversation is compacted.
+//! Memories saved before a conversation is compacted.
 
 use pinch_embed::run::request::RunTrigger;
 use pinch_testing::server::{Recorded, ServerReply};
@@ -9,7 +9,7 @@ use crate::world::{World, answer, call, refusal, said, stream, within};
 
 const KEY: &str = "agent:main:chat";
 
-/// An answer of a conversation that fills the window.
+/// Returns an answer of a conversation that fills the window.
 fn long(text: &str) -> ServerReply {
     let usage = json!({"input_tokens": 178_000, "output_tokens": 1});
     stream(AnthropicResponse::with_usage("long", &usage).text(text).stop("end_turn"))
@@ -24,7 +24,7 @@ async fn entry(world: &World) -> Value {
     serde_json::to_value(&world.engine.sessions("main").await.unwrap()[KEY]).unwrap()
 }
 
-/// The last user text and the tools of a request.
+/// Returns the last user text and the tools of a request.
 fn asked(request: &Recorded) -> (String, Vec<String>) {
     let body = request.json();
     let names = body["tools"].as_array().into_iter().flatten().map(|tool| tool["name"].as_str().unwrap().to_owned());
@@ -74,7 +74,7 @@ async fn the_agent_saves_notes_once_before_its_conversation_is_compacted() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_when_memories_cannot_be_saved() {
+async fn a_run_continues_if_memories_cannot_be_saved() {
     let world = World::new().await;
     world.server.answer_with(|request| match asked(request).0.contains("will soon be replaced") {
         true => Some(refusal(400, "invalid_request_error", "no")),
@@ -87,7 +87,7 @@ async fn a_run_goes_on_when_memories_cannot_be_saved() {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_of_an_agent_that_cannot_write_or_should_not() {
+async fn agents_that_cannot_or_must_not_write_are_not_asked() {
     let no_write = World::with(|config| config["tools"] = json!({"deny": ["write"]})).await;
     let off =
         World::with(|config| config["agents"]["defaults"]["compaction"] = json!({"memoryFlush": {"enabled": false}}))

@@ -1,4 +1,4 @@
-//! Plugins and what happens around runs: messages that arrive and are sent, sessions that begin and end, the gateway.
+//! Plugin hooks around runs: messages that arrive and are sent, sessions that begin and end, the gateway.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::world::{World, said};
 
 type HookLog = Arc<Mutex<Vec<String>>>;
 
-/// Lists what it is told, behaves badly in one hook, and changes what is sent.
+/// Records notifications, misbehaves in one hook, and changes outgoing messages.
 #[derive(Clone)]
 struct MessageWatcher {
     log: HookLog,
@@ -109,7 +109,7 @@ impl Plugin for MessageWatcher {
     }
 }
 
-/// A chat that takes everything but one text.
+/// A chat that accepts everything but one text.
 #[derive(Default)]
 struct PickyChat {
     refuses: Option<&'static str>,
@@ -141,7 +141,7 @@ fn message(text: &str) -> InboundMessage {
     InboundMessage::new("main", text).caller(caller).to("room 1")
 }
 
-/// Sends a message and runs it; its blocks go to the chat while it runs if `in_blocks`.
+/// Sends a message and runs it; if `in_blocks`, its blocks are delivered to the chat during the run.
 async fn exchange(engine: &Engine, text: &str, in_blocks: bool, chat: &Arc<PickyChat>) -> DeliveredRun {
     let Turn::Run(request) = engine.send(message(text)).await.unwrap() else { panic!("no run") };
     let mut request = request.run_id("r");
@@ -159,7 +159,7 @@ fn of<'a>(log: &'a [String], hook: &str) -> Vec<&'a str> {
 }
 
 #[tokio::test]
-async fn plugins_see_messages_come_and_go() {
+async fn plugins_observe_incoming_and_outgoing_messages() {
     let world = World::new().await;
     let watcher = MessageWatcher::new();
     let engine = engine(&world, &watcher, &["One.\n\nTwo."]);
@@ -178,7 +178,7 @@ async fn plugins_see_messages_come_and_go() {
 }
 
 #[tokio::test]
-async fn plugins_change_and_withhold_what_is_sent() {
+async fn plugins_change_and_withhold_outgoing_messages() {
     for in_blocks in [true, false] {
         let world = World::new().await;
         let changes = |text: &str| MessageChanges {
@@ -204,7 +204,7 @@ async fn plugins_change_and_withhold_what_is_sent() {
 }
 
 #[tokio::test]
-async fn plugins_see_sessions_end_and_begin() {
+async fn plugins_observe_the_end_and_start_of_sessions() {
     let world = World::new().await;
     let watcher = MessageWatcher::new();
     let engine = engine(&world, &watcher, &["One.", "Two.", "Three."]);
@@ -222,7 +222,7 @@ async fn plugins_see_sessions_end_and_begin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn none_of_them_can_hold_up_an_answer() {
+async fn no_plugin_can_delay_an_answer() {
     let hooks = [
         "message_received",
         "message_sending",

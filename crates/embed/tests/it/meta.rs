@@ -1,4 +1,4 @@
-//! What a result says besides its payloads.
+//! Metadata of results, besides their payloads.
 
 use pinch_embed::run::FailureKind;
 use pinch_embed::texts::TextTable;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::{FALLBACK, World, answer, call, fallback_answer, refusal, stream};
 
-/// The meta of a run as JSON, without times.
+/// Returns the metadata of a run as JSON, without times.
 async fn meta(world: &World) -> Value {
     let mut meta = world.ask("s1", "go").await.unwrap().into_json()["meta"].take();
     for attempt in meta["executionTrace"]["attempts"].as_array_mut().unwrap() {
@@ -16,7 +16,7 @@ async fn meta(world: &World) -> Value {
 }
 
 #[tokio::test]
-async fn the_trace_says_what_came_of_each_attempt() {
+async fn the_trace_contains_the_outcome_of_each_attempt() {
     let world = World::with(|config| {
         config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
     })
@@ -57,7 +57,7 @@ async fn the_trace_says_what_came_of_each_attempt() {
 }
 
 #[tokio::test]
-async fn tools_are_summed_up_and_forbid_a_blind_replay() {
+async fn tools_are_summarised_and_make_a_replay_unsafe() {
     let world = World::new().await;
     world.server.reply(stream(call("c1", "bash", &json!({"command": "echo out"}))));
     world.server.reply(stream(call("c2", "read", &json!({"path": "missing.txt"}))));
@@ -81,7 +81,7 @@ async fn tools_are_summed_up_and_forbid_a_blind_replay() {
 }
 
 #[tokio::test]
-async fn a_timeout_says_so_and_pauses_the_conversation() {
+async fn a_timeout_is_reported_and_pauses_the_conversation() {
     let world = World::with(|config| config["agents"]["defaults"]["timeoutSeconds"] = 1.into()).await;
     world.server.reply(pinch_testing::server::ServerReply::events().then(pinch_testing::server::Fault::Hang));
     let meta = meta(&world).await;
@@ -94,7 +94,7 @@ async fn a_timeout_says_so_and_pauses_the_conversation() {
 }
 
 #[tokio::test]
-async fn a_provider_that_rests_is_named_with_the_soonest_retry_time() {
+async fn a_provider_in_cooldown_is_reported_with_the_soonest_retry_time() {
     let world = World::with(|config| {
         config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);
     })

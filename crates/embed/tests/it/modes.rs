@@ -1,4 +1,4 @@
-//! What a run may do at most: its permission mode, and where its commands run.
+//! Limits of a run's permissions: its permission mode, and where its commands run.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use crate::world::{World, answer, call, stream, within};
 
 const HANDS: [&str; 6] = ["read", "bash", "process", "write", "edit", "apply_patch"];
 
-/// Allows everything, and keeps what was asked.
+/// Allows everything, and records the questions.
 #[derive(Default)]
 struct Allowing(Mutex<Vec<String>>);
 
@@ -48,7 +48,7 @@ impl ModeWorld {
         Self { world, engine, broker }
     }
 
-    /// The names of the tools that a model is offered, and the result of a call.
+    /// Returns the names of the tools offered to a model, and the result of a call.
     async fn call(&self, mode: PermissionMode, tool: &str, input: Value) -> (Vec<String>, String) {
         self.world.server.reply(stream(call("c1", tool, &input))).reply(stream(answer("m1", "Done.")));
         let session = format!("s{}", self.world.server.requests().len());
@@ -83,7 +83,7 @@ async fn a_read_only_run_reads_its_workspace_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_guarded_run_changes_its_workspace_and_asks_for_commands() {
+async fn a_guarded_run_changes_its_workspace_and_needs_approval_for_commands() {
     for mode in [PermissionMode::Guarded, PermissionMode::Workspace] {
         for tools in [json!({}), json!({"exec": {"mode": "full", "applyPatch": {"workspaceOnly": false}}})] {
             let modes = ModeWorld::with(tools).await;
@@ -104,7 +104,7 @@ async fn a_guarded_run_changes_its_workspace_and_asks_for_commands() {
 }
 
 #[tokio::test]
-async fn a_mode_loosens_nothing_that_is_configured() {
+async fn a_mode_does_not_loosen_the_configuration() {
     let open = ModeWorld::with(json!({})).await;
     let (names, _) = open.call(PermissionMode::Full, "bash", json!({"command": "touch made"})).await;
     assert_eq!(names, ["read", "bash", "edit", "write", "apply_patch", "process"]);
@@ -119,7 +119,7 @@ async fn a_mode_loosens_nothing_that_is_configured() {
 }
 
 #[tokio::test]
-async fn a_host_that_cannot_be_had_is_refused_with_the_reason() {
+async fn an_unavailable_host_is_refused_with_a_reason() {
     let modes = ModeWorld::with(json!({"exec": {"mode": "full"}})).await;
     for (input, expect) in [
         (json!({"host": "sandbox"}), "this session is in no sandbox"),
@@ -141,7 +141,7 @@ async fn a_host_that_cannot_be_had_is_refused_with_the_reason() {
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[tokio::test]
-async fn commands_leave_the_sandbox_only_for_senders_who_may() {
+async fn commands_leave_the_sandbox_only_for_permitted_senders() {
     use pinch_embed::{Caller, Sender};
     use pinch_sandbox::contract::Sandbox as _;
 
@@ -179,7 +179,7 @@ async fn commands_leave_the_sandbox_only_for_senders_who_may() {
         let result = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
         assert_eq!(result.contains("hush"), leaves, "{sender} {more} {mode:?}: {result}");
         let expect: &[&str] = if leaves || mode.is_some() { &[&command] } else { &[] };
-        // Whoever leaves the sandbox is asked about, although commands inside are free.
+        // Leaving the sandbox requires approval, although commands inside do not.
         assert!(mode.is_some() || broker.asked() == expect, "{sender} {more}");
         let system = body["system"].to_string();
         assert_eq!(system.contains("Current elevated level"), sender == "7" && mode.is_none(), "{system}");

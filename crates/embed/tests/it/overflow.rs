@@ -1,4 +1,4 @@
-//! Conversations that become too long: compacted once, and the run goes on.
+//! Conversations that become too long are compacted once, and the run continues.
 
 use futures::StreamExt;
 use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -15,7 +15,7 @@ fn notes() -> String {
     (1..=200).map(|n| format!("Line {n} of the notes.\n")).collect()
 }
 
-/// The names of the calls and of the results in a request.
+/// Returns the names of the calls and of the results in a request.
 fn calls_and_results(request: &Recorded) -> (Vec<Value>, Vec<Value>) {
     let body = request.json();
     let blocks: Vec<Value> = body["messages"]
@@ -31,7 +31,7 @@ fn calls_and_results(request: &Recorded) -> (Vec<Value>, Vec<Value>) {
 }
 
 #[tokio::test]
-async fn an_overflow_compacts_once_and_the_run_goes_on() {
+async fn an_overflow_compacts_once_and_the_run_continues() {
     let world = World::new().await;
     world.write("workspace/notes.md", &notes());
     world.reply_to_turns(
@@ -65,7 +65,7 @@ async fn an_overflow_compacts_once_and_the_run_goes_on() {
     assert_eq!(read["message"]["content"][0]["text"].as_str().map(str::trim_end), Some(notes().trim_end()));
     assert_eq!(transcript.messages().last().map(String::as_str), Some("assistant(stop): The notes have 200 lines."));
 
-    // What the model sees after the compaction is shorter, has the summary, and no half of a pair.
+    // After the compaction the model sees a shorter conversation with the summary, and every call with its result.
     let turns: Vec<Recorded> = world.server.requests().into_iter().filter(is_turn).collect();
     let (before, after) = (&turns[2], &turns[3]);
     assert!(after.json()["messages"].to_string().contains("Learn how long the notes are."));
@@ -77,10 +77,10 @@ async fn an_overflow_compacts_once_and_the_run_goes_on() {
 }
 
 #[tokio::test]
-async fn when_nothing_helps_the_user_is_told_and_the_session_stays_usable() {
+async fn a_persistent_overflow_is_reported_and_the_session_stays_usable() {
     let world = World::new().await;
     world.server.reply(too_long());
-    // There is nothing to compact in a conversation of one line.
+    // A conversation of one line cannot be compacted.
     let result = world.ask("s1", "hello").await.unwrap();
     assert_eq!(result.meta.error.as_ref().map(|error| error.kind.as_str()), Some("context_overflow"));
     let texts = said(&result);

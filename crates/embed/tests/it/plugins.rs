@@ -1,4 +1,4 @@
-//! Plugins: what they are asked and told, and that none of them can take a run with it.
+//! Plugin hooks: what they receive, and that none of them can break a run.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use serde_json::json;
 
 use crate::world::{World, answer, said, stream, within};
 
-/// The hooks of plugins that may wait.
+/// Asynchronous hooks of plugins.
 const ASKED: [&str; 8] = [
     "before_model_resolve",
     "before_agent_start",
@@ -42,7 +42,7 @@ pub(crate) enum Behaviour {
     Hangs,
 }
 
-/// Behaves well everywhere but in one hook, and lists what it was called for.
+/// Misbehaves in one hook, and records its calls.
 struct Suspect {
     hook: &'static str,
     how: Behaviour,
@@ -140,7 +140,7 @@ impl Plugin for Suspect {
 
 type CallLog = Arc<Mutex<Vec<String>>>;
 
-/// An engine whose model calls a tool and then answers, with a suspect and a plugin that behaves well.
+/// Creates an engine whose model calls a tool and then answers, with a misbehaving plugin and a well-behaved one.
 fn engine(world: &World, hook: &'static str, how: Behaviour, rejects: bool) -> (Engine, CallLog, CallLog) {
     let provider =
         ScriptedProvider::new([ScriptedReply::call("c1", "probe", JsonObject::new()), ScriptedReply::text("Done.")]);
@@ -184,7 +184,7 @@ async fn no_hook_can_break_a_run() {
 }
 
 #[tokio::test]
-async fn a_result_outlives_the_plugins_that_panic_over_it() {
+async fn a_tool_result_survives_plugins_that_panic() {
     let world = World::new().await;
     let (engine, suspect, other) = engine(&world, "tool_result_persist", Behaviour::Panics, false);
     assert_eq!(said(&run(&engine).await), ["Done."]);
@@ -194,7 +194,7 @@ async fn a_result_outlives_the_plugins_that_panic_over_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_fails_rejects_runs_if_it_says_so() {
+async fn a_failing_guard_rejects_runs_if_configured() {
     for how in [Behaviour::Fails, Behaviour::Panics, Behaviour::Hangs] {
         let world = World::new().await;
         let (engine, suspect, _) = engine(&world, "before_agent_run", how, true);
@@ -209,7 +209,7 @@ async fn a_guard_that_fails_rejects_runs_if_it_says_so() {
 }
 
 #[tokio::test]
-async fn plugins_are_told_of_runs_that_are_dropped() {
+async fn plugins_are_notified_of_dropped_runs() {
     let world = World::new().await;
     let mut providers = ProviderRegistry::new();
     let hang = ScriptedReply { steps: vec![ScriptedStep::Hang], ..ScriptedReply::default() };
@@ -225,7 +225,7 @@ async fn plugins_are_told_of_runs_that_are_dropped() {
     assert!(calls.lock().unwrap().iter().any(|call| call == "end:true:dropped"));
 }
 
-/// Puts texts before, around and into everything.
+/// Adds texts everywhere.
 struct Adds;
 
 impl Extension for Adds {

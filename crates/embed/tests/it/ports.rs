@@ -1,4 +1,4 @@
-//! The local defaults of the ports pass the suites that every implementation must pass.
+//! The local defaults of the ports pass the conformance suites for all implementations.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn index_in_files() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writers_of_one_process_follow_each_other_without_waiting() {
+async fn writers_of_one_process_do_not_poll_for_each_other() {
     let dir = tempfile::tempdir().unwrap();
     let index = FileIndex::new(dir.path(), Host::system());
     let began = tokio::time::Instant::now();

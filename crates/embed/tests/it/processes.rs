@@ -1,4 +1,4 @@
-//! Several processes on one agent directory: none loses what another recorded, and a login is renewed once.
+//! Several processes share one agent directory: no marks are lost, and a login is renewed once.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use crate::logins::{in_minutes, logins};
 use crate::world::{World, answer, key_of, stream, within};
 
-/// How many processes there are.
+/// Number of processes.
 const N_PROCESSES: usize = 8;
-/// How many marks each makes.
+/// Number of marks made by each.
 const N_MARKS: usize = 12;
-/// Tells a process which directory and which part are its own.
+/// Tells a process its directory and its number.
 const PLACE: &str = "PINCH_TEST_PROCESS";
 
-/// Starts a test of this program as a process of its own.
+/// Starts a test of this program as a separate process.
 fn start(test: &str, place: &str) -> Child {
     let mut program = Command::new(std::env::current_exe().unwrap());
     program.args(["--exact", test]).current_dir(std::env::temp_dir()).env(PLACE, place);
@@ -36,7 +36,7 @@ async fn wait_for(processes: Vec<Child>) {
 }
 
 #[tokio::test]
-async fn eight_processes_that_mark_one_store_lose_nothing() {
+async fn concurrent_processes_that_mark_one_store_lose_nothing() {
     let openai = ProviderId::new("openai");
     if let Some(place) = std::env::var_os(PLACE) {
         let place = place.into_string().unwrap();
@@ -45,11 +45,11 @@ async fn eight_processes_that_mark_one_store_lose_nothing() {
         let (profiles, problems) = Profiles::load(Host::builder().build(), sources);
         assert_eq!(problems, []);
         for n in 0..N_MARKS {
-            // One profile of its own, and one that all processes mark.
+            // A separate profile for each process, and one that all processes mark.
             for id in [format!("own-{part}"), "shared".to_owned()] {
                 profiles.mark_failure(&ProfileId::new(id), FailoverReason::Overloaded, None, None);
             }
-            // Marks of one moment are written together; these are written one by one.
+            // Marks made together are written together; these are written one by one.
             if n % 3 == 0 {
                 profiles.flush().await;
             }
@@ -64,7 +64,7 @@ async fn eight_processes_that_mark_one_store_lose_nothing() {
         names.map(|id| (id, json!({"type": "api_key", "provider": "openai", "key": "k"}))).collect();
     let store = json!({"version": 1, "profiles": profiles, "future": [1]});
     pinch_stdx::fs::write_atomic(&path, store.to_string().as_bytes(), pinch_stdx::fs::Access::Private).unwrap();
-    let name = "processes::eight_processes_that_mark_one_store_lose_nothing";
+    let name = "processes::concurrent_processes_that_mark_one_store_lose_nothing";
     wait_for((0..N_PROCESSES).map(|n| start(name, &format!("{}|{n}", path.display()))).collect()).await;
     let written: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     assert_eq!((&written["profiles"], &written["future"]), (&store["profiles"], &store["future"]));
@@ -77,7 +77,7 @@ async fn eight_processes_that_mark_one_store_lose_nothing() {
 }
 
 #[tokio::test]
-async fn eight_processes_renew_a_login_once() {
+async fn concurrent_processes_renew_a_login_once() {
     if let Some(place) = std::env::var_os(PLACE) {
         let place = place.into_string().unwrap();
         let (state, url) = place.split_once('|').unwrap();
@@ -111,7 +111,7 @@ async fn eight_processes_renew_a_login_once() {
     });
     let place = format!("{}|{}", world.path("state").display(), world.server.url());
     let processes: Vec<Child> =
-        (0..N_PROCESSES).map(|_| start("processes::eight_processes_renew_a_login_once", &place)).collect();
+        (0..N_PROCESSES).map(|_| start("processes::concurrent_processes_renew_a_login_once", &place)).collect();
     within(world.server.wait_for_requests(1)).await;
     gate.open_times(1);
     wait_for(processes).await;

@@ -1,4 +1,4 @@
-//! What an agent is told: the system prompt that reaches the model, skills, and the report of their sizes.
+//! The system prompt that reaches the model, skills, and the report of their sizes.
 
 use pinch_embed::Caller;
 use pinch_embed::prompt::PromptMode;
@@ -42,7 +42,7 @@ async fn workspace() -> World {
 }
 
 #[tokio::test]
-async fn the_prompt_holds_the_files_and_the_skills_of_the_workspace() {
+async fn the_prompt_contains_the_files_and_skills_of_the_workspace() {
     let world = workspace().await;
     world.server.reply(stream(answer("m1", "Hello.")));
     let result = world.ask("s1", "hello").await.unwrap();
@@ -76,7 +76,7 @@ async fn the_prompt_holds_the_files_and_the_skills_of_the_workspace() {
 }
 
 #[tokio::test]
-async fn sub_agents_are_told_less_and_a_request_may_ask_for_one_line() {
+async fn sub_agents_get_a_shorter_prompt_and_a_request_may_reduce_it_to_one_line() {
     let world = workspace().await;
     for id in ["m1", "m2"] {
         world.server.reply(stream(answer(id, "Hello.")));
@@ -102,9 +102,9 @@ async fn sub_agents_are_told_less_and_a_request_may_ask_for_one_line() {
     assert_eq!(system(&requests[1]), "You are a personal assistant running inside pinch.");
 }
 
-/// The same agent hears from two channels: a cache of the provider holds for both up to what the channel says.
+/// Both channels use the same agent, so the provider's cache covers the prompt up to the part about the channel.
 #[tokio::test]
-async fn channels_differ_in_buttons_reactions_and_the_runtime_line_only() {
+async fn prompts_of_channels_differ_only_in_buttons_reactions_and_the_runtime_line() {
     let world = workspace().await;
     let engine = world.built(|builder| builder.tool(tool("message", "sent")));
     let mut prompts = Vec::new();
@@ -130,7 +130,7 @@ async fn channels_differ_in_buttons_reactions_and_the_runtime_line_only() {
 }
 
 #[tokio::test]
-async fn a_skill_gives_its_variables_to_commands_and_to_nothing_else() {
+async fn variables_of_a_skill_are_only_passed_to_commands() {
     let world = workspace().await;
     let engine = world.built(|builder| builder.builtin_tools(["bash"]));
     let command = json!({"command": "echo [$WEATHER_KEY] [$WEATHER_UNITS] [$LD_PRELOAD] [$OTHER_TOKEN]"});

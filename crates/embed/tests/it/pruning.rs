@@ -1,11 +1,11 @@
-//! Old results of tools are shortened in requests once the provider's cache has expired, and stay so.
+//! Old tool results are shortened in requests once the provider's cache has expired, and stay shortened.
 
 use pinch_testing::server::Recorded;
 use serde_json::{Value, json};
 
 use crate::world::{World, answer, call, is_turn, stream, within};
 
-/// The texts of the results of tools in a request.
+/// Returns the texts of the tool results in a request.
 fn results(request: &Recorded) -> Vec<String> {
     let body = request.json();
     let blocks =
@@ -15,7 +15,7 @@ fn results(request: &Recorded) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn results_are_shortened_after_the_cache_expired_and_stay_short() {
+async fn results_are_shortened_after_the_cache_expires_and_stay_shortened() {
     let world = World::with(|config| {
         config["agents"]["defaults"]["contextTokens"] = 20_000.into();
         config["agents"]["defaults"]["compaction"] = json!({"reserveTokensFloor": 0});
@@ -39,13 +39,13 @@ async fn results_are_shortened_after_the_cache_expired_and_stay_short() {
     within(tokio::time::sleep(std::time::Duration::from_millis(400))).await;
     let short = ask("And now?").await;
     assert!(short.len() < 4_000 && short.contains("[Shortened: the first 1500"), "{short}");
-    // Another run, in time, sends the same beginning.
+    // Another run within the cache's lifetime sends the same prefix.
     assert_eq!(ask("Once more?").await, short);
     let stamps: Vec<Value> = world.transcript("s1").of_type("custom").into_iter().cloned().collect();
     let stamps: Vec<&Value> = stamps.iter().filter(|entry| entry["customType"] == "openclaw.cache-ttl").collect();
     assert_eq!(stamps.len(), 4);
     assert!(stamps[3]["data"]["shortened"].to_string().contains("\"how\":\"trimmed\""), "{}", stamps[3]);
     assert!(!stamps[3].to_string().contains("A line of the notes"));
-    // The transcript keeps the whole result.
+    // The transcript keeps the full result.
     assert!(std::fs::read_to_string(world.session_file("s1")).unwrap().len() > 15_000);
 }

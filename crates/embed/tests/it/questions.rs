@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, answer, call, stream, within};
 
-/// Answers every question with its first option, or waits until nobody does any more.
+/// Answers every question with its first option, or waits until the question is abandoned.
 #[derive(Default)]
 struct Person {
     waits: bool,
@@ -78,7 +78,7 @@ async fn an_agent_asks_and_reads_the_answer_in_the_same_turn() {
 }
 
 #[tokio::test]
-async fn only_runs_that_a_person_began_can_ask() {
+async fn only_runs_started_by_a_person_can_ask() {
     let world = World::new().await;
     let person = Arc::new(Person::default());
     let engine = asking(&world, &person);
@@ -93,7 +93,7 @@ async fn only_runs_that_a_person_began_can_ask() {
         within(engine.run(request).finish()).await.unwrap();
         assert_eq!(offered(&world), expect, "{key} {trigger:?}");
     }
-    // A policy takes it away, and where nobody can be asked there is none.
+    // A policy can remove the tool, and without a broker it does not exist.
     let mut document = world.document();
     document["tools"] = json!({"deny": ["ask_user"]});
     let broker = Arc::clone(&person) as Arc<dyn QuestionBroker>;

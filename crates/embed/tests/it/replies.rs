@@ -1,4 +1,4 @@
-//! What reaches people of what a model writes: tokens, tags and threads on their way through a whole run.
+//! How replies are processed in a whole run: tokens, tags and threads.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use pinch_embed::run::request::BlockReplies;
 
 use crate::world::{World, answer, said, stream, within};
 
-/// A chat that writes down what it gets.
+/// A chat that records what it receives.
 #[derive(Default)]
 struct Log {
     partials: Mutex<Vec<String>>,
@@ -29,7 +29,7 @@ impl ReplySink for Log {
     }
 }
 
-/// The texts of the payloads of an answer.
+/// Returns the texts of the payloads of an answer.
 async fn payloads(text: &str) -> Vec<String> {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", text)));
@@ -45,12 +45,12 @@ async fn delivered(world: &World, request: RunRequest) -> Arc<Log> {
 }
 
 #[tokio::test]
-async fn the_silent_token_is_never_shown_not_even_half_of_it() {
+async fn the_silent_token_is_never_shown_not_even_partially() {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", "NO_REPLY")));
     let log = delivered(&world, world.request("s1", "go")).await;
     assert_eq!(log.partials.lock().unwrap().len() + log.blocks.lock().unwrap().len(), 0);
-    // What only begins like it is shown whole.
+    // Text that only begins like the token is shown in full.
     world.server.reply(stream(answer("m2", "NO_RETURN is a flag.")));
     let log = delivered(&world, world.request("s1", "go")).await;
     assert_eq!(log.partials.lock().unwrap().last().map(String::as_str), Some("NO_RETURN is a flag."));
@@ -64,13 +64,13 @@ async fn tokens_at_the_end_of_an_answer_are_removed() {
 }
 
 #[tokio::test]
-async fn an_answer_inside_a_thinking_tag_that_never_ends_is_delivered() {
+async fn an_answer_inside_an_unclosed_thinking_tag_is_delivered() {
     assert_eq!(payloads("<think>It is forty-two.").await, ["It is forty-two."]);
     assert_eq!(payloads("<think>Hm.</think>It is forty-two.").await, ["It is forty-two."]);
 }
 
 #[tokio::test]
-async fn blocks_reply_to_the_message_that_started_the_run_as_the_mode_says() {
+async fn blocks_reply_to_the_message_that_started_the_run_according_to_the_mode() {
     let text = "[[reply_to_current]] One.\n\n[[reply_to_current]] Two.";
     for (mode, threads) in [
         (ReplyToMode::All, [true, true]),

@@ -1,4 +1,4 @@
-//! Messages with an idempotency key that are sent again to another engine on the same state directory.
+//! Messages with an idempotency key that are resent to another engine on the same state directory.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -31,7 +31,7 @@ fn assert_duplicate(turn: &Result<Turn, RunError>, expected: &str) {
 }
 
 #[tokio::test]
-async fn a_message_that_is_sent_again_after_a_restart_gets_no_second_run() {
+async fn a_message_resent_after_a_restart_gets_no_second_run() {
     let world = World::new().await;
     let run_id = request(send(&world.engine, "m1", "a private text").await).run_id;
     let restarted = world.restarted();
@@ -56,7 +56,7 @@ async fn a_message_that_reached_no_run_before_a_restart_gets_one() {
 }
 
 #[tokio::test]
-async fn two_engines_side_by_side_give_a_message_one_run() {
+async fn two_concurrent_engines_give_a_message_one_run() {
     let world = World::new().await;
     let other = world.restarted();
     for n in 0..20 {
@@ -69,13 +69,13 @@ async fn two_engines_side_by_side_give_a_message_one_run() {
 }
 
 #[tokio::test]
-async fn damaged_lines_hide_no_other_message() {
+async fn damaged_lines_do_not_affect_other_messages() {
     let world = World::new().await;
     let first = request(send(&world.engine, "m1", "one").await).run_id;
     let path = world.path(FILE);
     let mut text = b"\xff\xfe no line\n{\"key\": 1}\n\n".to_vec();
     text.extend(std::fs::read(&path).unwrap());
-    // The end of a write that was cut off.
+    // An incomplete write.
     text.extend(b"{\"key\":\"00");
     std::fs::write(&path, text).unwrap();
     let restarted = world.restarted();

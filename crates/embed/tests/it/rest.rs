@@ -1,4 +1,4 @@
-//! How an engine comes to rest and takes a new configuration.
+//! Shutting down an engine and replacing its configuration.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::world::{World, stream, within};
 const LONG: Duration = Duration::from_secs(30);
 
 #[tokio::test]
-async fn a_drained_engine_lets_runs_end_and_starts_none() {
+async fn a_drained_engine_finishes_runs_and_starts_none() {
     let world = World::new().await;
     let (gate, running) = world.answering(world.request("s1", "hello")).await;
     let waiting = world.engine.run(world.request("s1", "waits for its session")).finish();
@@ -35,7 +35,7 @@ async fn a_drained_engine_lets_runs_end_and_starts_none() {
 }
 
 #[tokio::test]
-async fn a_message_that_waits_for_its_turn_is_given_back_when_the_engine_drains() {
+async fn a_message_waiting_for_its_turn_is_returned_when_the_engine_drains() {
     let world = World::new().await;
     let Ok(Turn::Run(first)) = world.engine.send(InboundMessage::new("chat", "one")).await else { panic!() };
     let mut waiting = Box::pin(world.engine.send(InboundMessage::new("chat", "two")));
@@ -46,7 +46,7 @@ async fn a_message_that_waits_for_its_turn_is_given_back_when_the_engine_drains(
 }
 
 #[tokio::test]
-async fn a_shutdown_stops_runs_that_do_not_end_and_writes_what_is_to_be_written() {
+async fn a_shutdown_stops_remaining_runs_and_writes_pending_state() {
     let world = World::new().await;
     let (_gate, running) = world.answering(world.request("s1", "hello")).await;
     let (ran, n_stopped) =
@@ -57,7 +57,7 @@ async fn a_shutdown_stops_runs_that_do_not_end_and_writes_what_is_to_be_written(
 }
 
 #[tokio::test]
-async fn a_new_configuration_holds_for_new_runs_and_the_old_one_for_runs_under_way() {
+async fn a_new_configuration_applies_to_new_runs_only() {
     let world = World::new().await;
     let (gate, running) = world.answering(world.request("s1", "hello")).await;
     let document = json!({

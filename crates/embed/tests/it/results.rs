@@ -1,4 +1,4 @@
-//! What results of tools may take of a conversation: their length, and their images.
+//! Limits of tool results in a conversation: their length, and their images.
 
 use pinch_agent_core::tool::{FnTool, JsonObject, Tool, ToolError, ToolOutput, ToolSpec};
 use pinch_embed::engine::Engine;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::{MODEL, World, answer, call, stream, within};
 
-/// A tool of the host with this result.
+/// Creates a tool of the host with this result.
 fn tool(name: &str, content: Vec<Block>) -> impl Tool + use<> {
     let spec = ToolSpec::new(name, "", Schema::new(json!({"type": "object", "properties": {}})));
     FnTool::new(spec, move |_: JsonObject, _| {
@@ -17,7 +17,7 @@ fn tool(name: &str, content: Vec<Block>) -> impl Tool + use<> {
     })
 }
 
-/// The content of the result that the model was sent.
+/// Returns the content of the result that was sent to the model.
 async fn sent(world: &World, engine: &Engine, tool: &str, arguments: Value) -> Value {
     world.server.reply(stream(call("m1", tool, &arguments)));
     world.server.reply(stream(answer("m2", "Done.")));
@@ -26,7 +26,7 @@ async fn sent(world: &World, engine: &Engine, tool: &str, arguments: Value) -> V
     request["messages"].as_array().unwrap().last().unwrap()["content"][0]["content"].clone()
 }
 
-/// All text of a result.
+/// Returns all text of a result.
 fn text(content: &Value) -> String {
     match content.as_str() {
         Some(text) => text.to_owned(),
@@ -52,7 +52,7 @@ async fn results_are_limited_by_the_context_window_of_the_model() {
 }
 
 #[tokio::test]
-async fn an_image_that_no_model_takes_is_replaced_by_a_note() {
+async fn an_image_that_no_model_accepts_is_replaced_by_a_note() {
     let image = |data: &str| Block::Image(Image { data: data.to_owned(), mime_type: "image/png".to_owned() });
     for data in ["", "bm9uc2Vuc2U=", "%%%"] {
         let world = World::new().await;
@@ -64,7 +64,7 @@ async fn an_image_that_no_model_takes_is_replaced_by_a_note() {
 
 #[cfg(feature = "images")]
 #[tokio::test]
-async fn a_large_image_is_made_smaller_before_it_enters_the_conversation() {
+async fn a_large_image_is_scaled_down_before_it_enters_the_conversation() {
     use base64::Engine as _;
 
     let side_of = |content: &Value| {
@@ -83,7 +83,7 @@ async fn a_large_image_is_made_smaller_before_it_enters_the_conversation() {
         if let Some(limit) = limit {
             document["agents"]["defaults"]["imageMaxDimensionPx"] = json!(limit);
         }
-        // What a tool of the host brings, and what the tool that reads files does.
+        // Covers both a tool of the host and the tool that reads files.
         std::fs::create_dir_all(world.path("workspace")).unwrap();
         std::fs::write(world.path("workspace/wide.png"), png.get_ref()).unwrap();
         let engine = || {

@@ -1,4 +1,4 @@
-//! Profiles: the next one when one is refused, and what is remembered of both.
+//! Rotation: the next profile is used when one is refused, and the outcomes of both are recorded.
 
 use futures::StreamExt;
 use pinch_embed::delivery::ReplyEvent;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::world::{World, answer, attempts, refusal, said, stream, within};
 
-/// A refusal because of the rate, for that long.
+/// Returns a rate-limit refusal for that long.
 fn too_many(retry_after: &str) -> ServerReply {
     refusal(429, "rate_limit_error", "Number of requests has exceeded your per-minute limit")
         .header("retry-after", retry_after)
@@ -39,14 +39,14 @@ async fn a_rate_limit_leads_to_the_next_profile() {
     assert_eq!(health["second"]["errorCount"], 0);
     assert!(health["second"]["lastUsed"].is_number() && health["second"].get("cooldownUntil").is_none(), "{health}");
 
-    // The prompt stands in the file once, though it was sent twice.
+    // The prompt is in the file once, although it was sent twice.
     let transcript = world.transcript("s1");
     let prompts = transcript.messages().iter().filter(|line| *line == "user: go").count();
     assert_eq!(prompts, 1, "{:?}", transcript.messages());
 }
 
 #[tokio::test]
-async fn a_resting_profile_is_left_alone_after_a_restart() {
+async fn a_profile_in_cooldown_is_skipped_after_a_restart() {
     let world = World::new().await;
     world.server.reply(too_many("600")).reply(stream(answer("m1", "One.")));
     world.ask("s1", "go").await.unwrap();
@@ -69,7 +69,7 @@ async fn a_refused_key_is_marked_and_the_next_one_used() {
 }
 
 #[tokio::test]
-async fn without_any_credential_the_error_says_whose_is_missing_and_what_to_do() {
+async fn a_missing_credential_is_reported_with_its_provider_and_a_remedy() {
     let world = World::with(|config| config["auth"] = json!({})).await;
     let error = world.ask("s1", "go").await.unwrap_err().to_string();
     assert_eq!(world.keys(), Vec::<String>::new());
@@ -82,7 +82,7 @@ async fn without_any_credential_the_error_says_whose_is_missing_and_what_to_do()
 }
 
 #[tokio::test]
-async fn without_any_model_and_credential_the_error_says_what_to_do() {
+async fn a_missing_model_and_credential_are_reported_with_a_remedy() {
     let world = World::with(|config| {
         config["auth"] = json!({});
         config["models"] = json!({});
@@ -93,7 +93,7 @@ async fn without_any_model_and_credential_the_error_says_what_to_do() {
     assert!(error.contains("ANTHROPIC_API_KEY") && error.contains("agents.defaults.model.primary"), "{error}");
 }
 
-/// An answer that breaks off because of the rate.
+/// Returns an answer that breaks off because of a rate limit.
 fn broken_off(text: &str) -> ServerReply {
     let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
     let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}});
@@ -102,7 +102,7 @@ fn broken_off(text: &str) -> ServerReply {
 }
 
 #[tokio::test]
-async fn what_breaks_off_in_the_middle_is_said_once() {
+async fn an_interrupted_answer_is_not_repeated() {
     let world = World::new().await;
     world.server.reply(broken_off("Half of")).reply(stream(answer("m2", "The whole answer.")));
     let result = world.ask("s1", "go").await.unwrap();
@@ -114,7 +114,7 @@ async fn what_breaks_off_in_the_middle_is_said_once() {
 }
 
 #[tokio::test]
-async fn blocks_that_are_out_are_not_said_again() {
+async fn delivered_blocks_are_not_repeated() {
     let world = World::new().await;
     world.server.reply(broken_off("First part.\n\nSecond pa"));
     world.server.reply(stream(answer("m2", "First part.\n\nSecond part.")));
@@ -131,10 +131,10 @@ async fn blocks_that_are_out_are_not_said_again() {
 }
 
 #[tokio::test]
-async fn what_broke_off_last_is_kept_when_the_run_is_stopped() {
+async fn the_last_interrupted_answer_is_kept_when_the_run_is_stopped() {
     let world = World::new().await;
     world.server.reply(broken_off("Half of")).reply(broken_off("Half of it"));
-    // After the last profile the run waits.
+    // The run waits after the last profile.
     let cancel = Cancel::new();
     let mut run = world.engine.run(world.request("s1", "go").cancel(cancel.clone()));
     while let Some(event) = within(run.next()).await {
@@ -146,7 +146,7 @@ async fn what_broke_off_last_is_kept_when_the_run_is_stopped() {
 }
 
 #[tokio::test]
-async fn the_only_profile_is_tried_again_when_the_provider_says_so() {
+async fn the_only_profile_is_retried_after_the_requested_delay() {
     let world = World::with(|config| {
         config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);
     })

@@ -1,4 +1,4 @@
-//! Runs in a sandbox: what the tools of a model reach, and what happens where it cannot be had.
+//! Sandboxed runs: what tools can reach, and what happens if the sandbox is unavailable.
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::host::tool;
 use crate::world::{World, answer, call, stream, within};
 
-/// Whether the kernel has what these tests need.
+/// Returns whether the kernel supports these tests.
 async fn works() -> bool {
     match LandlockSandbox.probe().await {
         Ok(_) => true,
@@ -24,7 +24,7 @@ async fn works() -> bool {
     }
 }
 
-/// A world whose runs are in a sandbox with these settings, and beside whose workspace is a secret.
+/// Creates a world with these sandbox settings, and a secret next to the workspace.
 async fn world(sandbox: Value) -> World {
     let world = World::with(|config| {
         let mut section = json!({"mode": "all", "backend": "landlock"});
@@ -37,7 +37,7 @@ async fn world(sandbox: Value) -> World {
     world
 }
 
-/// The result of one call of a model, and the system prompt of the run.
+/// Returns the result of one tool call, and the system prompt of the run.
 async fn called(world: &World, engine: &Engine, request: RunRequest, name: &str, input: Value) -> (String, String) {
     world.server.reply(stream(call("c1", name, &input))).reply(stream(answer("m1", "Done.")));
     within(engine.run(request).finish()).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_sandboxed_run_reaches_its_workspace_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn commands_under_rules_are_confined_as_well() {
+async fn commands_under_rules_are_also_confined() {
     if !works().await {
         return;
     }
@@ -108,7 +108,7 @@ async fn commands_under_rules_are_confined_as_well() {
 }
 
 #[tokio::test]
-async fn an_image_outside_of_the_sandbox_is_not_shown_to_the_model() {
+async fn an_image_outside_the_sandbox_is_not_shown_to_the_model() {
     if !works().await {
         return;
     }
@@ -148,7 +148,7 @@ async fn without_access_a_run_works_in_a_copy() {
         assert_eq!(std::fs::read_to_string(copy.join("y.txt")).unwrap(), "y\n", "{access}");
         assert!(system.contains("Be brief.") && system.contains(&format!("Agent workspace access: {access}")));
         assert_eq!(system.contains(&format!("(mounted at {workspace})")), access == "ro", "{access}: {system}");
-        // What was changed in the copy stays, and a link there is not written through.
+        // Changes to the copy are kept, and a link in it is not followed for writing.
         let swap = format!("echo Sing. > AGENTS.md; rm -f SOUL.md; ln -s {workspace}/x SOUL.md");
         called(&world, &world.engine, world.request("s1", "go"), "bash", json!({"command": swap})).await;
         world.write("workspace/SOUL.md", "A soul.");
@@ -159,7 +159,7 @@ async fn without_access_a_run_works_in_a_copy() {
 }
 
 #[tokio::test]
-async fn sessions_share_a_sandbox_as_far_as_its_scope_says() {
+async fn sessions_share_a_sandbox_according_to_its_scope() {
     if !works().await {
         return;
     }
@@ -199,7 +199,7 @@ async fn only_the_main_session_stays_outside_in_mode_non_main() {
 }
 
 #[tokio::test]
-async fn a_sandbox_offers_the_tools_of_its_policy_alone() {
+async fn a_sandbox_only_offers_the_tools_of_its_policy() {
     if !works().await {
         return;
     }
@@ -226,7 +226,7 @@ async fn a_sandbox_offers_the_tools_of_its_policy_alone() {
 }
 
 #[tokio::test]
-async fn a_sandbox_that_cannot_be_had_ends_the_run_before_the_model_is_asked() {
+async fn an_unavailable_sandbox_ends_the_run_before_any_request() {
     for (sandbox, expect) in [
         (json!({"backend": "bubblewrap"}), "bwrap"),
         (json!({"backend": "firejail"}), "unknown sandbox backend \"firejail\""),
@@ -254,7 +254,7 @@ async fn a_sandbox_that_cannot_be_had_ends_the_run_before_the_model_is_asked() {
 }
 
 #[tokio::test]
-async fn a_workspace_with_credentials_is_no_sandbox() {
+async fn a_workspace_with_credentials_is_refused_as_a_sandbox() {
     if !works().await {
         return;
     }
@@ -271,7 +271,7 @@ async fn a_workspace_with_credentials_is_no_sandbox() {
 }
 
 #[tokio::test]
-async fn a_command_line_agent_does_not_answer_from_outside_of_a_sandbox() {
+async fn a_command_line_agent_is_refused_in_a_sandbox() {
     if !works().await {
         return;
     }
@@ -289,7 +289,7 @@ async fn a_command_line_agent_does_not_answer_from_outside_of_a_sandbox() {
 }
 
 #[tokio::test]
-async fn the_configuration_of_containers_reaches_docker() {
+async fn container_settings_are_passed_to_docker() {
     use std::os::unix::fs::PermissionsExt as _;
     if !works().await {
         return;
@@ -299,7 +299,7 @@ async fn the_configuration_of_containers_reaches_docker() {
     world.write("workspace/note.txt", "a note");
     std::fs::set_permissions(world.path("bin/docker"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let log = || std::fs::read_to_string(world.path("bin/log")).unwrap_or_default();
-    // A limit that only a container has: `auto` means a container then.
+    // Only containers support this limit, so `auto` selects a container.
     for (n, backend) in ["docker", "auto"].into_iter().enumerate() {
         let mut document = world.document();
         document["agents"]["defaults"]["sandbox"] = json!({

@@ -1,4 +1,4 @@
-//! Messages by session key: which session they belong to, and what is remembered about it.
+//! Messages by session key: the session they belong to, and its stored entry.
 
 use pinch_embed::key::Peer;
 use pinch_embed::llm::message::Message;
@@ -38,7 +38,7 @@ async fn messages_of_one_key_share_a_session_until_a_command_starts_a_new_one() 
     assert_eq!(world.transcript(&second).messages()[0], "user: what now?");
     let greeted = say(&world, KEY, "/reset").await;
     assert!(world.transcript(&greeted).messages()[0].contains("started a new session"));
-    // Another engine on the same directory goes on with the session.
+    // Another engine on the same directory continues the session.
     let request = world.restarted().message(KEY, "three").await.unwrap();
     assert_eq!(request.session_id, greeted);
 }
@@ -71,7 +71,7 @@ async fn the_entry_of_a_key_records_tokens_model_and_route_and_keeps_unknown_mem
 }
 
 #[tokio::test]
-async fn a_session_that_was_idle_starts_anew_and_keeps_its_settings() {
+async fn an_idle_session_is_reset_and_keeps_its_settings() {
     let world = World::with(|config| config["session"] = json!({"reset": {"mode": "idle", "idleMinutes": 30}})).await;
     let entry =
         json!({"sessionId": "old", "updatedAt": 1, "modelOverride": FALLBACK, "inputTokens": 9, "skillsSnapshot": {}});
@@ -88,7 +88,7 @@ async fn a_session_that_was_idle_starts_anew_and_keeps_its_settings() {
 }
 
 #[tokio::test]
-async fn a_thread_takes_over_the_settings_of_its_conversation_and_a_topic_has_a_file_of_its_own() {
+async fn a_thread_inherits_the_settings_of_its_conversation_and_a_topic_has_its_own_file() {
     let world = World::new().await;
     let group = "agent:main:telegram:group:-100";
     let set = |entry: Option<_>| {
@@ -136,7 +136,7 @@ async fn a_damaged_index_is_reported_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_run_does_not_record_into_the_session_that_replaced_its_own() {
+async fn a_run_does_not_write_to_the_session_that_replaced_its_own() {
     let world = World::new().await;
     let gate = Gate::new();
     world.server.reply(pinch_testing::server::ServerReply::events().gated(&gate, answer("m", "Yes.")));

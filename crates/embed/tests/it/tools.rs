@@ -1,4 +1,4 @@
-//! Which tools a run offers, and what it refuses to pass over.
+//! Tools that a run offers, and restrictions that it refuses to ignore.
 
 use pinch_embed::run::RunError;
 use pinch_embed::{Caller, Sender};
@@ -36,7 +36,7 @@ async fn a_denied_tool_is_neither_offered_nor_described() {
 }
 
 #[tokio::test]
-async fn a_restriction_that_is_not_enforced_ends_the_run_before_the_model_is_asked() {
+async fn an_unenforced_restriction_ends_the_run_before_any_request() {
     type Change = (&'static str, fn(&mut Value));
     let changes: [Change; 3] = [
         ("tools.fs.workspaceOnly", |config| config["tools"] = json!({"fs": {"workspaceOnly": "yes"}})),
@@ -57,7 +57,7 @@ async fn a_restriction_that_is_not_enforced_ends_the_run_before_the_model_is_ask
     }
 }
 
-/// The tools that a run offers under a policy.
+/// Returns the tools that a run offers under a policy.
 async fn offered_under(tools: Value, change: impl FnOnce(&mut Value)) -> Vec<String> {
     let world = World::with(|config| {
         config["tools"] = tools;
@@ -70,7 +70,7 @@ async fn offered_under(tools: Value, change: impl FnOnce(&mut Value)) -> Vec<Str
 }
 
 #[tokio::test]
-async fn every_level_of_the_tool_policy_reaches_the_request() {
+async fn every_level_of_the_tool_policy_is_applied() {
     let unchanged = |_: &mut Value| {};
     assert_eq!(offered_under(json!({"allow": ["read"]}), unchanged).await, ["read"]);
     assert_eq!(offered_under(json!({"profile": "minimal", "alsoAllow": ["edit"]}), unchanged).await, ["edit"]);
@@ -89,7 +89,7 @@ async fn every_level_of_the_tool_policy_reaches_the_request() {
 }
 
 #[tokio::test]
-async fn groups_and_senders_have_rules_of_their_own() {
+async fn groups_and_senders_can_have_separate_rules() {
     let world = World::with(|config| {
         config["tools"] = json!({"toolsBySender": {"id:7": {"deny": ["write"]}}});
         config["channels"] = json!({"telegram": {"groups": {"-100": {"tools": {"deny": ["bash"]}}}}});
@@ -125,17 +125,17 @@ async fn a_fallback_of_another_provider_is_offered_what_its_policy_allows() {
 }
 
 #[tokio::test]
-async fn an_allow_list_that_leaves_no_tool_ends_the_run_before_the_model_is_asked() {
+async fn an_allow_list_that_leaves_no_tool_ends_the_run_before_any_request() {
     let world = World::with(|config| config["tools"] = json!({"allow": ["reed"]})).await;
     match world.ask("s1", "hello").await {
         Err(RunError::Config(message)) => assert!(message.contains("read is not in tools.allow"), "{message}"),
         other => panic!("{other:?}"),
     }
     assert!(world.server.requests().is_empty());
-    // The profile `minimal` leaves nothing here, and that is what it was chosen for.
+    // The profile `minimal` leaves nothing here, as intended.
     let minimal = offered_under(json!({"profile": "minimal"}), |_| {}).await;
     assert_eq!(minimal, [""; 0]);
-    // A request without tools needs none.
+    // A request that disables tools needs none.
     let mut request = world.request("s2", "hello");
     request.disable_tools = true;
     world.server.reply(stream(answer("m1", "Hello.")));

@@ -1,4 +1,4 @@
-//! Session files as they stand on the disk.
+//! Session files as written to disk.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ pub(crate) struct Transcript {
 }
 
 impl Transcript {
-    /// Reads a file and checks what holds of every one: whole lines, known parents, and one result for each finished call.
+    /// Reads a file and checks that its lines are complete, parents are known, and each finished call has one result.
     #[track_caller]
     pub(crate) fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap();
@@ -30,17 +30,17 @@ impl Transcript {
         Self { lines }
     }
 
-    /// The conversation, a line each, in the order of the file.
+    /// Returns the conversation, one line per message, in file order.
     pub(crate) fn messages(&self) -> Vec<String> {
         self.lines.iter().filter_map(shown).collect()
     }
 
-    /// The lines of a type.
+    /// Returns the lines of a type.
     pub(crate) fn of_type(&self, kind: &str) -> Vec<&Value> {
         self.lines.iter().filter(|line| line["type"] == kind).collect()
     }
 
-    /// The calls without a result after them, and the results without a call before them.
+    /// Returns the calls without a later result, and the results without an earlier call.
     pub(crate) fn unpaired(&self) -> Vec<String> {
         let mut open: Vec<String> = Vec::new();
         let mut orphans = Vec::new();
@@ -60,7 +60,7 @@ impl Transcript {
     }
 }
 
-/// A message in a line: who, how it ended, what it says.
+/// Formats a message as one line: role, how it ended, text.
 fn shown(line: &Value) -> Option<String> {
     match line["type"].as_str()? {
         "message" => {}
@@ -74,7 +74,7 @@ fn shown(line: &Value) -> Option<String> {
             let failed = if message["isError"] == true { " failed" } else { "" };
             return Some(format!("{}{failed}", message["toolName"].as_str().unwrap_or("?")));
         }
-        // What the model is told before the conversation.
+        // The system prompt.
         "system" => return None,
         role => role.to_owned(),
     };

@@ -1,4 +1,4 @@
-//! Messages to sessions that are busy: what the model reads, in which run, and that nothing is lost.
+//! Messages to busy sessions: which run reads them, and that none is lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn message(text: &str) -> InboundMessage {
     InboundMessage::new(KEY, text)
 }
 
-/// The request of a message whose turn it is.
+/// Returns the request of a message whose turn it is.
 #[track_caller]
 fn request(turn: Result<Turn, RunError>) -> RunRequest {
     match turn {
@@ -38,7 +38,7 @@ async fn run(world: &World, request: RunRequest) {
     within(world.engine.run(request).finish()).await.unwrap();
 }
 
-/// What the users of a session said, in order.
+/// Returns the user messages of a session, in order.
 fn users(world: &World, session: &str) -> Vec<String> {
     let messages = world.transcript(session).messages();
     messages.iter().filter_map(|message| message.strip_prefix("user: ")).map(str::to_owned).collect()
@@ -63,7 +63,7 @@ async fn messages_that_arrive_during_a_run_are_collected_into_one_turn() {
 }
 
 #[tokio::test]
-async fn follow_ups_get_a_run_each_and_messages_of_different_origin_are_not_mixed() {
+async fn follow_ups_get_separate_runs_and_messages_of_different_origin_are_not_mixed() {
     for (mode, queue) in [("followup", "followup"), ("collect", "collect")] {
         let world = world(json!({"mode": queue, "debounceMs": 1})).await;
         let first = request(world.engine.send(message("one")).await);
@@ -90,7 +90,7 @@ async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_i
     world.server.reply(stream(answer("m2", "Blue it is.")));
     let steered = world.engine.send(message("In blue!"));
     let (steered, result) = within(async {
-        // The message is queued before the answer goes on.
+        // The message is queued before the answer continues.
         tokio::join!(steered, async {
             gate.open_times(100);
             running.finish().await
@@ -100,7 +100,7 @@ async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_i
     result.unwrap();
     assert!(matches!(steered, Ok(Turn::Joined { run_id: of }) if of == run_id));
     assert_eq!(users(&world, &session), ["Paint it.", "In blue!"]);
-    // A turn whose run has not begun cannot be steered: the message arrives before anything of that run is done.
+    // A turn whose run has not begun cannot be steered, because the message arrives before anything of that run has happened.
     let second = request(world.engine.send(message("two")).await);
     let third = world.engine.send(message("three"));
     let (third, ()) = within(async { tokio::join!(async { request(third.await) }, run(&world, second)) }).await;
@@ -109,7 +109,7 @@ async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_i
 }
 
 #[tokio::test]
-async fn an_interruption_stops_the_run_and_drops_what_waits() {
+async fn an_interruption_stops_the_run_and_drops_waiting_messages() {
     let world = world(json!({"mode": "collect", "debounceMs": 1})).await;
     let first = request(world.engine.send(message("one")).await);
     let session = first.session_id.clone();
@@ -130,7 +130,7 @@ async fn an_interruption_stops_the_run_and_drops_what_waits() {
 }
 
 #[tokio::test]
-async fn at_most_so_many_messages_wait_and_what_is_dropped_is_summarised_or_not() {
+async fn waiting_messages_are_limited_and_dropped_ones_optionally_summarised() {
     for (policy, expected) in [
         ("old", "three"),
         ("new", "two"),
@@ -163,21 +163,21 @@ async fn at_most_so_many_messages_wait_and_what_is_dropped_is_summarised_or_not(
 }
 
 #[tokio::test]
-async fn a_caller_that_gives_up_leaves_its_turn_to_the_next() {
+async fn a_caller_that_gives_up_passes_its_turn_on() {
     let world = world(json!({"mode": "collect", "debounceMs": 1})).await;
     let first = request(world.engine.send(message("one")).await);
     let mut gone = Box::pin(world.engine.send(message("two")));
     let mut next = Box::pin(world.engine.send(message("three")));
     assert!((&mut gone).now_or_never().is_none() && (&mut next).now_or_never().is_none());
     drop(gone);
-    // A request that is never run frees its session, too.
+    // A request that is never run also frees its session.
     drop(first);
     let next = request(within(next).await);
     assert_eq!(next.prompt, "three");
 }
 
 #[tokio::test]
-async fn a_message_that_is_sent_again_gets_no_second_run() {
+async fn a_resent_message_gets_no_second_run() {
     let world = world(json!({"mode": "collect", "debounceMs": 1})).await;
     let once = |text: &str| message(text).idempotency_key("m1");
     let first = request(world.engine.send(once("one")).await);
@@ -196,9 +196,9 @@ async fn a_message_that_is_sent_again_gets_no_second_run() {
     request(world.engine.send(message("three").idempotency_key("m3")).await);
 }
 
-/// Messages in every mode that arrive in every phase of a run: each is read exactly once, or its caller knows better.
+/// Messages in every mode that arrive in every phase of a run: each is read exactly once, or its caller learns that it was not.
 #[tokio::test]
-async fn whenever_a_message_arrives_it_is_read_once() {
+async fn a_message_is_read_once_whenever_it_arrives() {
     for mode in [InboxMode::Steer, InboxMode::FollowUp, InboxMode::Collect] {
         for n_open in 0..7 {
             let world = Arc::new(world(json!({"debounceMs": 1})).await);
@@ -234,7 +234,7 @@ async fn whenever_a_message_arrives_it_is_read_once() {
 }
 
 #[tokio::test]
-async fn a_stopped_turn_passes_the_session_on() {
+async fn a_stopped_turn_frees_the_session() {
     let world = world(json!({"mode": "followup", "debounceMs": 1})).await;
     let gate = Gate::new();
     world.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));

@@ -1,4 +1,4 @@
-//! The texts that people read about a run, and what a host does with them.
+//! Texts for people about a run, and how a host replaces them.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::world::{FALLBACK, World, fallback_answer, refusal, stream, within};
 
-/// A chat that only shows notices.
+/// A chat that records only notices.
 #[derive(Default)]
 struct Notices(Mutex<Vec<String>>);
 
@@ -26,7 +26,7 @@ impl ReplySink for Notices {
 }
 
 #[tokio::test]
-async fn a_host_replaces_every_text_that_people_read() {
+async fn a_host_can_replace_every_text_for_people() {
     let world = World::new().await;
     let texts = TextTable::default()
         .replace_all([
@@ -47,7 +47,7 @@ async fn a_host_replaces_every_text_that_people_read() {
 }
 
 #[tokio::test]
-async fn notices_tell_of_another_model_and_of_tokens() {
+async fn notices_report_failover_and_token_usage() {
     let world = World::with(|config| config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK])).await;
     world.server.answer_with(|request| {
         Some(match request.path.contains("chat/completions") {

@@ -29,10 +29,10 @@ pub(crate) const MODEL: &str = "claude-sonnet-4-5";
 /// The second model: another provider with another wire format.
 pub(crate) const FALLBACK: &str = "local/small";
 
-/// Nothing here takes this long; what hangs fails.
+/// Time limit for operations that should be quick.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// A server, a directory, and an engine on both.
+/// A server, a directory, and an engine that uses both.
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) engine: Engine,
@@ -41,12 +41,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The first model with two profiles, `first` and `second`.
+    /// Creates a world whose first model has two profiles, `first` and `second`.
     pub(crate) async fn new() -> Self {
         Self::with(|_| {}).await
     }
 
-    /// The same with a changed configuration.
+    /// Creates a world with a changed configuration.
     pub(crate) async fn with(change: impl FnOnce(&mut Value)) -> Self {
         let server = Server::start().await.unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -68,14 +68,14 @@ impl World {
             }},
         });
         change(&mut config);
-        // The conversations here are short: little of them is kept, so that there is something to compact.
+        // Conversations here are short; keep few tokens, so that there is something to compact.
         let settings = json!({"compaction": {"keepRecentTokens": 200}});
         let world = Self { engine: engine(dir.path(), &config), server, dir, config };
         world.write("state/agents/main/agent/settings.json", &settings.to_string());
         Self { engine: engine(world.dir.path(), &world.config), ..world }
     }
 
-    /// A run whose answer has begun. It goes on when the gate opens.
+    /// Starts a run and waits until its answer has begun. It continues when the gate opens.
     pub(crate) async fn answering(&self, request: RunRequest) -> (Gate, EngineRun) {
         let gate = Gate::new();
         self.server.reply(ServerReply::events().gated(&gate, answer("m1", "One moment, please, I think.")));
@@ -85,27 +85,27 @@ impl World {
         (gate, run)
     }
 
-    /// Another engine on the same directory, as after a restart.
+    /// Creates another engine on the same directory, as after a restart.
     pub(crate) fn restarted(&self) -> Engine {
         engine(self.dir.path(), &self.config)
     }
 
-    /// An engine on the same directory and server without any tool of the host, on which a test registers its own.
+    /// Creates an engine on the same directory and server without any tools of the host; a test registers its own.
     pub(crate) fn built(&self, register: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Engine {
         register(builder(self.dir.path(), &self.config)).build()
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub(crate) fn document(&self) -> Value {
         self.config.clone()
     }
 
-    /// A builder on the same directory with another configuration.
+    /// Returns a builder on the same directory with another configuration.
     pub(crate) fn configured(&self, document: &Value) -> EngineBuilder {
         builder(self.dir.path(), document)
     }
 
-    /// A path in the directory.
+    /// Returns a path in the directory.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.dir.path().join(path)
     }
@@ -116,7 +116,7 @@ impl World {
         write_atomic(&path, text.as_bytes(), Access::Keep).unwrap();
     }
 
-    /// Answers requests for a summary, of which there may be any number, beside the replies to turns.
+    /// Answers any number of requests for summaries, in addition to the replies to turns.
     pub(crate) fn reply_to_turns(&self, summary: &'static str, replies: impl IntoIterator<Item = ServerReply>) {
         let turns: Mutex<VecDeque<ServerReply>> = Mutex::new(replies.into_iter().collect());
         self.server.answer_with(move |request| match is_turn(request) {
@@ -125,7 +125,7 @@ impl World {
         });
     }
 
-    /// A request for a run that has the name of its session.
+    /// Creates a request for a run that is named after its session.
     pub(crate) fn request(&self, session: &str, prompt: &str) -> RunRequest {
         self.engine.request(session, None, None, prompt).run_id(session)
     }
@@ -143,19 +143,19 @@ impl World {
         self.dir.path().join(format!("state/agents/main/sessions/{session}.jsonl"))
     }
 
-    /// What stands in a session's file, checked line by line.
+    /// Returns the content of a session's file, checked line by line.
     pub(crate) fn transcript(&self, session: &str) -> Transcript {
         Transcript::read(&self.session_file(session))
     }
 
-    /// `usageStats` of the file of profiles.
+    /// Returns `usageStats` of the profile file.
     pub(crate) fn health(&self) -> Value {
         let path = self.dir.path().join("state/agents/main/agent/auth-profiles.json");
         let file: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         file["usageStats"].clone()
     }
 
-    /// The keys of the requests so far, in their order.
+    /// Returns the API keys of the requests so far, in order.
     pub(crate) fn keys(&self) -> Vec<String> {
         self.server.requests().iter().map(key_of).collect()
     }
@@ -168,7 +168,7 @@ fn engine(dir: &Path, config: &Value) -> Engine {
 }
 
 fn builder(dir: &Path, config: &Value) -> EngineBuilder {
-    // No environment: a key of the one who runs the tests must not count.
+    // No environment: keys of the person who runs the tests must not be used.
     let host = Host::builder().home(dir).temp(dir).build();
     let document = config.as_object().unwrap().clone();
     let (config, problems) = Config::from_document(document, &dir.join("pinch.json"));
@@ -176,25 +176,25 @@ fn builder(dir: &Path, config: &Value) -> EngineBuilder {
     Engine::builder(dir.join("state")).host(host).config(config)
 }
 
-/// A turn has tools; a request for a summary has none.
+/// Returns whether a request is a turn, which has tools; a request for a summary has none.
 pub(crate) fn is_turn(request: &Recorded) -> bool {
     request.json().get("tools").is_some()
 }
 
-/// The key that a request carries.
+/// Returns the API key of a request.
 pub(crate) fn key_of(request: &Recorded) -> String {
     let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     request.header("x-api-key").or(bearer).unwrap_or("none").to_owned()
 }
 
-/// Waits for what must come.
+/// Limits the time for an operation.
 #[track_caller]
 pub(crate) fn within<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
     let place = std::panic::Location::caller();
     async move { tokio::time::timeout(HANGS, work).await.unwrap_or_else(|_| panic!("{place} hangs")) }
 }
 
-/// Pulls a run until it streams a piece of text; the piece.
+/// Pulls a run until it streams a piece of text, and returns that piece.
 pub(crate) async fn pull_to_text(run: &mut EngineRun) -> String {
     while let Some(event) = within(run.next()).await {
         let RunEvent::Session(event) = event else { continue };
@@ -205,7 +205,7 @@ pub(crate) async fn pull_to_text(run: &mut EngineRun) -> String {
     panic!("the run ended without a text");
 }
 
-/// The texts of the payloads, an `!` before those that tell of a failure.
+/// Returns the texts of the payloads, with an `!` before failures.
 pub(crate) fn said(result: &RunResult) -> Vec<String> {
     result
         .payloads
@@ -214,7 +214,7 @@ pub(crate) fn said(result: &RunResult) -> Vec<String> {
         .collect()
 }
 
-/// The attempts, a line each: `profile provider/model outcome action`.
+/// Returns the attempts, one per line: `profile provider/model outcome action`.
 pub(crate) fn attempts(result: &RunResult) -> Vec<String> {
     let line = |report: &pinch_embed::run::result::AttemptReport| {
         let profile = report.profile.as_ref().map_or("-", |id| id.as_str());
@@ -223,12 +223,12 @@ pub(crate) fn attempts(result: &RunResult) -> Vec<String> {
     result.meta.attempts.iter().map(line).collect()
 }
 
-/// An answer of the first model, as frames.
+/// Returns an answer of the first model, as frames.
 pub(crate) fn answer(id: &str, text: &str) -> Vec<String> {
     anthropic::AnthropicResponse::new(id).in_pieces(3).text(text).stop("end_turn")
 }
 
-/// A tool call of the first model, as frames.
+/// Returns a tool call of the first model, as frames.
 pub(crate) fn call(id: &str, tool: &str, arguments: &Value) -> Vec<String> {
     anthropic::AnthropicResponse::new(id)
         .text("One moment.")
@@ -236,7 +236,7 @@ pub(crate) fn call(id: &str, tool: &str, arguments: &Value) -> Vec<String> {
         .stop("tool_use")
 }
 
-/// An answer of the second model, as frames.
+/// Returns an answer of the second model, as frames.
 pub(crate) fn fallback_answer(text: &str) -> Vec<String> {
     completions::CompletionsResponse::new("c1", "small")
         .text(text)
@@ -245,12 +245,12 @@ pub(crate) fn fallback_answer(text: &str) -> Vec<String> {
         .done()
 }
 
-/// Frames in one piece.
+/// Sends frames in one piece.
 pub(crate) fn stream(frames: Vec<String>) -> ServerReply {
     ServerReply::sse(frames.concat())
 }
 
-/// A refusal in Anthropic's form.
+/// Returns a refusal in Anthropic's format.
 pub(crate) fn refusal(status: u16, kind: &str, message: &str) -> ServerReply {
     ServerReply::json(status, &json!({"type": "error", "error": {"type": kind, "message": message}}))
 }

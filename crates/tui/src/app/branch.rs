@@ -1,18 +1,18 @@
-//! The branch of the git repository that a directory belongs to, read from its files.
+//! Reads the branch of the git repository around a directory from its files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a working copy has checked out.
+/// What a working tree has checked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Head {
     /// A branch.
     Branch(String),
-    /// A commit that is not the tip of a branch here.
+    /// A commit that is not the tip of a local branch.
     Detached,
 }
 
-/// Reads the head of the repository of a directory; `None` outside of repositories. Reads two small files at most, and runs nothing.
+/// Reads the head of the repository around a directory; `None` outside a repository. Reads at most two small files, and runs no program.
 pub(crate) fn head(dir: &Path) -> Option<Head> {
     let git = dir.ancestors().find_map(git_dir)?;
     let head = fs::read_to_string(git.join("HEAD")).ok()?;
@@ -25,7 +25,7 @@ pub(crate) fn head(dir: &Path) -> Option<Head> {
     })
 }
 
-/// The directory of git's files that a working copy with this root has: `.git`, or where the file `.git` of a worktree points.
+/// Returns the git directory of a working tree: `.git`, or the target of the file `.git` in a worktree.
 fn git_dir(root: &Path) -> Option<PathBuf> {
     let dot_git = root.join(".git");
     let kind = fs::metadata(&dot_git).ok()?;
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_head_is_found_from_below_and_through_worktrees() {
+    fn the_head_is_found_from_subdirectories_and_in_worktrees() {
         let dir = tempfile::tempdir().unwrap();
         let (repo, tree) = (dir.path().join("repo"), dir.path().join("tree"));
         fs::create_dir_all(repo.join(".git/worktrees/tree")).unwrap();

@@ -1,4 +1,4 @@
-//! The user interface that extensions are given: what they ask and show goes to the loop that owns the terminal.
+//! The user interface for extensions: forwards their questions and updates to the loop that owns the terminal.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::effect::DialogAnswer;
 
-/// Requests that wait for the loop; what is shown beyond that is dropped.
+/// Maximum number of queued requests; further updates are dropped.
 const MAX_WAITING: usize = 1024;
 
-/// Something that an extension wants of the user.
+/// A request of an extension.
 #[derive(Debug)]
 pub(crate) enum UiRequest {
-    /// A question. Its answer is dropped when the asker is gone.
+    /// A question. The answer is dropped if the asker is gone.
     Ask { question: Question, reply: oneshot::Sender<DialogAnswer> },
     /// Something to show.
     Show(UiUpdate),
 }
 
-/// The user interface of a terminal, for extensions: give it to the session, and then to [`crate::app::interactive`].
+/// The user interface of a terminal, for extensions. Pass it to the session, and then to [`crate::app::interactive`].
 #[derive(Clone, Debug)]
 pub struct TerminalUi {
     requests: mpsc::Sender<UiRequest>,
@@ -36,12 +36,12 @@ impl Default for TerminalUi {
 }
 
 impl TerminalUi {
-    /// A user interface that nobody looks at yet.
+    /// Creates a user interface that is not connected to a terminal yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The requests; the first caller gets them.
+    /// Returns the requests to the first caller.
     pub(crate) async fn take_requests(&self) -> Option<mpsc::Receiver<UiRequest>> {
         self.incoming.lock().await.take()
     }

@@ -1,5 +1,5 @@
-//! The user's side of the interactive mode: the terminal, the state of the interface, and what happens beside the session. The session itself is
-//! owned by [`super::driver`], which lends it to a run while the console goes on.
+//! The user's side of the interactive mode: the terminal, the state of the interface, and work that does not need the session.
+//! [`super::driver`] owns the session, and lends it to a run while the console continues.
 
 mod handover;
 mod lookups;
@@ -35,20 +35,20 @@ use crate::effect::{DialogName, Effect};
 use crate::front::{Front, FrontEvent};
 use crate::terminal::TerminalInput;
 
-/// Pieces of output of the user's commands that wait to be shown.
+/// Maximum number of queued output chunks of user commands.
 const MAX_OUTPUT: usize = 256;
 
-/// A dialog that was made from the session.
+/// A dialog created from the session.
 type MadeDialog = Box<dyn DialogView + Send>;
 
-/// A command of the user that has ended.
+/// A user command that has ended.
 pub(super) struct EndedBash {
     pub(super) command: String,
     pub(super) exclude: bool,
     pub(super) end: Result<UserCommand, ToolError>,
 }
 
-/// Something that concerns the console.
+/// An event for the console.
 pub(super) enum ConsoleEvent {
     Front(FrontEvent),
     Ui(UiRequest),
@@ -58,10 +58,10 @@ pub(super) enum ConsoleEvent {
     DialogView(MadeDialog),
 }
 
-/// Something that was looked up.
+/// The result of a lookup.
 pub(super) struct FoundEvent(LookupResult);
 
-/// What a session is reached by while something else has it borrowed.
+/// Handles for reaching a session while it is borrowed.
 #[derive(Clone)]
 pub(super) struct SessionHandles {
     pub(super) services: Arc<Services>,
@@ -82,23 +82,23 @@ pub(super) struct Console {
     output: (mpsc::Sender<String>, mpsc::Receiver<String>),
     lookups: FuturesUnordered<BoxFuture<'static, LookupResult>>,
     dialogs: (mpsc::Sender<MadeDialog>, mpsc::Receiver<MadeDialog>),
-    /// What has to wait until the session is idle.
+    /// Effects that wait until the session is idle.
     pub(super) postponed: VecDeque<Effect>,
-    /// Commands that ended while the session was not to be changed.
+    /// Commands that ended while the session could not be changed.
     pub(super) finished_bash: Vec<EndedBash>,
-    /// The list of sessions that comes next is the first thing that the user sees.
+    /// Whether the next session list is the first thing the user sees.
     pub(super) choose_first: bool,
-    /// The files of the working directory are being listed.
+    /// Whether the files of the working directory are being listed.
     indexing: bool,
-    /// Stops what is under way.
+    /// Cancels the current work.
     pub(super) work: Option<Cancel>,
-    /// The program is to end.
+    /// Whether the program should exit.
     pub(super) exiting: bool,
-    /// The terminal is gone.
+    /// Whether the terminal is gone.
     pub(super) gone: bool,
 }
 
-/// Applies a setting to the session that is open, where it is about that.
+/// Applies a setting to the open session, if it concerns the session.
 fn apply_to_session(control: &SessionControl, key: &str, value: &serde_json::Value) {
     let mode = || if value == "all" { QueueMode::All } else { QueueMode::OneAtATime };
     match key {
@@ -132,7 +132,7 @@ impl Console {
         }
     }
 
-    /// Waits for the next event. Nothing is lost when the future is dropped.
+    /// Waits for the next event. Cancel-safe: dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> ConsoleEvent {
         let animates = self.app.animation(self.host.now_ms());
         tokio::select! {
@@ -145,7 +145,7 @@ impl Console {
         }
     }
 
-    /// Takes an event in. What it leads to and needs the session waits in `postponed`.
+    /// Handles an event. Resulting effects that need the session are added to `postponed`.
     pub(super) async fn handle(&mut self, event: ConsoleEvent) {
         match event {
             ConsoleEvent::Front(FrontEvent::ScreenFrame) => return self.draw(),
@@ -192,7 +192,7 @@ impl Console {
         self.check(drawn);
     }
 
-    /// Changes between the regular and the fullscreen mode.
+    /// Switches between regular and fullscreen mode.
     pub(super) fn set_fullscreen(&mut self, on: bool) {
         if self.app.is_plain() {
             return;
@@ -202,7 +202,7 @@ impl Console {
         self.check(done);
     }
 
-    /// A terminal that cannot be written to is gone.
+    /// Treats a terminal that cannot be written to as gone.
     pub(super) fn check(&mut self, done: io::Result<()>) {
         if done.is_err() {
             self.hang_up();
@@ -239,17 +239,17 @@ impl Console {
         }
     }
 
-    /// Whether a command of the user is running.
+    /// Returns whether a user command is running.
     pub(super) fn runs_bash(&self) -> bool {
         !self.bash.is_empty()
     }
 
-    /// Whether the session is at work.
+    /// Returns whether the session is busy.
     fn is_busy(&self) -> bool {
         self.work.is_some()
     }
 
-    /// Does what needs no more than the handles of the session; the rest is postponed.
+    /// Carries out an effect if the handles of the session suffice; otherwise postpones it.
     pub(super) async fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Exit => {
@@ -288,7 +288,7 @@ impl Console {
         }
     }
 
-    /// Does what can be done while the session is at work.
+    /// Carries out an effect while the session is busy, as far as possible.
     async fn perform_busy(&mut self, effect: Effect) {
         let Some(session) = self.session.clone() else { return self.postponed.push_back(effect) };
         let control = &session.control;
@@ -337,7 +337,7 @@ impl Console {
             Effect::Reload | Effect::Trust(_) => {
                 self.app.warning("Wait for the answer to finish before reloading");
             }
-            // These end the work under way.
+            // These end the current work.
             effect @ (Effect::NewSession
             | Effect::SwitchSession(_)
             | Effect::Fork(_)
@@ -386,7 +386,7 @@ impl Console {
         let (control, shell) = (session.control.clone(), Arc::clone(&session.shell));
         let (output, cancel) = (self.output.0.clone(), self.bash_cancel.clone());
         let work = async move {
-            // The screen shows the end of the output; pieces that it cannot keep up with are not missed.
+            // The screen shows the end of the output, so chunks that arrive too fast may be dropped.
             let mut show = |text: &str| drop(output.try_send(text.to_owned()));
             let end = match control.before_bash(&command, exclude).await {
                 UserBashAction::Run => shell.run_for_user(&command, &mut show, &cancel).await,
@@ -450,7 +450,7 @@ impl Console {
         }
     }
 
-    /// Waits for something while the user goes on. Effects that need the session wait.
+    /// Waits for a future while handling the user's input. Effects that need the session are postponed.
     pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         loop {
@@ -462,10 +462,10 @@ impl Console {
         }
     }
 
-    /// Waits until the user's commands have ended; they were stopped before.
+    /// Waits until the user's commands, already stopped, have ended.
     pub(super) async fn settle(&mut self) {
         let ended = async { while self.bash.next().await.is_some() {} };
-        // The processes are killed when the futures are dropped.
+        // Dropping the futures kills the processes.
         drop(tokio::time::timeout(Duration::from_secs(3), ended).await);
     }
 }

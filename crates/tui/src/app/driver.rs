@@ -1,4 +1,4 @@
-//! The loop of the interactive mode: it owns the session, lends it to runs, and does between runs what needs it whole.
+//! The loop of the interactive mode: it owns the session, lends it to runs, and between runs does what needs exclusive access to it.
 
 mod start;
 
@@ -30,16 +30,16 @@ use super::state::SessionActivity;
 use crate::dialog::DialogNews;
 use crate::effect::{DialogName, Effect, SubmittedMessage};
 
-/// Events of a compaction or a summary that wait to be shown.
+/// Maximum number of queued events of a compaction or a summary.
 const MAX_EVENTS: usize = 256;
 
 /// The session and the console.
 pub(super) struct Driver {
     pub(super) console: Console,
     runtime: SessionRuntime,
-    /// What was submitted before the session was open. Each waits until the command before it has ended.
+    /// Submissions made before the session was open. Each waits until the preceding command has ended.
     early: VecDeque<Effect>,
-    /// Ends everything.
+    /// Cancels everything.
     stop: Cancel,
 }
 
@@ -53,7 +53,7 @@ impl Driver {
         Self { console, runtime, early, stop }
     }
 
-    /// Runs until the user leaves: first these prompts, then what the user says. Returns the session, to be closed.
+    /// Runs until the user exits: first these prompts, then the user's input. Returns the session, which the caller must close.
     pub(super) async fn run(mut self, prompts: Vec<Prompt>) -> (Console, SessionRuntime) {
         let mut prompts: VecDeque<Prompt> = prompts.into();
         while !self.console.exiting {
@@ -88,7 +88,7 @@ impl Driver {
         self.runtime.session_mut()
     }
 
-    /// Takes in what happened while the session was at work.
+    /// Applies what happened while the session was busy.
     async fn catch_up(&mut self) {
         self.runtime.session().notify_observers();
         for finished in std::mem::take(&mut self.console.finished_bash) {
@@ -119,7 +119,7 @@ impl Driver {
         self.after_run().await;
     }
 
-    /// Does what extensions have requested.
+    /// Carries out requests of extensions.
     async fn run_requests(&mut self) {
         let cancel = self.stop.child();
         self.console.work = Some(cancel.clone());
@@ -135,7 +135,7 @@ impl Driver {
         self.console.front.mark();
     }
 
-    /// Does what needs the idle session.
+    /// Carries out an effect that needs the idle session.
     async fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Submit(message) | Effect::FollowUp(message) => self.submit(message).await,
@@ -209,7 +209,7 @@ impl Driver {
             }
             Effect::Login(provider) => {
                 let services = Arc::clone(self.runtime.services());
-                // The dialog has said how it ended.
+                // The dialog has shown the outcome.
                 let _worked = super::login::log_in(&mut self.console, &services, &provider, &self.stop).await;
             }
             Effect::Logout(provider) => {
@@ -220,7 +220,7 @@ impl Driver {
                 let services = Arc::clone(self.runtime.services());
                 super::login::choose(&mut self.console, &services, name == DialogName::Logout).await;
             }
-            // What the console does by itself.
+            // Effects that the console handles alone.
             other => self.console.perform(other).await,
         }
     }
@@ -256,7 +256,7 @@ impl Driver {
         }
     }
 
-    /// The session may be another one now.
+    /// Updates the interface after the session may have been replaced.
     fn replaced(&mut self, done: Result<Option<String>, ForkError>, status: &str) {
         match done {
             Ok(text) => {
@@ -291,7 +291,7 @@ impl Driver {
         }
     }
 
-    /// Names the session of a file, which may be the open one.
+    /// Sets the name of the session in a file, which may be the open one.
     async fn rename(&mut self, path: PathBuf, name: String) {
         if self.runtime.session().path().as_ref() == Some(&path) {
             return Box::pin(self.perform(Effect::Name(Some(name)))).await;
@@ -358,7 +358,7 @@ impl Driver {
         self.send_waiting().await;
     }
 
-    /// Sends what was said during a compaction.
+    /// Sends messages submitted during a compaction.
     async fn send_waiting(&mut self) {
         let waiting = self.console.app.take_waiting_messages();
         let control = self.runtime.session().control();
@@ -387,7 +387,7 @@ impl Driver {
         }
     }
 
-    /// A path that the user typed, relative to the working directory.
+    /// Resolves a typed path against the working directory.
     fn path_of(&self, typed: &str) -> PathBuf {
         let services = self.runtime.services();
         match (typed.strip_prefix("~/"), services.host().home()) {
@@ -416,7 +416,7 @@ impl Driver {
         }
     }
 
-    /// Copies a session file among the sessions of this directory and continues the copy.
+    /// Copies a session file into the sessions of this directory and continues the copy.
     async fn import(&mut self, typed: &str) {
         let path = self.path_of(typed);
         let (store, host) = (Arc::clone(self.runtime.store()), self.console.host.clone());
@@ -435,7 +435,7 @@ impl Driver {
     }
 }
 
-/// What reaches the session of a runtime while it is borrowed.
+/// Returns handles for reaching the session of a runtime while it is borrowed.
 fn handles(runtime: &SessionRuntime) -> SessionHandles {
     SessionHandles {
         services: Arc::clone(runtime.services()),
@@ -445,10 +445,10 @@ fn handles(runtime: &SessionRuntime) -> SessionHandles {
     }
 }
 
-/// Pulls a run to its end while the user goes on.
+/// Drives a run to its end while handling the user's input.
 async fn pull(console: &mut Console, mut run: SessionRun<'_>) {
     loop {
-        // What is on the screen is better not changed while the window is being resized.
+        // Do not change the screen while the window is being resized.
         let pulls = !console.front.is_resizing();
         tokio::select! {
             item = run.next(), if pulls => match item {
@@ -474,7 +474,7 @@ async fn pull(console: &mut Console, mut run: SessionRun<'_>) {
     }
 }
 
-/// Waits for work that reports events while the user goes on.
+/// Waits for work that reports events while handling the user's input.
 async fn with_events<T>(
     console: &mut Console,
     events: &mut mpsc::Receiver<SessionEvent>,

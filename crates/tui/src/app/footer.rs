@@ -1,4 +1,4 @@
-//! The footer: where the session is, what it has spent, how full the window is, and which model answers.
+//! The footer: directory, cost, context usage, and model.
 
 use pinch_coding_agent::session::stats::Spent;
 use ratatui_core::style::Style;
@@ -11,7 +11,7 @@ use crate::figures::tokens;
 use crate::text::{SanitizeMode, row_width, sanitize, truncate, width};
 use crate::theme::{ColorRole, Palette};
 
-/// What the footer says.
+/// Contents of the footer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Footer {
     /// The working directory, with `~` for the home directory.
@@ -19,23 +19,23 @@ pub(crate) struct Footer {
     pub(crate) head: Option<Head>,
     pub(crate) session_name: Option<String>,
     pub(crate) spent: Spent,
-    /// The model is paid by a subscription.
+    /// Whether the model is paid for by a subscription.
     pub(crate) subscription: bool,
-    /// Tokens in the window; `None`: not known since the last compaction.
+    /// Tokens in the context window; `None`: unknown since the last compaction.
     pub(crate) context_tokens: Option<u64>,
-    /// The size of the window in tokens; 0: unknown.
+    /// Size of the window in tokens; 0: unknown.
     pub(crate) context_window: u64,
     pub(crate) auto_compaction: bool,
     pub(crate) provider: Option<String>,
     pub(crate) model: String,
-    /// The thinking level; `None`: the model does not think.
+    /// Thinking level; `None`: the model does not support thinking.
     pub(crate) thinking: Option<String>,
     /// Texts of extensions, by key.
     pub(crate) statuses: BTreeMap<String, String>,
 }
 
 impl Footer {
-    /// The footer's rows: two, and a third where extensions have something to say.
+    /// Formats the footer: two rows, and a third one if extensions have set statuses.
     pub(crate) fn rows(&self, columns: usize, theme: &Palette) -> Vec<Row> {
         let dim = theme.fg(ColorRole::Dim);
         let mut place = self.cwd.clone();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_side_is_cut_first_and_the_provider_goes_before_that() {
+    fn the_provider_is_dropped_first_and_then_the_right_side_is_truncated() {
         insta::assert_snapshot!([100, 80, 60, 20].map(|columns| shown(&footer(), columns)).join("\n"));
     }
 }

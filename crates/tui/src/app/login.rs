@@ -15,7 +15,7 @@ use crate::dialog::{ChoiceDialog, LoginView};
 use crate::effect::{DialogAnswer, Effect};
 use crate::widget::PickItem;
 
-/// Offers the providers to log in to, or those with stored credentials to log out of.
+/// Offers providers to log in to, or those with stored credentials to log out of.
 pub(super) async fn choose(console: &mut Console, services: &Arc<Services>, logs_out: bool) {
     let auth = services.auth();
     let mut choices = Vec::new();
@@ -37,7 +37,7 @@ pub(super) async fn choose(console: &mut Console, services: &Arc<Services>, logs
     console.app.open(Box::new(ChoiceDialog::new(title, choices)));
 }
 
-/// What the login has to show and to ask, as a dialog whose answer comes out of the returned channel.
+/// Shows the state of a login as a dialog; its answer arrives on the returned channel.
 fn show(console: &mut Console, name: &str, dialog: &LoginDialog) -> oneshot::Receiver<DialogAnswer> {
     let (reply, answer) = oneshot::channel();
     let progress = dialog.progress().next_back().map(str::to_owned);
@@ -48,7 +48,7 @@ fn show(console: &mut Console, name: &str, dialog: &LoginDialog) -> oneshot::Rec
     answer
 }
 
-/// Logs a person in, in a dialog. Returns whether that worked.
+/// Logs a user in, in a dialog. Returns whether it succeeded.
 pub(super) async fn log_in(console: &mut Console, services: &Arc<Services>, provider: &str, stop: &Cancel) -> bool {
     let auth = services.auth();
     let name = LoginProvider::find(auth, provider).map_or_else(|| provider.to_owned(), |provider| provider.name);

@@ -1,5 +1,5 @@
-//! The state of the interface. Keys, events of the session and answers of extensions change it; a frame is made from it. It touches neither the
-//! terminal nor the session, so that all of it can be tested without them.
+//! The state of the interface. Keys, session events and answers of extensions change it, and frames are drawn from it. It accesses neither
+//! the terminal nor the session, so that all of it can be tested without them.
 
 mod look;
 mod scope;
@@ -52,58 +52,58 @@ use crate::theme::{ColorDepth, ColorRole, Palette};
 use crate::transcript::{NoticeKind, Scroll, TranscriptView, prompts_in};
 use crate::widget::Loader;
 
-/// How long a terminal may take to name its colours, in milliseconds; over ssh it may take longer.
+/// Time limit for a terminal to report its colours, in milliseconds; over ssh it may take longer.
 const COLORS_MS: i64 = 150;
 
-/// What the session is doing.
+/// Activity of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionActivity {
     Idle,
-    /// A run is under way.
+    /// A run is in progress.
     Working,
-    /// A failed answer waits for its next try.
+    /// A failed answer is about to be retried.
     Retrying,
     Compacting,
-    /// A branch that is left is summarised.
+    /// An abandoned branch is being summarised.
     Summarising,
 }
 
-/// An activity, since when it goes on, and what is said of it.
+/// An activity, its start, and its description.
 #[derive(Clone, Debug)]
 struct Ongoing {
     activity: SessionActivity,
     since_ms: i64,
     text: String,
-    /// When a wait is over.
+    /// When a wait ends.
     until_ms: Option<i64>,
 }
 
-/// A dialog that is open, and who waits for its answer.
+/// An open dialog, and the channel waiting for its answer.
 struct OpenDialog {
     dialog: Box<dyn DialogView + Send>,
     reply: Option<oneshot::Sender<DialogAnswer>>,
 }
 
-/// Lines of an extension beside the editor.
+/// Lines of an extension above or below the editor.
 struct Widget {
     key: String,
     lines: Vec<String>,
     place: WidgetPlace,
 }
 
-/// What the interface is made with.
+/// Input for creating the state.
 #[derive(Clone, Debug)]
 pub(crate) struct AppOptions {
     pub(crate) host: Host,
     pub(crate) version: String,
     pub(crate) agent_dir: PathBuf,
     pub(crate) cwd: PathBuf,
-    /// The theme and the mode that the command line names; they win over the settings.
+    /// Theme and mode from the command line; they override the settings.
     pub(crate) theme: Option<String>,
     pub(crate) tui_mode: Option<String>,
-    /// Opens a web page, if it can.
+    /// Opens a web page, if possible.
     pub(crate) browser: Option<fn(&str, &Env) -> bool>,
-    /// Show what was loaded, whatever the settings say.
+    /// Whether to show loaded resources regardless of the settings.
     pub(crate) verbose: bool,
     pub(crate) changelog: &'static str,
     pub(crate) offline: bool,
@@ -113,13 +113,13 @@ pub(crate) struct AppOptions {
 pub(crate) struct App {
     options: AppOptions,
     theme: Palette,
-    /// Addresses of the links on the screen, and whether the terminal is known to have links.
+    /// URLs of the links on the screen, and whether the terminal is known to support links.
     links: (Hyperlinks, bool),
     depth: ColorDepth,
     /// How the terminal shows images, if it can.
     image_protocol: Option<ImageProtocol>,
     light_background: Option<bool>,
-    /// When the colours of the terminal are not waited for any longer, in Unix milliseconds; `None`: they are known.
+    /// Deadline for the terminal to report its colours, in Unix milliseconds; `None`: they are known.
     colors_due_ms: Option<i64>,
     keymap: Keymap,
     interface: Option<Interface>,
@@ -127,18 +127,18 @@ pub(crate) struct App {
     editor: Editor,
     completion: Autocomplete,
     sources: CompletionSources,
-    /// Keys of a binding that is not complete.
+    /// Keys of an incomplete binding.
     pending_keys: Vec<Key>,
     dialogs: Vec<OpenDialog>,
-    /// What is searched for in the transcript, as it is typed.
+    /// Search text for the transcript, as it is typed.
     search: Option<LineEditor>,
     ongoing: Ongoing,
     loader: Loader,
     footer: Footer,
-    /// How often the costs of a session had to be summed up anew.
+    /// How often the cost of a session had to be summed up again.
     n_sums: u64,
     queue: (Vec<String>, Vec<String>),
-    /// What was said during a compaction.
+    /// Messages submitted during a compaction.
     waiting: Vec<(QueueKind, SubmittedMessage)>,
     widgets: Vec<Widget>,
     title: Option<String>,
@@ -146,22 +146,22 @@ pub(crate) struct App {
     thinking: ThinkingLevel,
     scope: Vec<ScopedModel>,
     session_path: Option<PathBuf>,
-    /// Names of commands that the session knows: of extensions, templates and skills.
+    /// Names of commands from extensions, templates and skills.
     commands: Vec<String>,
-    /// When control and C, or escape, was pressed last.
+    /// When Ctrl+C or Escape was last pressed.
     clear_at: Option<i64>,
     escape_at: Option<i64>,
-    /// An unknown command that was submitted once; the same again is sent.
+    /// An unknown command that was submitted once; submitting it again sends it.
     unconfirmed: Option<String>,
-    /// Where the mouse was pressed last, when in Unix milliseconds, and how often one after another.
+    /// Position of the last click, its time in Unix milliseconds, and the number of consecutive clicks.
     clicks: (Option<(u16, u16)>, i64, usize),
-    /// A note for a short while, and until when, in Unix milliseconds.
+    /// A temporary note, and when it expires, in Unix milliseconds.
     note: Option<(String, i64)>,
-    /// The end of the session is awaited.
+    /// Whether the session is being aborted.
     is_aborting: bool,
-    /// Since when the window is in the background, in Unix milliseconds; `None`: it is not, or the terminal does not say.
+    /// When the window went to the background, in Unix milliseconds; `None`: it is in the foreground, or the terminal does not report it.
     away_since: Option<i64>,
-    /// What the user is to be notified of.
+    /// A pending notification for the user.
     notification: Option<&'static str>,
 }
 
@@ -237,7 +237,7 @@ impl App {
         }
     }
 
-    /// A session is there, the first one or another one.
+    /// Called when a session has been opened, whether the first one or another.
     pub(crate) fn session_opened(&mut self, runtime: &SessionRuntime) {
         let is_first = self.interface.is_none();
         let session = runtime.session();
@@ -259,7 +259,7 @@ impl App {
         self.load(session);
     }
 
-    /// The session is at another place of its tree.
+    /// Called when the session has moved within its tree.
     pub(crate) fn session_moved(&mut self, runtime: &SessionRuntime) {
         self.take_session(runtime.session());
         self.transcript.clear();
@@ -267,7 +267,7 @@ impl App {
         self.load(runtime.session());
     }
 
-    /// Settings, extensions and resources were loaded again.
+    /// Called when settings, extensions and resources have been reloaded.
     pub(crate) fn reloaded(&mut self, runtime: &SessionRuntime) {
         self.read_keys();
         self.take_settings(runtime.services(), Some(&runtime.session().control()));
@@ -277,7 +277,7 @@ impl App {
         self.take_session(runtime.session());
     }
 
-    /// Shows the conversation, and fills the history of the editor from it.
+    /// Shows the conversation, and fills the editor's history from it.
     fn load(&mut self, session: &AgentSession) {
         let messages = session.messages();
         self.transcript.load(messages);
@@ -288,7 +288,7 @@ impl App {
         self.close_search();
     }
 
-    /// Takes over what the session says about itself.
+    /// Updates the state from the session.
     fn take_session(&mut self, session: &AgentSession) {
         self.session_path = session.path();
         self.footer.session_name = session.log().name();
@@ -298,12 +298,12 @@ impl App {
         self.take_usage(session);
     }
 
-    /// The number of the sum of costs that the session needs now; the console works it out beside everything else.
+    /// Returns the number of the sum of costs that the session needs now; the console computes it in the background.
     pub(crate) fn sum_number(&self) -> u64 {
         self.n_sums
     }
 
-    /// What the session had cost when its sum was begun; what it cost since then is counted already.
+    /// Sets what the session had cost when summing up began; later costs are already counted.
     pub(crate) fn summed(&mut self, number: u64, before: &Spent) {
         if number == self.n_sums {
             self.footer.spent.merge(before);
@@ -317,7 +317,7 @@ impl App {
         self.footer.auto_compaction = session.auto_compaction();
     }
 
-    /// Takes over what settings and resources say.
+    /// Updates the state from settings and resources.
     fn take_settings(&mut self, services: &Services, control: Option<&SessionControl>) {
         let settings = services.settings().settings();
         let interface = settings.interface.clone();
@@ -370,7 +370,7 @@ impl App {
         self.model = Some(Arc::clone(model));
     }
 
-    /// Whether everything is plain lines.
+    /// Returns whether the output is plain lines.
     pub(crate) fn is_plain(&self) -> bool {
         self.transcript.options.plain
     }
@@ -379,7 +379,7 @@ impl App {
         self.ongoing.activity
     }
 
-    /// Something begins, or is over.
+    /// Sets the activity of the session.
     pub(crate) fn begin(&mut self, activity: SessionActivity, now_ms: i64) {
         let text = match activity {
             SessionActivity::Idle => "",
@@ -420,7 +420,7 @@ impl App {
         self.interface.as_ref().and_then(|interface| interface.external_editor.clone())
     }
 
-    /// The text of the editor, with pasted texts in place of their markers.
+    /// Returns the text of the editor, with pasted texts in place of their markers.
     pub(crate) fn editor_text(&self) -> String {
         self.editor.text()
     }
@@ -430,14 +430,14 @@ impl App {
         self.completion.close();
     }
 
-    /// Opens a web page in the user's browser; where that is not possible the user does it.
+    /// Opens a web page in the user's browser; if that fails, the user has to do it.
     pub(crate) fn open_page(&self, url: &str) {
         if let Some(open) = self.options.browser {
             open(url, self.options.host.env());
         }
     }
 
-    /// A provider has other credentials now.
+    /// Called when the credentials of a provider have changed.
     pub(crate) fn credentials_changed(&mut self, services: &Services, provider: &ProviderId) {
         let model = self.model.as_ref().filter(|model| model.provider == *provider);
         self.footer.subscription = model.map_or(self.footer.subscription, |_| services.auth().is_using_oauth(provider));
@@ -446,13 +446,13 @@ impl App {
         }
     }
 
-    /// Whether the mode of the command line or of the settings is fullscreen.
+    /// Returns whether the command line or the settings select fullscreen mode.
     pub(crate) fn wants_fullscreen(&self) -> bool {
         let set = || self.interface.as_ref().and_then(|interface| interface.tui_mode.as_deref());
         self.options.tui_mode.as_deref().or_else(set) == Some("fullscreen")
     }
 
-    /// The mode of the screen is another one.
+    /// Called when the screen mode has changed.
     pub(crate) fn mode_changed(&mut self, is_fullscreen: bool) {
         self.transcript.mode_changed(is_fullscreen);
         match is_fullscreen && self.search.is_some() {
@@ -461,13 +461,13 @@ impl App {
         }
     }
 
-    /// Another program has used the terminal.
+    /// Redraws everything after another program has used the terminal.
     pub(crate) fn repaint(&mut self) {
         self.footer.head = branch::head(&self.options.cwd);
         self.transcript.screen_lost();
     }
 
-    /// What is left on the screen when the program ends: how to continue the session.
+    /// Returns the rows left on the screen on exit: how to continue the session.
     pub(crate) fn farewell(&self, runtime: &SessionRuntime) -> Vec<Row> {
         let log = runtime.session().log();
         if !log.is_saved() {

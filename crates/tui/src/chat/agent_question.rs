@@ -1,4 +1,4 @@
-//! Questions of an agent: options to choose from, or an answer of the user's own.
+//! Questions of an agent: options to choose from, or a free-form answer.
 
 use ratatui_core::style::Style;
 use ratatui_core::text::Span;
@@ -14,31 +14,31 @@ use crate::text::{SanitizeMode, sanitize, truncate, wrap};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
-/// Typing ahead must not answer a question that has just appeared, in milliseconds.
+/// Time during which a new question ignores keys, so that typing ahead does not answer it, in milliseconds.
 const TYPED_AHEAD_MS: i64 = 400;
-/// Where there are fewer rows, options have one row each.
+/// With fewer rows than this, each option takes one row.
 const LOW: usize = 14;
-/// The choices behind the options.
+/// Choices after the options.
 const OWN: &str = "Other: type an answer";
 const DONE: &str = "Done";
 
-/// The dialog: one question after another.
+/// The dialog, which shows one question after another.
 pub(super) struct AgentQuestionDialog {
     asked: AgentQuestions,
-    /// The session it belongs to is the one that is shown.
+    /// Whether it belongs to the session on display.
     is_here: bool,
-    /// In plain lines nothing counts down.
+    /// Whether the output is plain lines, which show no countdown.
     is_plain: bool,
-    /// Questions before this one are answered.
+    /// Answers to the questions before the current one.
     answers: Vec<AgentAnswer>,
     picker: Picker,
-    /// Which options are chosen, where several may be.
+    /// Which options are chosen, in a multiple-choice question.
     chosen: Vec<bool>,
-    /// An answer that is being typed.
+    /// A free-form answer being typed.
     own: Option<LineEditor>,
-    /// When the question was drawn first.
+    /// When the question was first drawn.
     shown_ms: Option<i64>,
-    /// How long an answer is awaited, as it was when the question was drawn first.
+    /// Time left for an answer when the question was first drawn.
     limit: Option<String>,
 }
 
@@ -63,14 +63,14 @@ impl AgentQuestionDialog {
         self.asked.questions.get(self.answers.len())
     }
 
-    /// Turns to the next question that has no answer.
+    /// Moves to the next unanswered question.
     fn begin(&mut self) {
         self.chosen = self.question().map(|question| vec![false; question.options.len()]).unwrap_or_default();
         (self.own, self.shown_ms) = (None, None);
         self.offer(0);
     }
 
-    /// Offers the options, with one of them selected.
+    /// Shows the options, with one of them selected.
     fn offer(&mut self, selected: usize) {
         let Some(question) = self.question() else { return };
         let option =
@@ -84,7 +84,7 @@ impl AgentQuestionDialog {
         self.picker.select(selected);
     }
 
-    /// An item of the list was chosen.
+    /// Handles the choice of an item.
     fn choose(&mut self, at: usize) -> DialogEvent<ChatChoice> {
         let Some(question) = self.question() else { return DialogEvent::Ignored };
         let (n, is_multiple) = (question.options.len(), question.is_multiple);
@@ -113,14 +113,14 @@ impl AgentQuestionDialog {
         }
     }
 
-    /// The options that are chosen, where several may be.
+    /// Returns the chosen options of a multiple-choice question.
     fn labels(&self) -> Vec<String> {
         let options = self.question().map(|question| question.options.as_slice()).unwrap_or_default();
         let chosen = options.iter().zip(&self.chosen).filter(|(_, chosen)| **chosen);
         chosen.map(|(option, _)| option.label.clone()).collect()
     }
 
-    /// The text that the user has typed is an answer, beside the options that are chosen.
+    /// Answers with the typed text, in addition to the chosen options.
     fn answer_own(&mut self, text: &str) -> DialogEvent<ChatChoice> {
         let text = text.trim();
         if text.is_empty() {
@@ -147,7 +147,7 @@ impl AgentQuestionDialog {
         self.shown_ms.is_some_and(|shown| now_ms - shown >= TYPED_AHEAD_MS)
     }
 
-    /// What stands above the question.
+    /// Returns the title above the question.
     fn title(&mut self, now_ms: i64) -> String {
         let header = self.question().map(|question| question.header.clone()).unwrap_or_default();
         let mut title =
@@ -168,7 +168,7 @@ impl AgentQuestionDialog {
         title
     }
 
-    /// The list, with what the options mean where there is room for it.
+    /// Returns the list, with descriptions of the options if there is room.
     fn option_rows(&self, cx: DialogCx<'_>) -> Vec<Row> {
         let items = self.picker.rows(cx.columns, cx.theme);
         let options = self.question().map(|question| question.options.as_slice()).unwrap_or_default();
@@ -186,14 +186,14 @@ impl AgentQuestionDialog {
     }
 }
 
-/// A row four columns further to the right.
+/// Indents a row by four columns.
 fn indented(row: Row) -> Row {
     let mut spans = vec![Span::styled("    ", Style::new())];
     spans.extend(row.spans);
     Row::from(spans)
 }
 
-/// A time in words.
+/// Formats a duration.
 fn duration(ms: i64) -> String {
     let seconds = u64::try_from(ms).unwrap_or(0).div_ceil(1_000);
     match (seconds / 60, seconds % 60) {

@@ -1,4 +1,4 @@
-//! What the chat talks to: agents with sessions, wherever they run.
+//! The interface between the chat and agents with sessions, wherever they run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,39 +9,39 @@ use pinch_agent_core::tool::{JsonObject, ToolOutput};
 use pinch_llm::message::Message;
 use pinch_llm::thinking::ThinkingLevel;
 
-/// Agents that can be talked to.
+/// A backend that gives access to agents.
 ///
-/// Sessions are named by their keys, such as `agent:main:main`; events name a session by the key that the message was sent with. Futures do
-/// nothing unless polled, and dropping one gives up what it stands for.
+/// Sessions are identified by keys such as `agent:main:main`; events contain the key that the message was sent with. Futures do nothing
+/// unless polled, and dropping one cancels its operation.
 pub trait ChatBackend: Send + Sync {
-    /// Where the agents run, in a word or two.
+    /// Returns a short description of where the agents run.
     fn target(&self) -> String;
 
-    /// Sends a message, and drives the run that it starts to its end. What happens meanwhile is told by [`ChatBackend::next_event`].
-    /// Dropping the future stops that run; a message that no run has read is withdrawn.
+    /// Sends a message, and drives the run that it starts to its end. [`ChatBackend::next_event`] reports events in the meantime. Dropping
+    /// the future stops that run, or withdraws a message that no run has read.
     fn send(&self, message: OutgoingMessage) -> BoxFuture<'_, Result<MessageOutcome, ChatError>>;
 
     /// Stops the active run of a session. Returns whether there was one.
     fn abort<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<bool, ChatError>>;
 
-    /// The last messages of a session, oldest first, at most `limit`.
+    /// Returns the last messages of a session, oldest first, at most `limit`.
     fn history<'a>(&'a self, session_key: &'a str, limit: usize)
     -> BoxFuture<'a, Result<Vec<Arc<Message>>, ChatError>>;
 
     /// Answers a question about a command.
     fn decide<'a>(&'a self, question: &'a str, decision: CommandDecision) -> BoxFuture<'a, Result<(), ChatError>>;
 
-    /// Answers the questions of an agent; `None`: the user does not want to answer.
+    /// Answers the questions of an agent; `None`: the user declines to answer.
     fn answer<'a>(
         &'a self,
         questions: &'a str,
         answers: Option<Vec<AgentAnswer>>,
     ) -> BoxFuture<'a, Result<(), ChatError>>;
 
-    /// What is known about a session. One that does not exist yet has the settings that it would begin with.
+    /// Returns the state of a session. One that does not exist yet has the settings that it would begin with.
     fn session<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<ChatSessionInfo, ChatError>>;
 
-    /// The sessions of an agent, the one used last first.
+    /// Returns the sessions of an agent, most recently used first.
     fn list_sessions<'a>(&'a self, agent: &'a str) -> BoxFuture<'a, Result<Vec<ChatSession>, ChatError>>;
 
     /// Changes a setting of a session.
@@ -50,43 +50,43 @@ pub trait ChatBackend: Send + Sync {
     /// Begins a new session for a key.
     fn reset_session<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<(), ChatError>>;
 
-    /// Compacts a session, with a view to something if instructions say so. Returns what came of it, for people.
+    /// Compacts a session; optional instructions focus the summary. Returns the outcome, for people.
     fn compact<'a>(
         &'a self,
         session_key: &'a str,
         instructions: Option<&'a str>,
     ) -> BoxFuture<'a, Result<String, ChatError>>;
 
-    /// The agents, the default one first. There is at least one.
+    /// Returns the agents, the default one first. There is at least one.
     fn list_agents(&self) -> BoxFuture<'_, Result<Vec<ChatAgent>, ChatError>>;
 
-    /// The models that an agent can use.
+    /// Returns the models that an agent can use.
     fn list_models<'a>(&'a self, agent: &'a str) -> BoxFuture<'a, Result<Vec<ChatModel>, ChatError>>;
 
-    /// The state of the backend and of a session, in Markdown.
+    /// Returns the state of the backend and of a session, in Markdown.
     fn status<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<String, ChatError>>;
 
-    /// What fills the model's window in a session, in Markdown.
+    /// Returns what takes up the model's context window in a session, in Markdown.
     fn context<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<String, ChatError>>;
 
-    /// The credentials of an agent and their state, for one provider or all, in Markdown.
+    /// Returns the credentials of an agent and their state, for one provider or all, in Markdown.
     fn credentials<'a>(&'a self, agent: &'a str, provider: Option<&'a str>)
     -> BoxFuture<'a, Result<String, ChatError>>;
 
-    /// The next event; `None` when there will be none. Nothing is lost when the future is dropped.
+    /// Returns the next event, or `None` when there will be no more. Cancel-safe: dropping the future loses nothing.
     fn next_event(&self) -> BoxFuture<'_, Option<ChatEvent>>;
 }
 
-/// Something was not possible.
+/// An error of the backend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ChatError {
-    /// Why, for people.
+    /// The message, for people.
     pub message: String,
 }
 
 impl ChatError {
-    /// An error with a message for people.
+    /// Creates an error with a message for people.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
@@ -95,99 +95,99 @@ impl ChatError {
 /// A message of the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutgoingMessage {
-    /// Identifies it among all messages.
+    /// Its unique id.
     pub id: String,
     /// The session.
     pub session_key: String,
     /// The text.
     pub text: String,
-    /// How much the model thinks, instead of what the session says.
+    /// Thinking level, overriding the session's.
     pub thinking: Option<ThinkingLevel>,
-    /// The time limit of the run that it starts; `None`: the configured one.
+    /// Time limit of the run that it starts; `None`: the configured one.
     pub timeout: Option<Duration>,
-    /// What happens if the session is busy; `None`: what the configuration says.
+    /// What happens if the session is busy; `None`: as configured.
     pub queue: Option<QueueMode>,
-    /// Whether commands leave the sandbox; `None`: what the configuration says.
+    /// Whether commands leave the sandbox; `None`: as configured.
     pub elevated: Option<ElevatedMode>,
-    /// Whether the user sees the tools of the run: then no reply has to report that one has failed.
+    /// Whether the user sees the tools of the run, so that replies need not report failed ones.
     pub shows_tools: bool,
 }
 
-/// What became of a message.
+/// Outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageOutcome {
-    /// A run that it started has ended; how is told by an event.
+    /// It started a run, which has ended; an event reports how.
     Ended,
-    /// A run that another message started has read it.
+    /// A run started by another message has read it.
     Joined,
-    /// Nobody has read it: too many messages waited, or a later one took their place.
+    /// No run has read it: too many messages waited, or a later one replaced them.
     Dropped,
 }
 
-/// Something happened.
+/// An event of the backend.
 #[derive(Clone, Debug)]
 pub enum ChatEvent {
-    /// In a run.
+    /// An update of a run.
     Run {
-        /// The session.
+        /// Key of the session.
         session_key: String,
-        /// The run.
+        /// Id of the run.
         run_id: String,
-        /// What happened.
+        /// The update.
         update: ChatUpdate,
     },
-    /// A tool wants to run a command, and waits until [`ChatBackend::decide`] is called.
+    /// A tool needs approval for a command, and waits until [`ChatBackend::decide`] is called.
     Question(CommandQuestion),
-    /// An agent asks the user, and waits until [`ChatBackend::answer`] is called.
+    /// An agent has questions, and waits until [`ChatBackend::answer`] is called.
     Asked(AgentQuestions),
-    /// Nobody waits any longer for the answer to the question, or the questions, with this id.
+    /// The question or questions with this id no longer need an answer.
     QuestionWithdrawn(String),
 }
 
-/// A question: may this command run?
+/// A request for approval of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandQuestion {
-    /// Identifies the question.
+    /// Id of the request.
     pub id: String,
-    /// The session whose run wants to run it, if known.
+    /// Session whose run wants to run the command, if known.
     pub session_key: Option<String>,
     /// The command.
     pub command: String,
-    /// The directory that it would run in.
+    /// Its working directory.
     pub cwd: String,
-    /// Why it is asked.
+    /// Why approval is needed.
     pub reason: String,
 }
 
-/// Questions that an agent asks together.
+/// Questions of an agent, asked together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentQuestions {
-    /// Identifies them.
+    /// Id of the set of questions.
     pub id: String,
-    /// The session whose run asks, if known.
+    /// Session whose run asks, if known.
     pub session_key: Option<String>,
-    /// The questions; they are asked one after another.
+    /// The questions, in order.
     pub questions: Vec<AgentQuestion>,
-    /// When nobody waits for the answers any longer, in Unix milliseconds.
+    /// When the questions expire, in Unix milliseconds.
     pub expires_ms: i64,
 }
 
 /// A question of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentQuestion {
-    /// Names it among those that are asked with it.
+    /// Id within the set.
     pub id: String,
-    /// A few words about it.
+    /// Short heading.
     pub header: String,
     /// The question.
     pub text: String,
-    /// Answers to choose from. The user may always give another one.
+    /// Predefined answers. The user may always give a different one.
     pub options: Vec<AnswerOption>,
     /// Whether several of them may be chosen.
     pub is_multiple: bool,
 }
 
-/// An answer to choose.
+/// A predefined answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerOption {
     /// The answer.
@@ -199,76 +199,76 @@ pub struct AnswerOption {
 /// The answer to a question of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentAnswer {
-    /// The id of the question.
+    /// Id of the question.
     pub question: String,
-    /// Labels of the options that were chosen, and what the user typed.
+    /// Labels of the chosen options, and text typed by the user.
     pub values: Vec<String>,
 }
 
-/// What happened in a run. A run has one end: [`ChatUpdate::Final`] or [`ChatUpdate::Failed`].
+/// An update of a run. A run has exactly one end: [`ChatUpdate::Final`] or [`ChatUpdate::Failed`].
 #[derive(Clone, Debug)]
 pub enum ChatUpdate {
-    /// The run reads the message with this id.
+    /// The run has read the message with this id.
     MessageRead(String),
-    /// The run has begun.
+    /// The run has started.
     Started,
     /// The model begins an answer.
     AnswerStarted,
-    /// The text of the answer is cut at byte `at`, and goes on with `text`.
+    /// The text of the answer is truncated at byte `at`, then `text` is appended.
     Text {
-        /// How much of the text so far stays, in bytes.
+        /// How much of the text so far is kept, in bytes.
         at: usize,
-        /// What follows.
+        /// Text to append.
         text: String,
     },
-    /// The model thinks: more of its thoughts.
+    /// More of the model's thinking.
     Thinking(String),
-    /// The model does not think any longer.
+    /// The model has stopped thinking.
     ThinkingEnded,
-    /// A tool begins.
+    /// A tool has started.
     ToolStarted {
-        /// The id of the call.
+        /// Id of the call.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         name: String,
         /// The arguments.
         arguments: Arc<JsonObject>,
     },
-    /// A result so far.
+    /// A partial result.
     ToolProgress {
-        /// The id of the call.
+        /// Id of the call.
         id: String,
         /// The result so far.
         output: ToolOutput,
     },
     /// A tool has ended.
     ToolEnded {
-        /// The id of the call.
+        /// Id of the call.
         id: String,
         /// The result.
         output: ToolOutput,
-        /// How long it took, in milliseconds.
+        /// Duration in milliseconds.
         duration_ms: Option<i64>,
     },
-    /// The run does something that takes time.
+    /// The run is doing something that takes time.
     Busy {
-        /// What it does, as in `compacting`.
+        /// A verb form for the activity, such as `compacting`.
         activity: String,
-        /// When it is over, in Unix milliseconds, if that is known.
+        /// When it ends, in Unix milliseconds, if known.
         until_ms: Option<i64>,
     },
-    /// Something that the user may want to know: another model, another profile.
+    /// A notice for the user, for example about another model or profile.
     Notice(String),
     /// The run has ended.
     Final {
-        /// Its replies; those that were shown as they arrived are among them.
+        /// Its replies, including those already shown as they arrived.
         replies: Vec<ChatReply>,
-        /// It was stopped.
+        /// Whether it was stopped.
         aborted: bool,
-        /// The tokens that it used, in words, if the session wants to see them.
+        /// Token usage in words, if enabled in the session.
         usage: Option<String>,
     },
-    /// The run has failed.
+    /// The run has failed with this message.
     Failed(String),
 }
 
@@ -277,9 +277,9 @@ pub enum ChatUpdate {
 pub struct ChatReply {
     /// The text.
     pub text: String,
-    /// Paths and addresses of media.
+    /// Paths and URLs of media.
     pub media: Vec<String>,
-    /// It reports a failure.
+    /// Whether it reports a failure.
     pub is_error: bool,
 }
 
@@ -288,7 +288,7 @@ pub struct ChatReply {
 pub struct ChatAgent {
     /// Its id.
     pub id: String,
-    /// The key of its main session.
+    /// Key of its main session.
     pub main_session: String,
 }
 
@@ -297,11 +297,11 @@ pub struct ChatAgent {
 pub struct ChatSession {
     /// Its key.
     pub key: String,
-    /// The name that people gave it.
+    /// Label given by the user.
     pub label: Option<String>,
-    /// When a message arrived last, in Unix milliseconds.
+    /// Time of the last message, in Unix milliseconds.
     pub updated_ms: i64,
-    /// The tokens of its conversation, if known.
+    /// Tokens in its conversation, if known.
     pub tokens: Option<u64>,
 }
 
@@ -312,51 +312,51 @@ pub struct ChatModel {
     pub provider: String,
     /// Its id.
     pub id: String,
-    /// Its name for people.
+    /// Display name.
     pub name: String,
-    /// The size of its window in tokens; 0: unknown.
+    /// Size of its context window in tokens; 0: unknown.
     pub window: u64,
 }
 
-/// What is known about a session.
+/// State of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatSessionInfo {
-    /// The name that people gave it.
+    /// Label given by the user.
     pub label: Option<String>,
-    /// The model, as `provider/id`; `None`: there is none.
+    /// Model, as `provider/id`; `None`: there is none.
     pub model: Option<String>,
-    /// How much the model thinks; `None`: nobody chose.
+    /// Thinking level; `None`: not set.
     pub thinking: Option<ThinkingLevel>,
-    /// The levels that the model has.
+    /// Thinking levels that the model supports.
     pub thinking_levels: Vec<ThinkingLevel>,
-    /// How much is shown of tools.
+    /// How much tool activity is shown.
     pub verbose: Verbosity,
-    /// How much is shown of the model's thoughts.
+    /// How thinking is shown.
     pub reasoning: ReasoningMode,
-    /// What is shown of the tokens of runs.
+    /// How token usage is shown.
     pub usage: UsageMode,
-    /// What happens to messages while the session is busy; `None`: what the configuration says.
+    /// What happens to messages while the session is busy; `None`: as configured.
     pub queue: Option<QueueMode>,
-    /// Whether commands leave the sandbox; `None`: what the configuration says.
+    /// Whether commands leave the sandbox; `None`: as configured.
     pub elevated: Option<ElevatedMode>,
-    /// The tokens of the conversation; `None`: unknown.
+    /// Tokens in the conversation; `None`: unknown.
     pub tokens: Option<u64>,
-    /// The size of the model's window in tokens; `None`: unknown.
+    /// Size of the model's context window in tokens; `None`: unknown.
     pub window: Option<u64>,
 }
 
 /// A change of a session's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionPatch {
-    /// The model, as people name it; `None`: the one that is configured.
+    /// The model, as typed by the user; `None`: the configured one.
     Model(Option<String>),
-    /// How much the model thinks; `None`: as configured.
+    /// Thinking level; `None`: as configured.
     Thinking(Option<ThinkingLevel>),
-    /// How much is shown of tools.
+    /// How much tool activity is shown.
     Verbose(Verbosity),
-    /// How much is shown of the model's thoughts.
+    /// How thinking is shown.
     Reasoning(ReasoningMode),
-    /// What is shown of the tokens of runs.
+    /// How token usage is shown.
     Usage(UsageMode),
     /// What happens to messages while the session is busy; `None`: as configured.
     Queue(Option<QueueMode>),
@@ -371,15 +371,15 @@ macro_rules! words {
         pub enum $name { $($(#[$doc])* $variant,)* }
 
         impl $name {
-            /// All of them.
+            /// All values.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The word for it.
+            /// Returns the keyword.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// Reads the word; `None` when it is another one.
+            /// Parses the keyword; `None` if it is unknown.
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|known| known.as_str() == word)
             }
@@ -394,55 +394,55 @@ macro_rules! words {
 }
 
 words! {
-    /// The answer to a question about a command.
+    /// The decision about a command.
     CommandDecision {
-        /// It may run this time.
+        /// Allow it once.
         Once "once",
-        /// It may run this time, and from now on with the same arguments in the same directory.
+        /// Allow it now, and in future with the same arguments in the same directory.
         Always "always",
-        /// It may not run.
+        /// Deny it.
         Deny "deny",
     }
 }
 
 words! {
-    /// How much is shown of tools.
+    /// How much tool activity is shown.
     #[derive(Default)]
     Verbosity {
         /// Nothing.
         #[default]
         Off "off",
-        /// Their names and arguments.
+        /// Names and arguments.
         On "on",
-        /// Their results, too.
+        /// Results as well.
         Full "full",
     }
 }
 
 words! {
-    /// How much is shown of the model's thoughts.
+    /// How thinking is shown.
     #[derive(Default)]
     ReasoningMode {
-        /// Nothing.
+        /// Hidden.
         #[default]
         Off "off",
-        /// Thoughts that are complete.
+        /// Shown when complete.
         On "on",
-        /// Thoughts as they come.
+        /// Shown as it arrives.
         Stream "stream",
     }
 }
 
 words! {
-    /// What is shown of the tokens of runs.
+    /// How token usage is shown.
     #[derive(Default)]
     UsageMode {
-        /// Nothing.
+        /// Hidden.
         #[default]
         Off "off",
-        /// How many there were.
+        /// Number of tokens.
         Tokens "tokens",
-        /// How many there were, and what they cost.
+        /// Number of tokens and their cost.
         Full "full",
     }
 }
@@ -454,9 +454,9 @@ words! {
         Off "off",
         /// The same as [`ElevatedMode::Ask`].
         On "on",
-        /// They do; the user is asked about those that are not on the allow list.
+        /// They do; the user must approve those that are not on the allow list.
         Ask "ask",
-        /// They do, under the rules for all commands.
+        /// They do, subject to the rules for all commands.
         Full "full",
     }
 }
@@ -466,9 +466,9 @@ words! {
     QueueMode {
         /// The run reads them in its next turn.
         Steer "steer",
-        /// Each gets a run of its own afterwards.
+        /// Each gets its own run afterwards.
         FollowUp "followup",
-        /// One run reads all of them afterwards.
+        /// A single run reads all of them afterwards.
         Collect "collect",
         /// The run is stopped.
         Interrupt "interrupt",

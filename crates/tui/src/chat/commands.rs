@@ -1,4 +1,4 @@
-//! The commands of the chat: what is typed behind a slash.
+//! Slash commands of the chat.
 
 use pinch_coding_agent::extension::Completion;
 use pinch_llm::thinking::ThinkingLevel;
@@ -8,7 +8,7 @@ use crate::editor::complete::CommandSuggestion;
 use crate::keymap::{KeyAction, KeyContext, Keymap};
 use crate::slash::{self, InterfaceCommand, command};
 
-/// All commands, in the order in which they are offered.
+/// All commands, in the order in which completion lists them.
 pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("help", "", "Show commands and keys"),
     command("status", "", "Show the state of the engine and of the session"),
@@ -31,7 +31,7 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("quit", "", "Exit"),
 ];
 
-/// Names that mean the same as another command.
+/// Aliases of commands.
 const ALIASES: [(&str, &str); 7] = [
     ("commands", "help"),
     ("agents", "agent"),
@@ -42,7 +42,7 @@ const ALIASES: [(&str, &str); 7] = [
     ("exit", "quit"),
 ];
 
-/// The keys of the interactive mode that do the same in the chat.
+/// Keys of the interactive mode with the same effect in the chat.
 pub(crate) const APP_KEYS: [KeyAction; 10] = [
     KeyAction::Interrupt,
     KeyAction::Clear,
@@ -56,10 +56,10 @@ pub(crate) const APP_KEYS: [KeyAction; 10] = [
     KeyAction::Redraw,
 ];
 
-/// The word that clears what was chosen.
+/// Keyword that clears a choice.
 pub(crate) const DEFAULT: &str = "default";
 
-/// A command that was typed.
+/// A parsed command.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ChatCommand {
     Help,
@@ -68,12 +68,12 @@ pub(crate) enum ChatCommand {
     Auth(Option<String>),
     Agent(Option<String>),
     Session(Option<String>),
-    /// No text lets the user choose; `default` clears the choice.
+    /// Without a text, the user chooses; `default` clears the choice.
     Model(Option<String>),
     Think(Option<ThinkingLevel>),
     Verbose(Verbosity),
     Reasoning(ReasoningMode),
-    /// No mode goes on to the next one.
+    /// Without a mode, switches to the next one.
     Usage(Option<UsageMode>),
     Queue(Option<QueueMode>),
     Elevated(ElevatedMode),
@@ -84,11 +84,11 @@ pub(crate) enum ChatCommand {
     Abort,
     Settings,
     Quit,
-    /// It cannot be run as it was typed.
+    /// It cannot be run as typed.
     Problem(String),
 }
 
-/// Reads a submitted text. `None`: it is not a command of the chat. `levels`: those of the model.
+/// Parses a submitted text; `None` if it is not a command of the chat. `levels`: those of the model.
 pub(crate) fn parse(text: &str, levels: &[ThinkingLevel]) -> Option<ChatCommand> {
     let (typed, argument) = slash::typed(text)?;
     let name = ALIASES.iter().find(|(alias, _)| *alias == typed).map_or(typed, |(_, name)| *name);
@@ -152,7 +152,7 @@ pub(crate) fn parse(text: &str, levels: &[ThinkingLevel]) -> Option<ChatCommand>
     })
 }
 
-/// The commands, as completion offers them.
+/// Returns the commands for completion.
 pub(crate) fn suggestions(agents: &[String]) -> Vec<CommandSuggestion> {
     let words = |words: &[&str]| words.iter().map(|word| Completion::new(*word)).collect();
     let suggestion = |command: &InterfaceCommand| {
@@ -176,7 +176,7 @@ pub(crate) fn suggestions(agents: &[String]) -> Vec<CommandSuggestion> {
     COMMANDS.iter().map(suggestion).collect()
 }
 
-/// Commands and keys, in Markdown.
+/// Lists commands and keys, in Markdown.
 pub(crate) fn help(keymap: &Keymap) -> String {
     let shell = "- `!command` Run a command of the shell; the agent does not see it";
     let mut text = format!("**Commands**\n\n{}{shell}\n\n", slash::list(COMMANDS));
@@ -189,7 +189,7 @@ pub(crate) fn help(keymap: &Keymap) -> String {
     text
 }
 
-/// Whether a text looks like a command that nobody knows.
+/// Returns the typed name, and the most similar known one if any, if a text looks like an unknown command.
 pub(crate) fn unknown(text: &str) -> Option<(String, Option<String>)> {
     let names = COMMANDS.iter().map(|command| command.name);
     slash::unknown(text, names.chain(ALIASES.iter().map(|(alias, _)| *alias)))
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_arguments_are_answered_with_the_valid_ones() {
+    fn invalid_arguments_are_answered_with_the_valid_ones() {
         assert_eq!(problem("/think xhigh"), "Invalid level \"xhigh\". Valid values: off, low, high, default");
         assert_eq!(problem("/think"), "Usage: /think <level>. Valid values: off, low, high, default");
         assert_eq!(problem("/verbose loud"), "Invalid level \"loud\". Valid values: on, full, off");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_whatever_their_case() {
+    fn arguments_are_case_insensitive() {
         assert_eq!(parse("/think HIGH", &LEVELS), Some(ChatCommand::Think(Some(ThinkingLevel::High))));
         assert_eq!(parse("/think default", &LEVELS), Some(ChatCommand::Think(None)));
         assert_eq!(parse("/usage", &LEVELS), Some(ChatCommand::Usage(None)));

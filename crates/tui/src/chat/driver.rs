@@ -1,4 +1,4 @@
-//! The loop of the chat: it holds the terminal and the backend, and drives what the state wants done.
+//! The loop of the chat: it owns the terminal and the backend, and carries out the effects of the state.
 
 use std::collections::HashMap;
 use std::io;
@@ -26,14 +26,14 @@ use crate::external;
 use crate::front::{Front, FrontEvent};
 use crate::terminal::TerminalInput;
 
-/// Pieces of output of the user's commands that wait to be shown.
+/// Maximum number of queued output chunks of user commands.
 const MAX_OUTPUT: usize = 256;
-/// How long runs and commands may take to end when the user leaves.
+/// How long runs and commands may take to end on exit.
 const LEAVING: Duration = Duration::from_secs(3);
 
-/// Something that was looked up for the editor.
+/// The result of a completion lookup.
 type Completed = (CompletionRequest, Vec<Completion>);
-/// Work that may be given up.
+/// Work that can be cancelled.
 type Work<T> = FuturesUnordered<BoxFuture<'static, T>>;
 
 /// A message whose run may be active.
@@ -45,7 +45,7 @@ struct OpenMessage {
 enum ChatInput {
     Front(FrontEvent),
     Event(Option<ChatEvent>),
-    /// `None`: it was given up.
+    /// `None`: it was cancelled.
     News(Option<ChatNews>),
     Output(String),
     Shell(Result<UserCommand, ToolError>),
@@ -71,7 +71,7 @@ pub(super) struct ChatDriver {
     command_cancel: Cancel,
     output: (mpsc::Sender<String>, mpsc::Receiver<String>),
     completions: Work<Completed>,
-    /// The files of the working directory, as they are being listed.
+    /// Listings of the working directory's files in progress.
     listings: Work<Option<Arc<PathIndex>>>,
     has_events: bool,
     exiting: bool,
@@ -110,7 +110,7 @@ impl ChatDriver {
         }
     }
 
-    /// Runs until the user leaves.
+    /// Runs until the user exits.
     pub(super) async fn run(mut self, effects: Vec<ChatEffect>, stop: &Cancel) -> ChatEnd {
         self.perform(effects);
         self.draw();
@@ -123,7 +123,7 @@ impl ChatDriver {
         if self.gone { ChatEnd::HungUp } else { ChatEnd::Left }
     }
 
-    /// Waits for the next thing to do. Nothing is lost when the future is dropped.
+    /// Waits for the next input. Cancel-safe: dropping the future loses nothing.
     async fn next(&mut self, stop: &Cancel) -> ChatInput {
         let animates = self.state.animation(self.host.now_ms());
         tokio::select! {
@@ -147,7 +147,7 @@ impl ChatDriver {
             }
             ChatInput::Event(event) => self.event(event),
             ChatInput::News(news) => {
-                // What happened before comes first.
+                // Earlier events come first.
                 while self.has_events
                     && let Some(event) = self.backend.next_event().now_or_never()
                 {
@@ -213,7 +213,7 @@ impl ChatDriver {
         }
     }
 
-    /// Looks up what the editor wants to complete.
+    /// Looks up completions for the editor.
     fn complete(&mut self) {
         let Some(request) = self.state.take_completion() else { return };
         let sources = self.state.completion_sources().clone();
@@ -257,7 +257,7 @@ impl ChatDriver {
         }
     }
 
-    /// Keeps the session that is open, so that the next chat begins with it.
+    /// Stores the open session, so that the next chat begins with it.
     fn remember(&mut self, agent: String, session: String) {
         let last = self.last.clone();
         let kept = tokio::task::spawn_blocking(move || last.keep(&agent, &session));
@@ -268,7 +268,7 @@ impl ChatDriver {
         self.work.push(work.boxed());
     }
 
-    /// Asks the backend for something.
+    /// Sends a request to the backend.
     fn ask(&mut self, effect: ChatEffect) {
         let (handle, registration) = AbortHandle::new_pair();
         match &effect {
@@ -288,7 +288,7 @@ impl ChatDriver {
         let Some(shell) = self.shell.clone() else { return };
         let (output, cancel) = (self.output.0.clone(), self.command_cancel.clone());
         let work = async move {
-            // The screen shows the end of the output; pieces that it cannot keep up with are not missed.
+            // The screen shows the end of the output, so chunks that arrive too fast may be dropped.
             let mut show = |text: &str| drop(output.try_send(text.to_owned()));
             shell.run_for_user(&command, &mut show, &cancel).await
         };
@@ -315,7 +315,7 @@ impl ChatDriver {
         self.check(drawn);
     }
 
-    /// A terminal that cannot be written to is gone.
+    /// Treats a terminal that cannot be written to as gone.
     fn check(&mut self, done: io::Result<()>) {
         if done.is_err() {
             self.hang_up();
@@ -327,7 +327,7 @@ impl ChatDriver {
         self.exiting = true;
     }
 
-    /// Stops what is under way, and waits a moment for its end.
+    /// Stops active work, and waits briefly for its end.
     async fn settle(&mut self) {
         self.command_cancel.cancel(CancelReason::User);
         if let Some(compaction) = self.compaction.take() {
@@ -347,7 +347,7 @@ impl ChatDriver {
                         }
                     }
                     event = self.backend.next_event(), if self.has_events => match event {
-                        // What it would lead to is not done any more.
+                        // Resulting effects are no longer carried out.
                         Some(event) => drop(self.state.event(event, self.host.now_ms())),
                         None => self.has_events = false,
                     },
@@ -356,16 +356,16 @@ impl ChatDriver {
                 }
             }
         };
-        // What has not ended by then is dropped.
+        // Whatever has not ended by then is dropped.
         drop(tokio::time::timeout(LEAVING, ended).await);
     }
 
-    /// Gives the terminal back.
+    /// Restores the terminal.
     fn leave(&mut self) {
         if self.gone {
             return;
         }
-        // What is finished stays on the screen.
+        // Finished rows stay on the screen.
         self.draw();
         let last = self.state.farewell();
         let left = self.front.leave(&last);

@@ -1,4 +1,4 @@
-//! What the chat wants done, and what came of it: the state only says it, the loop that holds the backend does it.
+//! Effects of the chat and their outcomes: the state returns effects, and the loop that owns the backend carries them out.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::backend::{
     CommandDecision, CommandQuestion, MessageOutcome, OutgoingMessage, SessionPatch,
 };
 
-/// Something to do.
+/// An effect to carry out.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ChatEffect {
     /// Send a message.
@@ -20,7 +20,7 @@ pub(crate) enum ChatEffect {
     Abort { session: String },
     /// Read the last messages of a session.
     History { session: String },
-    /// Look up what is known about a session.
+    /// Look up the state of a session.
     Facts { session: String },
     /// Change a setting of a session.
     Patch { session: String, patch: SessionPatch },
@@ -28,7 +28,7 @@ pub(crate) enum ChatEffect {
     Reset { session: String },
     /// Compact a session.
     Compact { session: String, instructions: Option<String> },
-    /// Stop the compaction that is under way.
+    /// Stop the current compaction.
     StopCompaction,
     /// List the agents.
     Agents,
@@ -38,19 +38,19 @@ pub(crate) enum ChatEffect {
     Models { agent: String },
     /// Describe the state of the backend and of a session.
     Status { session: String },
-    /// Describe what fills the model's window in a session.
+    /// Describe what takes up the model's context window in a session.
     Context { session: String },
     /// Describe the credentials of an agent.
     Credentials { agent: String, provider: Option<String> },
-    /// Keep the session that is open, so that the next chat begins with it.
+    /// Store the open session, so that the next chat begins with it.
     RememberSession { agent: String, session: String },
-    /// Answer a question about a command.
+    /// Decide about a command.
     Decide { question: String, decision: CommandDecision },
     /// Answer the questions of an agent.
     Answer { questions: String, answers: Option<Vec<AgentAnswer>> },
-    /// Run a command of the user.
+    /// Run a shell command of the user.
     Shell(String),
-    /// Stop the command of the user.
+    /// Stop the user's shell command.
     StopShell,
     /// Exit.
     Exit,
@@ -60,32 +60,32 @@ pub(crate) enum ChatEffect {
     Redraw,
 }
 
-/// What was chosen in a dialog.
+/// A choice made in a dialog.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ChatChoice {
-    /// Talk to this agent.
+    /// Switch to this agent.
     Agent(String),
-    /// Go to this session.
+    /// Switch to this session.
     Session(String),
     /// Use this model.
     Model(String),
-    /// Run the user's commands, and first this one.
+    /// Allow shell commands of the user, and run this one first.
     AllowShell { command: String },
-    /// Run none.
+    /// Refuse shell commands.
     DeclineShell,
-    /// Answer a question about a command.
+    /// Decide about a command.
     Decide { question: CommandQuestion, decision: CommandDecision },
-    /// Answer the questions of an agent, or do not.
+    /// Answer the questions of an agent, or decline to.
     Answer { asked: AgentQuestions, answers: Option<Vec<AgentAnswer>> },
-    /// Say that a typed line names none of the options.
+    /// Report that a typed line matches none of the options.
     NameAnOption,
-    /// Show results of tools whole or not.
+    /// Expand or collapse tool results.
     ToggleTools,
-    /// Show thoughts or not.
+    /// Show or hide thinking.
     ToggleThinking,
 }
 
-/// What came of an effect.
+/// Outcome of an effect.
 #[derive(Clone, Debug)]
 pub(crate) enum ChatNews {
     Sent { id: String, session: String, outcome: Result<MessageOutcome, ChatError> },
@@ -102,7 +102,7 @@ pub(crate) enum ChatNews {
     Decided(Result<(), ChatError>),
 }
 
-/// Does what concerns the backend. `limit`: how many messages of a session are read. `None`: the effect does not concern it.
+/// Carries out an effect on the backend. `limit`: how many messages of a session are read. `None`: the effect does not concern the backend.
 pub(crate) async fn carry_out(backend: &dyn ChatBackend, effect: ChatEffect, limit: usize) -> Option<ChatNews> {
     Some(match effect {
         ChatEffect::Send(message) => {

@@ -1,4 +1,4 @@
-//! The session of each agent that was open last: the next chat begins with it.
+//! Stores the last open session of each agent, with which the next chat begins.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use pinch_stdx::fs::Access;
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value};
 
-/// The file beside `keybindings.json`.
+/// Name of the file, next to `keybindings.json`.
 const FILE: &str = "chat-sessions.json";
 
-/// Where the sessions of one backend are kept.
+/// The stored sessions of one backend.
 #[derive(Clone, Debug)]
 pub(super) struct LastSessions {
     file: PathBuf,
@@ -24,13 +24,13 @@ impl LastSessions {
         Self { file: dir.join(FILE), target, host }
     }
 
-    /// The key of the session that an agent was left in. A file that cannot be read is reported when it is written.
+    /// Returns the key of an agent's last session. An unreadable file is reported when it is written.
     pub(super) fn of(&self, agent: &str) -> Option<String> {
         let document = read_object(&self.file).ok()?;
         document.get(&self.target)?.get(agent)?.as_str().map(str::to_owned)
     }
 
-    /// Keeps the session of an agent. Blocks while another process writes.
+    /// Stores the session of an agent. Blocks while another process is writing.
     pub(super) fn keep(&self, agent: &str, session: &str) -> Result<(), ChangeError> {
         change_object(&self.file, Access::NewPrivate, &self.host, |document| {
             let agents = document.entry(&self.target).or_insert_with(|| Value::Object(Map::new()));
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_agent_of_each_backend_has_its_own() {
+    fn each_agent_of_each_backend_has_its_own_last_session() {
         let dir = tempfile::tempdir().unwrap();
         let sessions = |target: &str| LastSessions::new(dir.path(), target.to_owned(), Host::builder().build());
         let (here, there) = (sessions("local"), sessions("there"));

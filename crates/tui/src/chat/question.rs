@@ -12,20 +12,20 @@ use crate::text::{SanitizeMode, sanitize, truncate, wrap};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
-/// Typing ahead must not allow a command whose question has just appeared, in milliseconds.
+/// Time during which a new question ignores keys, so that typing ahead does not allow a command, in milliseconds.
 const TYPED_AHEAD_MS: i64 = 400;
-/// Where there are fewer rows, the decisions have one row, so that more of the command is seen.
+/// With fewer rows than this, the decisions share one row, so that more of the command is visible.
 const LOW: usize = 12;
-/// The decisions in the order in which they are offered, and the keys for them.
+/// The decisions and their keys, in display order.
 const DECISIONS: [(CommandDecision, char); 3] =
     [(CommandDecision::Once, 'y'), (CommandDecision::Always, 'a'), (CommandDecision::Deny, 'n')];
 
 /// The dialog.
 pub(super) struct QuestionDialog {
     question: CommandQuestion,
-    /// It is about the session that is shown.
+    /// Whether it belongs to the session on display.
     is_here: bool,
-    /// When it was drawn first.
+    /// When it was first drawn.
     shown_ms: Option<i64>,
     picker: Picker,
 }
@@ -44,7 +44,7 @@ impl QuestionDialog {
         Self { question, is_here, shown_ms: None, picker }
     }
 
-    /// The decisions in one row.
+    /// Returns the decisions in one row.
     fn choices_row(&self, cx: DialogCx<'_>) -> Row {
         let selected = self.picker.selected();
         let choice = |(at, (decision, key)): (usize, &(CommandDecision, char))| {
@@ -87,7 +87,7 @@ impl DialogView<ChatChoice> for QuestionDialog {
         let around = framed(&title, Vec::new(), hints, cx).len() + choices.len();
         let room = cx.max_rows.saturating_sub(around).max(1);
         if about.len() > room {
-            // Whoever decides has to know that there is more.
+            // The user must be able to see that there is more.
             about.truncate(room.saturating_sub(1));
             about.push(Row::styled("… the command is longer than the screen", theme.fg(ColorRole::Warning)));
             about = about.iter().map(|row| truncate(row, cx.columns, "…")).collect();

@@ -1,5 +1,5 @@
-//! The state of the chat. Keys, events and answers of the backend change it; a frame is made from it. It touches neither the terminal nor the
-//! backend.
+//! The state of the chat. Keys, events and answers of the backend change it, and frames are drawn from it. It accesses neither the terminal
+//! nor the backend.
 
 mod commands;
 mod dialogs;
@@ -30,14 +30,14 @@ use crate::theme::{ColorDepth, ColorRole, Palette};
 use crate::transcript::{NoticeKind, TranscriptView};
 use crate::widget::Loader;
 
-/// How long a terminal may take to name its colours, in milliseconds.
+/// Time limit for a terminal to report its colours, in milliseconds.
 const COLORS_MS: i64 = 150;
-/// Columns of an image at most.
+/// Maximum width of an image, in columns.
 const IMAGE_COLUMNS: u64 = 60;
-/// Runs that have ended and are remembered, so that late events of them are not shown.
+/// Number of ended runs that are remembered, so that their late events are ignored.
 const MAX_ENDED: usize = 200;
 
-/// What the state is made with.
+/// Input for creating the state.
 #[derive(Clone, Debug)]
 pub(crate) struct ChatSetup {
     pub(crate) host: Host,
@@ -49,66 +49,66 @@ pub(crate) struct ChatSetup {
     pub(crate) target: String,
     pub(crate) agents: Vec<ChatAgent>,
     pub(crate) agent: String,
-    /// As the user named it; `None`: the main session of the agent.
+    /// Session named by the user; `None`: the main session of the agent.
     pub(crate) session: Option<String>,
-    /// In place of what the session says, until the user chooses.
+    /// Thinking level, overriding the session's until the user chooses one.
     pub(crate) thinking: Option<ThinkingLevel>,
     pub(crate) verbose: Option<Verbosity>,
     pub(crate) timeout: Option<Duration>,
-    /// Sent as soon as the history is there.
+    /// Sent once the history is loaded.
     pub(crate) message: Option<String>,
-    /// There is a shell for the user's commands.
+    /// Whether there is a shell for the user's commands.
     pub(crate) has_shell: bool,
 }
 
-/// What an active run does.
+/// Activity of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RunActivity {
-    /// The message is on its way.
+    /// The message is being sent.
     Sending,
-    /// The model is waited for.
+    /// Waiting for the model.
     Waiting,
-    /// An answer arrives.
+    /// An answer is arriving.
     Streaming,
-    /// A tool runs.
+    /// A tool is running.
     Running { tool: String },
-    /// Something else, until a time in Unix milliseconds if that is known.
+    /// Something else, until a time in Unix milliseconds if known.
     Busy { activity: String, until_ms: Option<i64> },
 }
 
 /// The active run of a session.
 #[derive(Clone, Debug)]
 struct ActiveChatRun {
-    /// Known from its first event on.
+    /// Known from its first event.
     id: Option<String>,
-    /// The message that it is started with, if that is known: it is shown already.
+    /// Message that started it, if known; it is already shown.
     message: Option<String>,
     since_ms: i64,
     activity: RunActivity,
     is_aborting: bool,
     /// Whether a message of this chat started it.
     is_own: bool,
-    /// The texts of its answers, as they were shown.
+    /// Texts of its answers, as shown.
     answers: Vec<String>,
-    /// The last one of them goes on.
+    /// Whether the last of them is still growing.
     is_answering: bool,
-    /// Tools were shown.
+    /// Whether tools were shown.
     has_tools: bool,
 }
 
-/// A dialog that is open; the last one is shown.
+/// An open dialog; only the last one is shown.
 struct OpenChatDialog {
     dialog: Box<dyn DialogView<ChatChoice> + Send>,
-    /// The id of the question that somebody waits for.
+    /// Id of the awaited question.
     question: Option<String>,
-    /// What an agent asks in it.
+    /// Questions of an agent in it.
     asked: Option<AgentQuestions>,
 }
 
-/// Whether the user's commands may be run.
+/// Whether the user has allowed shell commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShellPermission {
-    /// The user was not asked.
+    /// The user was not asked yet.
     Unknown,
     Allowed,
     Declined,
@@ -118,18 +118,18 @@ enum ShellPermission {
 pub(crate) struct ChatApp {
     setup: ChatSetup,
     theme: Palette,
-    /// Addresses of the links on the screen, and whether the terminal is known to have links.
+    /// URLs of the links on the screen, and whether the terminal is known to support links.
     links: (Hyperlinks, bool),
     depth: ColorDepth,
     light_background: Option<bool>,
-    /// When the colours of the terminal are not waited for any longer; `None`: they are known.
+    /// Deadline for the terminal to report its colours; `None`: they are known.
     colors_due_ms: Option<i64>,
     keymap: Keymap,
     transcript: TranscriptView,
     editor: Editor,
     completion: Autocomplete,
     sources: CompletionSources,
-    /// Keys of a binding that is not complete.
+    /// Keys of an incomplete binding.
     pending_keys: Vec<Key>,
     dialogs: Vec<OpenChatDialog>,
     loader: Loader,
@@ -139,35 +139,35 @@ pub(crate) struct ChatApp {
     facts: ChatSessionInfo,
     thinking: Option<ThinkingLevel>,
     verbose: Option<Verbosity>,
-    /// Whether thoughts are shown, whatever the session says.
+    /// Whether thinking is shown, overriding the session's setting.
     shows_thinking: Option<bool>,
-    /// The active runs, by session.
+    /// Active runs, by session.
     runs: BTreeMap<String, ActiveChatRun>,
-    /// The history of the session is on its way; what happens meanwhile is shown afterwards.
+    /// Whether the history of the session is being loaded; events are shown after it.
     is_loading: bool,
-    /// Messages that no run has read, of all sessions.
+    /// Messages of all sessions that no run has read.
     queued: Vec<OutgoingMessage>,
     ended_runs: VecDeque<String>,
-    /// Since when the session is being compacted because the user asked for it.
+    /// When the user started compacting the session, if in progress.
     compacting: Option<i64>,
     first_message: Option<String>,
     shell: ShellPermission,
-    /// The backend is gone.
+    /// Whether the backend is gone.
     is_disconnected: bool,
     n_sent: u64,
     id_prefix: String,
     clear_at: Option<i64>,
-    /// An unknown command that was submitted once; the same again is sent.
+    /// An unknown command that was submitted once; submitting it again sends it.
     unconfirmed: Option<String>,
 }
 
 impl ChatApp {
-    /// The addresses of the links on the screen.
+    /// Returns the URLs of the links on the screen.
     pub(crate) fn links(&self) -> Hyperlinks {
         self.links.0.clone()
     }
 
-    /// The state at the start, and what is to be done first.
+    /// Creates the initial state, and the first effects.
     pub(crate) fn new(setup: ChatSetup, capabilities: &TerminalCapabilities) -> (Self, Vec<ChatEffect>) {
         let home = setup.host.home().map(PathBuf::from);
         let mut sources = CompletionSources::new(setup.cwd.clone());
@@ -224,7 +224,7 @@ impl ChatApp {
         (state, effects)
     }
 
-    /// Whether everything is plain lines.
+    /// Returns whether the output is plain lines.
     fn is_plain(&self) -> bool {
         self.transcript.options.plain
     }
@@ -244,7 +244,7 @@ impl ChatApp {
         self.agents = agents;
     }
 
-    /// The key of a session as the user names it, in the current agent.
+    /// Returns the key of a session named by the user, in the current agent.
     fn session_key(&self, named: &str) -> String {
         let named = named.trim().to_lowercase();
         match named.as_str() {
@@ -258,12 +258,12 @@ impl ChatApp {
         }
     }
 
-    /// A session without the agent in its key.
+    /// Returns the session key without the agent.
     fn short_session(&self) -> &str {
         short_key(&self.session)
     }
 
-    /// Changes over to a session. What is under way in the other one goes on.
+    /// Switches to a session. Activity in the other one continues.
     fn open_session(&mut self, key: &str) -> Vec<ChatEffect> {
         if let Some(agent) = key.strip_prefix("agent:").and_then(|rest| rest.split(':').next()) {
             self.agent = agent.to_owned();
@@ -280,7 +280,7 @@ impl ChatApp {
         ]
     }
 
-    /// The header.
+    /// Shows the header.
     fn greet(&mut self) {
         let is_first = self.transcript.is_empty();
         self.transcript.answer_ended();
@@ -307,22 +307,22 @@ impl ChatApp {
         self.transcript.header(&name, if is_first { &hints } else { "" });
     }
 
-    /// How much is shown of tools.
+    /// Returns how much tool activity is shown.
     fn verbosity(&self) -> Verbosity {
         self.verbose.unwrap_or(self.facts.verbose)
     }
 
-    /// The active run of the session.
+    /// Returns the active run of the session.
     fn run(&self) -> Option<&ActiveChatRun> {
         self.runs.get(&self.session)
     }
 
-    /// The messages of the session that no run has read.
+    /// Returns the session's messages that no run has read.
     fn waiting(&self) -> impl Iterator<Item = &OutgoingMessage> {
         self.queued.iter().filter(|message| message.session_key == self.session)
     }
 
-    /// Whether a run of the session is active or about to begin.
+    /// Returns whether a run of the session is active or about to start.
     fn is_busy(&self) -> bool {
         self.run().is_some() || self.waiting().next().is_some()
     }
@@ -339,7 +339,7 @@ impl ChatApp {
         self.transcript.notice(NoticeKind::Error, text);
     }
 
-    /// What is left on the screen when the program ends: how to come back to the session.
+    /// Returns the rows left on the screen on exit: how to return to the session.
     pub(crate) fn farewell(&self) -> Vec<Row> {
         let key = sanitize(&self.session, SanitizeMode::Output).replace('\n', " ");
         let is_plain = key.chars().all(|c| c.is_alphanumeric() || matches!(c, ':' | '-' | '_' | '.' | '@' | '+'));
@@ -348,12 +348,12 @@ impl ChatApp {
         vec![Row::styled(text, self.theme.fg(ColorRole::Dim))]
     }
 
-    /// A command of the user has printed something.
+    /// Handles output of a user command.
     pub(crate) fn shell_output(&mut self, text: &str) {
         self.transcript.bash_output(text);
     }
 
-    /// A command of the user has ended.
+    /// Handles the end of a user command.
     pub(crate) fn shell_ended(
         &mut self,
         end: &Result<pinch_coding_agent::tools::bash::UserCommand, pinch_agent_core::tool::ToolError>,
@@ -362,7 +362,7 @@ impl ChatApp {
     }
 }
 
-/// A key without the agent in it.
+/// Strips the agent from a key.
 fn short_key(key: &str) -> &str {
     key.strip_prefix("agent:").and_then(|rest| rest.split_once(':')).map_or(key, |(_, rest)| rest)
 }

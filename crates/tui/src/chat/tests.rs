@@ -1,4 +1,4 @@
-//! The chat without a terminal: keys and events in, rows and effects out.
+//! Tests of the chat without a terminal: keys and events in, rows and effects out.
 
 mod agent_questions;
 mod commands;
@@ -21,7 +21,7 @@ use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
 
 const MAIN: &str = "agent:main:main";
 
-/// A backend that keeps what it is told, and knows two agents.
+/// A backend with two agents that records calls.
 #[derive(Default)]
 struct FakeBackend {
     facts: Mutex<ChatSessionInfo>,
@@ -154,16 +154,16 @@ fn agents() -> Vec<ChatAgent> {
     vec![agent("main"), agent("ops")]
 }
 
-/// A chat on a screen of which everything is kept.
+/// A chat on a screen whose contents are recorded.
 struct TestChat {
     state: ChatApp,
     backend: FakeBackend,
     now_ms: i64,
-    /// Rows that went into the scrollback.
+    /// Rows moved into the scrollback.
     finished: Vec<String>,
-    /// Effects that concern no backend, and messages.
+    /// Messages, and effects that do not concern the backend.
     effects: Vec<ChatEffect>,
-    /// Agents and the sessions that the next chat begins with.
+    /// Agents and sessions stored for the next chat.
     remembered: Vec<String>,
     _dir: tempfile::TempDir,
 }
@@ -229,7 +229,7 @@ impl TestChat {
                     let effects = self.state.news(news, self.now_ms);
                     self.perform(effects);
                 }
-                // It does not concern the backend, or it is a message, which is answered by events.
+                // It does not concern the backend, or it is a message, which events answer.
                 Some(None) | None => self.effects.push(effect),
             }
         }
@@ -248,7 +248,7 @@ impl TestChat {
         self.input(&TerminalInput::Key(KeyPress::of(key.parse().unwrap())));
     }
 
-    /// Types a text and submits it, without the suggestions for it.
+    /// Types and submits a text, bypassing suggestions.
     fn say(&mut self, text: &str) {
         self.input(&TerminalInput::Paste(text.to_owned()));
         self.press("enter");
@@ -268,7 +268,7 @@ impl TestChat {
         self.event(run, ChatUpdate::Text { at, text: text.to_owned() });
     }
 
-    /// The run reads the message that was sent last.
+    /// Makes the run read the message that was sent last.
     fn read(&mut self, run: &str) -> String {
         let id = self.sent().last().expect("a message was sent").id.clone();
         self.event(run, ChatUpdate::MessageRead(id.clone()));
@@ -288,7 +288,7 @@ impl TestChat {
         self.event(run, ChatUpdate::Final { replies: vec![reply], aborted: false, usage: None });
     }
 
-    /// Everything that was shown so far, on a screen of this size.
+    /// Returns everything shown so far, on a screen of this size.
     fn screen(&mut self, columns: u16, rows: u16) -> String {
         let size = Size::new(columns, rows);
         let frame = self.state.view(size, self.now_ms);
@@ -303,7 +303,7 @@ impl TestChat {
         rows.map(|row| format!("{}\n", row.trim_end())).collect()
     }
 
-    /// The same on a usual screen.
+    /// Like `screen`, with a common size.
     fn shown(&mut self) -> String {
         self.screen(80, 24)
     }

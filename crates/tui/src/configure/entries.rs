@@ -1,4 +1,4 @@
-//! The resources as the list shows them: by package or place, then by type, then by name.
+//! Entries of the resource list, sorted by package or location, then by type, then by name.
 
 use std::path::Path;
 
@@ -12,33 +12,33 @@ use crate::figures::short_path;
 /// One resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResourceEntry {
-    /// Its place among those of [`ResourceSwitches`].
+    /// Its index in [`ResourceSwitches`].
     pub(super) at: usize,
-    /// The package or place that it belongs to.
+    /// The package or location that it belongs to.
     pub(super) group: String,
     pub(super) kind: ResourceKind,
     pub(super) name: String,
-    /// What a search looks at, in lower case.
+    /// Text that searches match, in lower case.
     pub(super) search: String,
     pub(super) is_enabled: bool,
-    /// What the project says; `None` where the user's settings are shown.
+    /// The project's setting; `None` if the user's settings are shown.
     pub(super) project: Option<ProjectMark>,
 }
 
-/// What the settings of the project mean for a resource.
+/// Effect of the project's settings on a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProjectMark {
     pub(super) said: ProjectOverride,
-    /// It comes from the user.
+    /// Whether it comes from the user.
     pub(super) is_inherited: bool,
 }
 
-/// What the user's settings decide about.
+/// Returns the resources that the user's settings control.
 pub(super) fn global(switches: &ResourceSwitches, home: Option<&Path>) -> Vec<ResourceEntry> {
     entries(switches.global(), home, |_| None)
 }
 
-/// What the settings of the project decide about.
+/// Returns the resources that the project's settings control.
 pub(super) fn project(switches: &ResourceSwitches, home: Option<&Path>) -> Vec<ResourceEntry> {
     entries(switches.project(), home, |resource| {
         Some(ProjectMark { said: switches.override_of(resource), is_inherited: switches.is_inherited(resource) })
@@ -67,7 +67,7 @@ fn entries(
     ranked.into_iter().map(entry).collect()
 }
 
-/// Packages come first, the user before the project.
+/// Sorts packages first, and the user before the project.
 fn rank(one: &ListedResource) -> (bool, bool, String, String, ResourceKind, String) {
     let info = &one.info;
     let base = info.base_dir.as_deref().unwrap_or(Path::new("")).display().to_string();
@@ -98,7 +98,7 @@ fn name(one: &ListedResource) -> String {
     }
 }
 
-/// The heading of a type.
+/// Returns the heading of a type.
 pub(super) fn heading(kind: ResourceKind) -> &'static str {
     match kind {
         ResourceKind::Extension => "Extensions",

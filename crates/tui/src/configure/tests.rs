@@ -51,7 +51,7 @@ impl ListFixture {
     }
 }
 
-/// The list with keys pressed in it.
+/// A list, and keys pressed in it.
 struct Typist<'a> {
     list: Configure<'a>,
     rows: usize,
@@ -97,7 +97,7 @@ impl<'a> Typist<'a> {
 }
 
 #[test]
-fn resources_are_listed_by_package_and_place() {
+fn resources_are_listed_by_package_and_location() {
     let place = ListFixture::new(&json!({"packages": ["../pkg"], "skills": ["-skills/beta"]}), None);
     let mut switches = place.switches(true);
     let mut typist = Typist::new(&place, &mut switches, WriteScope::Global);
@@ -110,7 +110,7 @@ fn resources_are_listed_by_package_and_place() {
 }
 
 #[test]
-fn space_and_enter_switch_and_write_at_once() {
+fn space_and_enter_toggle_and_write_immediately() {
     let place = ListFixture::new(&json!({}), None);
     let mut switches = place.switches(true);
     let mut typist = Typist::new(&place, &mut switches, WriteScope::Global);
@@ -120,7 +120,7 @@ fn space_and_enter_switch_and_write_at_once() {
     typist.press(&["enter"]);
     assert_eq!(place.settings("agent/settings.json")["extensions"], json!(["+extensions/two.ts"]));
     assert!(typist.shown().contains("→     [x] two.ts"), "{}", typist.shown());
-    // A damaged document is reported and shown as it was.
+    // A damaged document is reported, and its previous state is shown.
     place.write("agent/settings.json", "{oops");
     typist.press(&["enter"]);
     let shown = typist.shown();
@@ -150,7 +150,7 @@ fn a_project_overrides_inherits_and_leaves_the_user_alone() {
 }
 
 #[test]
-fn without_trust_there_is_no_project() {
+fn an_untrusted_project_is_not_shown() {
     let place = ListFixture::new(&json!({}), Some(&json!({})));
     let mut switches = place.switches(false);
     let mut typist = Typist::new(&place, &mut switches, WriteScope::Global);

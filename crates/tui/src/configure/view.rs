@@ -1,4 +1,4 @@
-//! The list of resources: what it looks like, and what keys do in it.
+//! The resource list: drawing, and handling of keys.
 
 use pinch_coding_agent::resources::ProjectOverride;
 use ratatui_core::style::Modifier;
@@ -13,30 +13,30 @@ use crate::keymap::{KeyAction, KeyContext};
 use crate::text::{SanitizeMode, sanitize, truncate};
 use crate::theme::{ColorRole, Palette};
 
-/// Rows of the screen that are not the list.
+/// Rows of the screen that do not belong to the list.
 const AROUND: usize = 8;
-/// Rows of the list at least.
+/// Minimum number of rows of the list.
 const MIN_HEIGHT: usize = 5;
 
-/// What a key did.
+/// Effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ViewEvent {
-    /// At most it looks different now.
+    /// At most the display has changed.
     Stay,
-    /// The resource at this place is to be enabled or disabled.
+    /// Enable or disable the resource at this index.
     Switch(usize),
-    /// The other settings are wanted.
+    /// Switch to the other settings.
     ChangeScope,
-    /// The user leaves.
+    /// Close the list.
     Close,
 }
 
 /// One row of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
-    /// The package or place of an entry.
+    /// Package or location of an entry.
     Group(usize),
-    /// The type of an entry.
+    /// Type of an entry.
     Kind(usize),
     Entry(usize),
 }
@@ -45,18 +45,18 @@ enum Line {
 pub(super) struct ConfigureView {
     entries: Vec<ResourceEntry>,
     lines: Vec<Line>,
-    /// The selected line, which is an entry where there is one.
+    /// The selected line, which is an entry if there is one.
     selected: usize,
     query: LineEditor,
     is_project: bool,
-    /// The other settings can be shown.
+    /// Whether the other settings can be shown.
     has_other: bool,
     file: String,
     problem: Option<String>,
 }
 
 impl ConfigureView {
-    /// An empty list; `has_project`: there are settings of a project as well.
+    /// Creates an empty list; `has_project`: whether there are project settings.
     pub(super) fn new(has_project: bool) -> Self {
         Self {
             entries: Vec::new(),
@@ -70,7 +70,7 @@ impl ConfigureView {
         }
     }
 
-    /// Shows these resources. The selected one stays selected if they are of the same settings.
+    /// Shows these resources. The selection is kept if they belong to the same settings.
     pub(super) fn set_entries(&mut self, entries: Vec<ResourceEntry>, is_project: bool, file: String) {
         let selected = self.entry().map(|entry| entry.at).filter(|_| is_project == self.is_project);
         (self.entries, self.is_project, self.file) = (entries, is_project, file);
@@ -90,7 +90,7 @@ impl ConfigureView {
         }
     }
 
-    /// The selected resource.
+    /// Returns the selected resource.
     fn entry(&self) -> Option<&ResourceEntry> {
         match self.lines.get(self.selected)? {
             Line::Entry(at) => self.entries.get(*at),
@@ -98,7 +98,7 @@ impl ConfigureView {
         }
     }
 
-    /// Shows what is searched for, with its headings, and selects the first.
+    /// Shows entries that match the search, with their headings, and selects the first.
     fn filter(&mut self) {
         let query = self.query.text().trim().to_lowercase();
         self.lines.clear();
@@ -117,7 +117,7 @@ impl ConfigureView {
         self.selected = self.next(0, true).unwrap_or(0);
     }
 
-    /// The first entry at or behind a line, or before it.
+    /// Returns the first entry at or after a line, or before it.
     fn next(&self, from: usize, is_forward: bool) -> Option<usize> {
         let is_entry = |at: &usize| matches!(self.lines.get(*at), Some(Line::Entry(_)));
         if is_forward {
@@ -139,7 +139,7 @@ impl ConfigureView {
         match cx.keymap.action(KeyContext::Select, &press.key) {
             Some(KeyAction::SelectUp) => return self.move_to(at.checked_sub(1).and_then(|at| self.next(at, false))),
             Some(KeyAction::SelectDown) => return self.move_to(self.next(at + 1, true)),
-            // A heading is no place to stay at.
+            // A heading cannot be selected.
             Some(KeyAction::SelectPageUp) => {
                 let to = at.saturating_sub(height);
                 return self.move_to(self.next(to, false).or_else(|| self.next(to, true)));
@@ -177,7 +177,7 @@ impl ConfigureView {
         self.entry().map_or(ViewEvent::Stay, |entry| ViewEvent::Switch(entry.at))
     }
 
-    /// The rows, and where the cursor of the search is.
+    /// Returns the rows, and the cursor position in the search field.
     pub(super) fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let muted = cx.theme.fg(ColorRole::Muted);
         let scope = match self.is_project {

@@ -1,4 +1,4 @@
-//! Questions: of extensions, and of the interface itself.
+//! Questions of extensions and of the interface itself.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use crate::text::{SanitizeMode, sanitize, wrap};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
-/// Typing ahead must not answer a question that has just appeared.
+/// Time during which a new question ignores keys, so that typing ahead does not answer it, in milliseconds.
 const TYPED_AHEAD_MS: i64 = 400;
 
 /// A question to the user.
 pub(crate) struct Ask {
     title: String,
-    /// More about the question.
+    /// Details of the question.
     message: String,
     field: AskField,
     options: Vec<String>,
     /// When it appeared, in Unix milliseconds, and how long it stays.
     since_ms: i64,
     timeout: Option<Duration>,
-    /// Confirming needs a moment, because the answer has consequences.
+    /// Whether confirming requires a moment, because the answer has consequences.
     guarded: bool,
 }
 
@@ -44,7 +44,7 @@ enum AskField {
 }
 
 impl Ask {
-    /// The question of an extension. `now_ms` is in Unix milliseconds.
+    /// Creates a question of an extension. `now_ms` is in Unix milliseconds.
     pub(crate) fn new(question: &Question, now_ms: i64) -> Self {
         let (field, message, options) = match &question.kind {
             DialogKind::Select { options } => {
@@ -71,7 +71,7 @@ impl Ask {
         Self { title, message, field, options, since_ms: now_ms, timeout, guarded: false }
     }
 
-    /// A question whose answer cannot be typed ahead.
+    /// Protects the question against typing ahead.
     pub(crate) fn guarded(self) -> Self {
         Self { guarded: true, ..self }
     }

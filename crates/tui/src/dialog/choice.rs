@@ -1,4 +1,4 @@
-//! Choosing one of several things, each of which does something.
+//! A choice of several items, each with its effects.
 
 use super::{DialogCx, DialogEvent, DialogView, framed, hint};
 use crate::Row;
@@ -12,14 +12,14 @@ pub(crate) struct ChoiceDialog<E = Effect> {
     title: String,
     picker: Picker,
     effects: Vec<Vec<E>>,
-    /// What shows an item while it is selected.
+    /// Effects that preview each item while it is selected.
     previews: Vec<E>,
-    /// What is done when the dialog is left without a choice.
+    /// Effects if the dialog is closed without a choice.
     otherwise: Vec<E>,
 }
 
 impl<E: Clone> ChoiceDialog<E> {
-    /// A list of items and what choosing them does.
+    /// Creates a list of items and the effects of choosing them.
     pub(crate) fn new(title: &str, choices: Vec<(PickItem, Vec<E>)>) -> Self {
         let (items, effects) = choices.into_iter().unzip();
         Self {
@@ -31,7 +31,7 @@ impl<E: Clone> ChoiceDialog<E> {
         }
     }
 
-    /// A list of few items that need no search.
+    /// Creates a list of few items, without a search.
     pub(crate) fn short(title: &str, choices: Vec<(PickItem, Vec<E>)>) -> Self {
         let (items, effects): (Vec<PickItem>, _) = choices.into_iter().unzip();
         let height = items.len();
@@ -39,12 +39,12 @@ impl<E: Clone> ChoiceDialog<E> {
         Self { title: title.to_owned(), picker, effects, previews: Vec::new(), otherwise: Vec::new() }
     }
 
-    /// The same, where the selected item is shown at once.
+    /// Previews the selected item immediately.
     pub(crate) fn with_preview(self, previews: impl Iterator<Item = E>) -> Self {
         Self { previews: previews.collect(), ..self }
     }
 
-    /// The same, which does something when it is left.
+    /// Adds an effect for closing the dialog without a choice.
     pub(crate) fn or_else(self, effect: E) -> Self {
         Self { otherwise: vec![effect], ..self }
     }

@@ -1,4 +1,4 @@
-//! Choosing a message of the user to fork the session at.
+//! A choice of a user message to fork the session at.
 
 use pinch_coding_agent::entry::EntryId;
 
@@ -9,14 +9,14 @@ use crate::key::KeyPress;
 use crate::keymap::KeyAction;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
-/// The dialog: messages of the user, oldest first, the newest selected.
+/// The dialog: user messages, oldest first, with the newest selected.
 pub(crate) struct ForkDialog {
     points: Vec<EntryId>,
     picker: Picker,
 }
 
 impl ForkDialog {
-    /// A list of messages and their texts.
+    /// Creates a list of messages and their texts.
     pub(crate) fn new(points: Vec<(EntryId, String)>) -> Self {
         let items = points.iter().map(|(_, text)| PickItem::new(text.split_whitespace().collect::<Vec<_>>().join(" ")));
         let mut picker = Picker::new(items.collect(), 10);

@@ -1,4 +1,4 @@
-//! Logging in to a provider: what is to be done in the browser, and what is asked for.
+//! Login to a provider: instructions for the browser, and questions.
 
 use pinch_coding_agent::login::LoginQuestion;
 use pinch_llm::oauth::SignInPage;
@@ -14,7 +14,7 @@ use crate::text::{SanitizeMode, sanitize, truncate, wrap};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
-/// The dialog. It is made anew when the login has something else to show or to ask.
+/// The dialog. It is recreated when the login shows or asks something else.
 pub(crate) struct LoginView {
     title: String,
     page: Option<SignInPage>,
@@ -30,7 +30,7 @@ enum LoginField {
 }
 
 impl LoginView {
-    /// What a login has shown and asks.
+    /// Creates a dialog from what a login has shown and asks.
     pub(crate) fn new(
         provider: &str,
         page: Option<SignInPage>,
@@ -74,7 +74,7 @@ impl DialogView for LoginView {
             rows
         };
         if let Some(page) = &self.page {
-            // The whole address, so that it can be copied.
+            // The whole URL, so that it can be copied.
             content.extend(text(&page.url, ColorRole::MdLink));
             if let Some(instructions) = &page.instructions {
                 content.extend(text(instructions, ColorRole::Text));

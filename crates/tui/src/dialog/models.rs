@@ -1,4 +1,4 @@
-//! Choosing a model.
+//! A choice of a model.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::text::truncate;
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
-/// The key that makes the selected model the default of new sessions.
+/// Key that makes the selected model the default for new sessions.
 const SAVE: Key = Key::ctrl('s');
 
-/// The dialog: all models with credentials, or those of the scope.
+/// The dialog: all models with credentials, or those in the scope.
 pub(crate) struct ModelDialog {
     all: Vec<Arc<Model>>,
     scope: Vec<Arc<Model>>,
@@ -34,7 +34,7 @@ fn is_same(one: &Model, other: &Model) -> bool {
 }
 
 impl ModelDialog {
-    /// A list of models that can be used. With a scope it begins with that. `problem`: the list of models could not be read whole.
+    /// Creates a list of usable models, initially limited to the scope if there is one. `problem`: why the list of models is incomplete.
     pub(crate) fn new(
         mut all: Vec<Arc<Model>>,
         scope: &[ScopedModel],

@@ -1,4 +1,4 @@
-//! The messages that wait: each can be edited or removed by itself.
+//! The waiting messages, each of which can be edited or removed.
 
 use pinch_agent_core::queue::QueueKind;
 
@@ -16,7 +16,7 @@ pub(crate) struct QueueDialog {
 }
 
 impl QueueDialog {
-    /// A list of messages in the order in which they are delivered.
+    /// Creates a list of messages in delivery order.
     pub(crate) fn new(messages: Vec<WaitingMessage>) -> Self {
         let mut dialog = Self { messages, picker: Picker::new(Vec::new(), 8) };
         dialog.fill();

@@ -1,4 +1,4 @@
-//! Choosing the models to cycle through.
+//! A choice of the models to cycle through.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use crate::text::truncate;
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
-/// The dialog. Changes apply to the session at once; saving keeps them.
+/// The dialog. Changes apply to the session immediately; saving makes them permanent.
 pub(crate) struct ScopedModelDialog {
-    /// All models, as `provider/id`, with their provider.
+    /// All models, as `provider/id`, and their providers.
     all: Vec<(String, String)>,
-    /// The models that are enabled, in the order of the cycle; `None`: all of them.
+    /// Enabled models in cycle order; `None`: all of them.
     enabled: Option<Vec<String>>,
     picker: Picker,
-    /// What the list shows, as places in `all`: enabled ones first, in their order.
+    /// Displayed models as indices into `all`: enabled ones first, in their order.
     order: Vec<usize>,
     unsaved: bool,
 }
 
 impl ScopedModelDialog {
-    /// A list of all models; `enabled` is empty where all are.
+    /// Creates a list of all models; `enabled` is empty if all are enabled.
     pub(crate) fn new(all: &[Arc<Model>], enabled: Vec<String>) -> Self {
         let all = all.iter().map(|model| (format!("{}/{}", model.provider, model.id), model.provider.to_string()));
         let mut dialog = Self {
@@ -44,7 +44,7 @@ impl ScopedModelDialog {
         self.enabled.as_ref().is_none_or(|enabled| enabled.iter().any(|enabled| enabled == name))
     }
 
-    /// Fills the list; the selected model stays selected.
+    /// Fills the list and keeps the selection.
     fn fill(&mut self) {
         let selected = self.picker.selected().and_then(|at| self.order.get(at)).copied();
         let rank =
@@ -68,7 +68,7 @@ impl ScopedModelDialog {
         self.picker.selected().and_then(|at| self.order.get(at)).and_then(|&at| self.all.get(at))
     }
 
-    /// What the search leaves.
+    /// Returns the models that match the search.
     fn shown(&self) -> Vec<String> {
         self.picker
             .shown()
@@ -79,7 +79,7 @@ impl ScopedModelDialog {
     }
 
     fn changed(&mut self, enabled: Option<Vec<String>>) -> DialogEvent {
-        // A list of everything is no list.
+        // Enabling everything is the same as no list.
         self.enabled = enabled.filter(|enabled| enabled.len() < self.all.len());
         self.unsaved = true;
         self.fill();
@@ -88,7 +88,7 @@ impl ScopedModelDialog {
 
     fn toggle(&mut self, names: &[String]) -> DialogEvent {
         let mut enabled = match &self.enabled {
-            // The first choice out of all of them begins a list.
+            // The first choice out of all models starts a list.
             None => return self.changed(Some(names.to_vec())),
             Some(enabled) => enabled.clone(),
         };

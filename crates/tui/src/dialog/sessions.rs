@@ -1,4 +1,4 @@
-//! Choosing a session to continue.
+//! A choice of a session to continue.
 
 mod threads;
 
@@ -19,13 +19,13 @@ use crate::keymap::{KeyAction, KeyContext};
 use crate::text::{SanitizeMode, row_width, sanitize, truncate};
 use crate::theme::ColorRole;
 
-/// Sessions that are shown at a time.
+/// Number of sessions shown at a time.
 const HEIGHT: usize = 10;
 
 /// The order of the sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SessionOrder {
-    /// Forks below the sessions that they come from.
+    /// Forks below their original sessions.
     Threaded,
     Recent,
     Relevance,
@@ -34,21 +34,21 @@ enum SessionOrder {
 /// The dialog.
 pub(crate) struct SessionDialog {
     here: Vec<SessionSummary>,
-    /// Sessions of all directories, once they are looked up.
+    /// Sessions of all directories, once looked up.
     everywhere: Option<Vec<SessionSummary>>,
     shows_all: bool,
-    /// The file of the session that is open; it cannot be deleted.
+    /// File of the open session, which cannot be deleted.
     current: Option<PathBuf>,
     order: SessionOrder,
     names: NameFilter,
     shows_paths: bool,
     line: LineEditor,
-    /// The sessions that are shown, each with the lines that connect it to the one it is a fork of.
+    /// Displayed sessions, each with the lines that connect it to its original.
     rows: Vec<(String, SessionSummary)>,
     selected: usize,
     state: SessionListState,
     message: Option<String>,
-    /// Leaving the list ends the program.
+    /// Whether closing the list exits.
     exits: bool,
 }
 
@@ -59,7 +59,7 @@ enum SessionListState {
 }
 
 impl SessionDialog {
-    /// A list of the sessions of this directory, latest first.
+    /// Creates a list of the sessions in this directory, latest first.
     pub(crate) fn new(here: Vec<SessionSummary>, current: Option<PathBuf>) -> Self {
         let mut dialog = Self {
             here,
@@ -80,7 +80,7 @@ impl SessionDialog {
         dialog
     }
 
-    /// The same; leaving the list ends the program.
+    /// Makes closing the list exit the program.
     pub(crate) fn or_exit(self) -> Self {
         Self { exits: true, ..self }
     }
@@ -239,7 +239,7 @@ impl SessionDialog {
     }
 }
 
-/// How long ago something was, in a few characters.
+/// Formats an age in a few characters.
 pub(crate) fn age(ms: i64) -> String {
     let minutes = ms / 60_000;
     match minutes {

@@ -1,4 +1,4 @@
-//! Changing settings.
+//! A dialog to change settings.
 
 use serde_json::{Value, json};
 
@@ -11,23 +11,23 @@ use crate::text::{truncate, wrap};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
-/// What the dialog has to know.
+/// Input for the dialog.
 #[derive(Clone, Debug)]
 pub(crate) struct SettingsFacts {
-    /// The values of the settings, by key.
+    /// Values of the settings, by key.
     pub(crate) values: serde_json::Map<String, Value>,
     pub(crate) theme: String,
     pub(crate) thinking: String,
-    /// The terminal can show images.
+    /// Whether the terminal can show images.
     pub(crate) images: bool,
 }
 
-/// A setting that can be changed here.
+/// A setting that can be changed in the dialog.
 struct Setting {
     key: &'static str,
     label: &'static str,
     about: &'static str,
-    /// The values to go through: how each is shown, and what is stored.
+    /// Possible values: display text, and the stored value.
     values: Vec<(String, Value)>,
 }
 
@@ -107,7 +107,7 @@ fn table() -> Vec<Setting> {
     ]
 }
 
-/// Settings for terminals that can show images.
+/// Returns the settings for terminals that can show images.
 fn image_table() -> Vec<Setting> {
     vec![
         flag("terminal.showImages", "Show images", "Show images of tools and messages in the terminal"),
@@ -203,7 +203,7 @@ impl DialogView for SettingsDialog {
     }
 
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {
-        // A space changes the value where nothing is searched for.
+        // A space changes the value unless there is a search text.
         if press.key.code == KeyCode::Space && self.picker.query().is_empty() {
             return self.picker.selected().map_or(DialogEvent::Ignored, |at| self.next_value(at));
         }
@@ -226,7 +226,7 @@ impl DialogView for SettingsDialog {
     }
 }
 
-/// The keys of all settings that the dialog shows.
+/// Returns the keys of all settings in the dialog.
 pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
     table().into_iter().chain(image_table()).map(|setting| setting.key)
 }

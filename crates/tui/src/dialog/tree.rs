@@ -1,4 +1,4 @@
-//! The tree of a session: all its branches, to go to any entry.
+//! The tree of a session, with all its branches, for moving to any entry.
 
 mod describe;
 mod layout;
@@ -44,7 +44,7 @@ impl TreeFilter {
         }
     }
 
-    /// The filter of this name in the settings; the default one for other texts.
+    /// Parses the name used in the settings; the default filter for other texts.
     pub(crate) fn parse(word: &str) -> Self {
         Self::ALL.into_iter().find(|filter| filter.as_str() == word).unwrap_or(Self::Default)
     }
@@ -74,7 +74,7 @@ struct EntryNode {
 pub(crate) struct TreeDialog {
     nodes: Vec<EntryNode>,
     leaf: Option<usize>,
-    /// The entries from the root to the leaf.
+    /// Entries from the root to the leaf.
     path: HashSet<usize>,
     filter: TreeFilter,
     search: String,
@@ -85,24 +85,24 @@ pub(crate) struct TreeDialog {
     shows_label_times: bool,
     state: TreeState,
     problem: Option<String>,
-    /// Going somewhere else asks first whether the branch that is left is to be summarised.
+    /// Whether moving elsewhere first asks if the abandoned branch should be summarised.
     asks_for_summary: bool,
 }
 
-/// What the keys are for.
+/// How keys are handled.
 enum TreeState {
     Browsing,
-    /// The label of an entry is edited.
+    /// The label of an entry is being edited.
     Labelling {
         node: usize,
         line: LineEditor,
     },
-    /// An entry is chosen; whether the branch that is left is to be summarised is asked.
+    /// An entry is chosen, and the dialog asks whether to summarise the abandoned branch.
     Asking {
         node: usize,
         choice: usize,
     },
-    /// What the summary is to look at is asked.
+    /// The dialog asks what the summary should focus on.
     Focusing {
         node: usize,
         line: LineEditor,
@@ -112,7 +112,7 @@ enum TreeState {
 const CHOICES: [&str; 3] = ["No summary", "Summarize", "Summarize with custom prompt"];
 
 impl TreeDialog {
-    /// The tree of a session.
+    /// Creates the dialog for the tree of a session.
     pub(crate) fn new(log: &SessionLog, filter: TreeFilter, height: usize, asks_for_summary: bool) -> Self {
         let tree = log.tree();
         let mut parents = vec![None; tree.nodes.len()];
@@ -165,7 +165,7 @@ impl TreeDialog {
         dialog
     }
 
-    /// Makes the rows anew and selects an entry, or its nearest visible ancestor.
+    /// Rebuilds the rows and selects an entry, or its nearest visible ancestor.
     fn arrange(&mut self, wanted: Option<usize>) {
         let tokens: Vec<String> = self.search.to_lowercase().split_whitespace().map(str::to_owned).collect();
         let is_shown: Vec<bool> = self
@@ -202,7 +202,7 @@ impl TreeDialog {
     }
 
     fn set_filter(&mut self, filter: TreeFilter) -> DialogEvent {
-        // The same key again goes back.
+        // Pressing the key again restores the default.
         self.filter = if self.filter == filter { TreeFilter::Default } else { filter };
         self.arrange(self.selected_node());
         DialogEvent::Changed
@@ -226,7 +226,7 @@ impl TreeDialog {
         DialogEvent::close_with(Effect::Navigate { target: node.id.clone(), summarise, focus })
     }
 
-    /// Folds the selected branch, or goes to where its segment begins.
+    /// Folds the selected branch, or moves to the start of its segment.
     fn fold_or_up(&mut self) {
         let Some(row) = self.rows.get(self.selected) else { return };
         if row.can_fold && self.folded.insert(row.node) {
@@ -361,7 +361,7 @@ impl DialogView for TreeDialog {
             TreeState::Labelling { line, .. } | TreeState::Focusing { line, .. } => {
                 let (row, column) = line.row(cx.columns, cx.theme);
                 content.push(row);
-                // One row of the frame is above the content, and the title.
+                // The title and one row of the frame are above the content.
                 cursor = Some((content.len() + 1, column));
                 hints =
                     vec![hint(&key(KeyAction::SelectConfirm), "save"), hint(&key(KeyAction::SelectCancel), "cancel")];

@@ -1,15 +1,15 @@
-//! The lines of a text and the one operation that changes them.
+//! The lines of a text, and the single operation that changes them.
 
-/// A place in a text, between two characters.
+/// A position in a text, between two characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TextPosition {
-    /// The line, counted from 0.
+    /// Line number, starting at 0.
     pub line: usize,
-    /// The bytes of the line before the place.
+    /// Byte offset in the line.
     pub byte: usize,
 }
 
-/// A change of a text: what is between two places becomes another text.
+/// A change of a text: replaces everything between two positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TextChange {
     pub(super) start: TextPosition,
@@ -17,7 +17,7 @@ pub(super) struct TextChange {
     pub(super) text: String,
 }
 
-/// A text as lines; at least one.
+/// A text as lines, of which there is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TextBuffer {
     lines: Vec<String>,
@@ -30,42 +30,42 @@ impl Default for TextBuffer {
 }
 
 impl TextBuffer {
-    /// All lines.
+    /// Returns all lines.
     pub(super) fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// A line; an empty one beyond the end.
+    /// Returns a line; an empty one beyond the end.
     pub(super) fn line(&self, line: usize) -> &str {
         self.lines.get(line).map_or("", String::as_str)
     }
 
-    /// The last line.
+    /// Returns the index of the last line.
     pub(super) fn last_line(&self) -> usize {
         self.lines.len() - 1
     }
 
-    /// The end of a line.
+    /// Returns the end of a line.
     pub(super) fn line_end(&self, line: usize) -> TextPosition {
         TextPosition { line, byte: self.line(line).len() }
     }
 
-    /// The end of the text.
+    /// Returns the end of the text.
     pub(super) fn end(&self) -> TextPosition {
         self.line_end(self.last_line())
     }
 
-    /// Whether there is no text.
+    /// Returns whether there is no text.
     pub(super) fn is_empty(&self) -> bool {
         self.end() == TextPosition::default()
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub(super) fn text(&self) -> String {
         self.lines.join("\n")
     }
 
-    /// The text between two places.
+    /// Returns the text between two positions.
     pub(super) fn slice(&self, start: TextPosition, end: TextPosition) -> String {
         if start.line == end.line {
             return self.lines[start.line][start.byte..end.byte].to_owned();
@@ -80,7 +80,7 @@ impl TextBuffer {
         text
     }
 
-    /// Makes a change, and returns the one that takes it back. Costs as much as the texts of both, and the lines that move.
+    /// Makes a change, and returns the change that undoes it. The cost is proportional to both texts and the lines that move.
     pub(super) fn replace(&mut self, change: &TextChange) -> TextChange {
         let TextChange { start, end, text } = change;
         let removed = self.slice(*start, *end);
@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_change_does_what_it_does_to_a_string_and_its_inverse_takes_it_back(
+        fn a_change_equals_a_string_edit_and_its_inverse_undoes_it(
             text in "[aé\n]{0,12}", new in "[bü\n]{0,6}", a in 0usize..13, b in 0usize..13,
         ) {
             let n = text.chars().count();

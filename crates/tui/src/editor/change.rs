@@ -1,4 +1,4 @@
-//! Everything that changes the text.
+//! Operations that change the text.
 
 use std::path::Path;
 
@@ -9,21 +9,22 @@ use super::submission::Submission;
 use super::undo::UndoStep;
 use super::{Editor, LastOperation, TextPosition, paste, step};
 
-/// Lines of a pasted text that are shown as they are.
+/// Maximum number of lines of a pasted text shown without a marker.
 const MAX_PASTED_LINES: usize = 10;
-/// Characters of a pasted text that are shown as they are.
+/// Maximum number of characters of a pasted text shown without a marker.
 const MAX_PASTED_CHARS: usize = 1000;
 
-/// Whether a change is a step of its own for undo.
+/// Whether a change is a separate undo step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UndoUnit {
     Own,
-    /// It is undone together with the change before.
+    /// It is undone together with the previous change.
     Joined,
 }
 
 impl Editor {
-    /// The one way in which the text changes: what is between two places becomes another text, and the cursor goes to its end. Returns that end.
+    /// Replaces the text between two positions, moves the cursor to the end of the new text, and returns that end. All changes of the text
+    /// go through here.
     pub(super) fn replace(
         &mut self,
         start: TextPosition,
@@ -46,7 +47,7 @@ impl Editor {
         new_end
     }
 
-    /// Makes a change without noting how it is taken back; returns that.
+    /// Makes a change without recording it for undo; returns the change that undoes it.
     fn make(&mut self, change: &TextChange) -> TextChange {
         self.revision += 1;
         let inverse = self.buffer.replace(change);
@@ -61,7 +62,7 @@ impl Editor {
         inverse
     }
 
-    /// Puts the cursor at the place between characters that is next to `place`.
+    /// Moves the cursor to the character boundary closest to `place`.
     pub(super) fn set_cursor(&mut self, place: TextPosition) {
         let line = place.line.min(self.buffer.last_line());
         let text = self.buffer.line(line);
@@ -69,7 +70,7 @@ impl Editor {
         self.cursor = TextPosition { line, byte: step::snap(text, byte, &self.markers) };
     }
 
-    /// Takes the last change back; false when there is none.
+    /// Undoes the last change; false if there is none.
     pub fn undo(&mut self) -> bool {
         let Some(step) = self.undo.pop_undo() else { return false };
         let step = self.take_back(step);
@@ -77,7 +78,7 @@ impl Editor {
         true
     }
 
-    /// Makes the change again that was undone last; false when there is none.
+    /// Redoes the last undone change; false if there is none.
     pub fn redo(&mut self) -> bool {
         let Some(step) = self.undo.pop_redo() else { return false };
         let step = self.take_back(step);
@@ -110,13 +111,13 @@ impl Editor {
         self.last = if is_blank { LastOperation::Other } else { LastOperation::TypeWord };
     }
 
-    /// Puts a text in at the cursor, as it is: nothing becomes a marker. Control characters are removed.
+    /// Inserts a text at the cursor without creating a marker. Control characters are removed.
     pub fn insert(&mut self, text: &str) {
         let text = self.cleaned(text);
         self.replace(self.cursor, self.cursor, &text, UndoUnit::Own);
     }
 
-    /// Replaces the whole text, as one step for undo, and puts the cursor at its end.
+    /// Replaces the whole text as one undo step, and moves the cursor to its end.
     pub fn set_text(&mut self, text: &str) {
         let text = self.cleaned(text);
         if text != self.buffer.text() {
@@ -125,7 +126,7 @@ impl Editor {
         self.move_to(self.buffer.end());
     }
 
-    /// A text as it may be put into this editor.
+    /// Returns a text in the form that this editor accepts.
     pub(super) fn cleaned(&self, text: &str) -> String {
         let mut text = paste::clean(text).into_owned();
         if self.is_single_line {
@@ -134,11 +135,11 @@ impl Editor {
         text
     }
 
-    /// Puts a pasted text in at the cursor. More than 10 lines or 1000 characters are shown as a marker.
+    /// Inserts a pasted text at the cursor. More than 10 lines or 1000 characters are shown as a marker.
     pub fn paste(&mut self, text: &str) {
         let mut text = self.cleaned(text);
         let before = self.buffer.line(self.cursor.line)[..self.cursor.byte].chars().next_back();
-        // A path that is dropped behind a word.
+        // A path dropped after a word.
         if text.starts_with(['/', '~', '.']) && before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
             text.insert(0, ' ');
         }
@@ -149,7 +150,7 @@ impl Editor {
         self.replace(self.cursor, self.cursor, &text, UndoUnit::Own);
     }
 
-    /// Makes a marker for a text that is too long to be shown as it is.
+    /// Creates a marker for a text that is too long to be shown.
     pub(super) fn marker_for(&mut self, text: &str) -> Option<String> {
         let n_lines = text.matches('\n').count() + 1;
         let has_many_lines = n_lines > MAX_PASTED_LINES;
@@ -161,7 +162,7 @@ impl Editor {
         Some(label)
     }
 
-    /// Puts a marker for an image in at the cursor: `[image 1: name.png]`. The file is read by who gets the submission.
+    /// Inserts a marker for an image at the cursor: `[image 1: name.png]`. The receiver of the submission reads the file.
     pub fn insert_image(&mut self, path: &Path) {
         self.forget_markers();
         let label = self.markers.add_image(path);
@@ -169,13 +170,13 @@ impl Editor {
         self.replace(self.cursor, self.cursor, &label, UndoUnit::Own);
     }
 
-    /// Forgets markers that cannot come back.
+    /// Forgets markers that cannot be restored.
     pub(super) fn forget_markers(&mut self) {
         let lines = self.buffer.lines().iter().map(String::as_str);
         self.markers.retain_in(lines.chain(self.undo.texts()));
     }
 
-    /// Replaces the marker of a pasted text at the cursor, or before it, by the text; false when there is none.
+    /// Replaces the marker of a pasted text at or before the cursor with the text; false if there is none.
     pub fn expand_marker(&mut self) -> bool {
         let TextPosition { line, byte } = self.cursor;
         let text = self.buffer.line(line);
@@ -189,7 +190,7 @@ impl Editor {
         true
     }
 
-    /// Takes the text out, as a submission; undo cannot bring it back.
+    /// Takes the text out as a submission. This cannot be undone.
     pub fn submit(&mut self) -> Submission {
         let submission = Submission::new(self.markers.marked(self.buffer.text()));
         self.replace(TextPosition::default(), self.buffer.end(), "", UndoUnit::Own);
@@ -200,12 +201,12 @@ impl Editor {
         submission
     }
 
-    /// Deletes what is between two places.
+    /// Deletes the text between two positions.
     pub(super) fn delete(&mut self, start: TextPosition, end: TextPosition) {
         self.replace(start, end, "", UndoUnit::Own);
     }
 
-    /// Deletes what is between two places, and keeps it for yanking.
+    /// Deletes the text between two positions, and stores it for yanking.
     pub(super) fn kill(&mut self, start: TextPosition, end: TextPosition, side: KillSide) {
         let joins = self.last == LastOperation::Kill;
         if start < end && !self.is_masked {
@@ -216,7 +217,7 @@ impl Editor {
         self.last = LastOperation::Kill;
     }
 
-    /// Puts the text in that was killed last.
+    /// Inserts the text that was killed last.
     pub(super) fn yank(&mut self) {
         self.yank_at(self.cursor, self.cursor, UndoUnit::Own);
     }
@@ -229,7 +230,7 @@ impl Editor {
         self.last = LastOperation::Yank { start, end };
     }
 
-    /// Replaces text that was just put in by what was killed before it.
+    /// Replaces text that was just yanked with what was killed before it.
     pub(super) fn yank_pop(&mut self) {
         match self.last {
             LastOperation::Yank { start, end } if self.kills.rotate() => self.yank_at(start, end, UndoUnit::Own),
@@ -238,7 +239,7 @@ impl Editor {
         }
     }
 
-    /// Markers that become known change the rows of lines that look like having them.
+    /// Rewraps lines that contain markers which become known.
     pub(super) fn wrap_if_marked(&mut self, text: &str) {
         if text.contains('[') {
             self.wrap.clear();

@@ -1,7 +1,8 @@
 //! Completion of commands, their arguments, and paths.
 //!
-//! [`Autocomplete`] stands between the keys and an [`Editor`](super::Editor): it notices what could be completed, asks for suggestions, shows them, and
-//! puts the chosen one in. Suggestions come from [`CompletionSources`], or from elsewhere.
+//! [`Autocomplete`] sits between the keys and an [`Editor`](super::Editor): it detects what can be completed, requests suggestions, shows
+//! them, and
+//! inserts the chosen one. Suggestions come from [`CompletionSources`], or from elsewhere.
 //!
 //! ```
 //! use pinch_tui::editor::Editor;
@@ -17,7 +18,7 @@
 //! for c in "/mo".chars() {
 //!     completion.handle(&KeyPress::typed(c), &keymap, &mut editor);
 //!     if let Some(request) = completion.take_request() {
-//!         // Requests that touch files belong on another thread.
+//!         // Requests that access files belong on another thread.
 //!         let found = sources.complete(&request.query, &request.cancel);
 //!         completion.offer(&request, found, &mut editor);
 //!     }

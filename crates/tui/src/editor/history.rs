@@ -1,4 +1,4 @@
-//! Earlier submissions: recalled one by one, or searched.
+//! History of submissions, which can be recalled one by one or searched.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use super::marker::{MarkedText, TextMarker};
 use super::submission::Submission;
 use super::{Editor, LastOperation, TextPosition};
 
-/// Entries at most.
+/// Maximum number of entries.
 const MAX_ENTRIES: usize = 100;
 
-/// Earlier submissions; the newest one is the last.
+/// Earlier submissions, newest last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     entries: VecDeque<MarkedText>,
@@ -18,16 +18,16 @@ pub(super) struct History {
     search: Option<HistorySearch>,
 }
 
-/// The user looks at an entry.
+/// State while the user browses the entries.
 #[derive(Clone, Debug)]
 struct Browsing {
-    /// The entry; their number for the draft.
+    /// Index of the entry; the number of entries for the draft.
     entry: usize,
-    /// What was written before, and where the cursor was.
+    /// Text and cursor before browsing began.
     draft: (MarkedText, TextPosition),
 }
 
-/// The user searches for an entry.
+/// State while the user searches the entries.
 #[derive(Clone, Debug, Default)]
 struct HistorySearch {
     query: String,
@@ -45,22 +45,22 @@ impl History {
         }
     }
 
-    /// The text was changed: it is no entry any more.
+    /// Ends browsing, since the changed text is no longer an entry.
     pub(super) fn stop_browsing(&mut self) {
         self.browsing = None;
     }
 
-    /// Whether the user looks at an entry.
+    /// Returns whether the user is browsing the entries.
     pub(super) fn is_browsing(&self) -> bool {
         self.browsing.is_some()
     }
 
-    /// What is searched for, and whether an entry has it.
+    /// Returns the search text, and whether an entry matches.
     pub(super) fn search(&self) -> Option<(&str, bool)> {
         self.search.as_ref().map(|search| (&*search.query, search.has_found))
     }
 
-    /// The newest entry before one that has a text, whatever its case.
+    /// Returns the newest entry before another one that contains a text, ignoring case.
     fn find(&self, query: &str, before: usize) -> Option<usize> {
         let query = query.to_lowercase();
         (0..before.min(self.entries.len())).rev().find(|at| self.entries[*at].text.to_lowercase().contains(&query))
@@ -68,21 +68,21 @@ impl History {
 }
 
 impl Editor {
-    /// Adds a submission to the history. One that equals the newest entry is not added again.
+    /// Adds a submission to the history, unless it equals the newest entry.
     pub fn remember(&mut self, submission: &Submission) {
         if !self.is_masked {
             self.history.add(submission.marked.clone());
         }
     }
 
-    /// Adds a text to the history that was submitted in an earlier session.
+    /// Adds a text submitted in an earlier session to the history.
     pub fn add_history(&mut self, text: &str) {
         if !self.is_masked {
             self.history.add(MarkedText::plain(self.cleaned(text)).trimmed());
         }
     }
 
-    /// Adds texts that were submitted before everything in the history, the newest one last. Those that are there already are left out.
+    /// Adds texts older than everything in the history, newest last. Texts already in the history are skipped.
     pub fn add_older_history(&mut self, texts: Vec<String>) {
         if self.is_masked {
             return;
@@ -100,7 +100,7 @@ impl Editor {
         }
     }
 
-    /// Replaces the text by one that was submitted before. What was pasted or dropped into it becomes markers again, as far as the history has it.
+    /// Replaces the text with an earlier submission. Pasted texts and dropped files become markers again, as far as the history knows them.
     pub fn restore(&mut self, text: &str) {
         let mut marked = MarkedText::plain(self.cleaned(text));
         let mut pasted = Vec::new();
@@ -121,7 +121,7 @@ impl Editor {
         self.replace(TextPosition::default(), self.buffer.end(), &text, UndoUnit::Own);
     }
 
-    /// Puts the entry before the present one in; false when there is none.
+    /// Recalls the previous entry; false if there is none.
     pub(super) fn recall_older(&mut self) -> bool {
         let entry = self.history.browsing.as_ref().map_or(self.history.entries.len(), |browsing| browsing.entry);
         let Some(older) = entry.checked_sub(1) else { return false };
@@ -129,14 +129,14 @@ impl Editor {
         true
     }
 
-    /// Puts the entry behind the present one in, or the draft behind the newest; false when there is none.
+    /// Recalls the next entry, or the draft after the newest; false if there is none.
     pub(super) fn recall_newer(&mut self) -> bool {
         let Some(entry) = self.history.browsing.as_ref().map(|browsing| browsing.entry) else { return false };
         self.recall(entry + 1);
         true
     }
 
-    /// Puts an entry in. All that are looked at one after another are one step for undo.
+    /// Recalls an entry. Entries recalled in succession are one undo step.
     fn recall(&mut self, entry: usize) {
         let unit = if self.last == LastOperation::Recall { UndoUnit::Joined } else { UndoUnit::Own };
         let browsing = self.history.browsing.take();
@@ -159,7 +159,7 @@ impl Editor {
         }
     }
 
-    /// Begins a search, or continues it behind the entry that it found.
+    /// Begins a search, or continues it after the last match.
     pub(super) fn search_history(&mut self) {
         let n = self.history.entries.len();
         match self.history.search.take() {
@@ -176,7 +176,7 @@ impl Editor {
         }
     }
 
-    /// Changes what is searched for, and looks from the newest entry on.
+    /// Changes the search text, and searches again from the newest entry.
     pub(super) fn search_for(&mut self, change: impl FnOnce(&mut String)) {
         let Some((query, _)) = self.history.search() else { return };
         let mut query = query.to_owned();
@@ -197,7 +197,7 @@ impl Editor {
         }
     }
 
-    /// Ends a search; the entry that was found stays.
+    /// Ends a search and keeps the match.
     pub(super) fn end_search(&mut self) {
         self.history.search = None;
         let n = self.history.entries.len();
@@ -206,7 +206,7 @@ impl Editor {
         }
     }
 
-    /// Ends a search, and brings the draft back.
+    /// Ends a search and restores the draft.
     pub(super) fn cancel_search(&mut self) {
         self.history.search = None;
         self.recall(self.history.entries.len());

@@ -1,4 +1,4 @@
-//! What keys do to a text.
+//! Handling of keys in the editor.
 
 use super::change::UndoUnit;
 use super::kill::KillSide;
@@ -8,7 +8,7 @@ use crate::key::{Key, KeyCode, KeyPress};
 use crate::keymap::{KeyAction, KeyContext, KeyMatch, Keymap};
 
 impl Editor {
-    /// Does what a key is bound to in [`KeyContext::Editor`], or types its character. Keys that are not the editor's business are ignored.
+    /// Performs the action bound to a key in [`KeyContext::Editor`], or types its character. Other keys are ignored.
     pub fn handle(&mut self, press: &KeyPress, keymap: &Keymap) -> EditorEvent {
         let revision = self.revision;
         if self.jump_key(press, keymap) || self.search_key(press, keymap) || self.vi_key(press) {
@@ -27,7 +27,7 @@ impl Editor {
             }
             (KeyMatch::Action(action), _) => self.perform(action),
             (KeyMatch::Prefix, _) => EditorEvent::Moved,
-            // A binding that does not exist; its keys mean nothing by themselves.
+            // The binding does not exist; its keys have no meaning individually.
             (KeyMatch::None, _) if n_keys > 1 => EditorEvent::Moved,
             (KeyMatch::None, Some(c)) => {
                 self.type_char(c);
@@ -39,7 +39,7 @@ impl Editor {
         event
     }
 
-    /// Whether the editor needs the escape key: to end a search, or to leave the insert mode of vi.
+    /// Returns whether the editor needs the escape key: to end a search, or to leave vi's insert mode.
     pub fn wants_escape(&self) -> bool {
         self.history.search().is_some() || self.vi.as_ref().is_some_and(super::vi::Vi::wants_escape)
     }
@@ -52,7 +52,8 @@ impl Editor {
         !self.is_single_line && self.buffer.line(self.cursor.line)[..self.cursor.byte].ends_with('\\')
     }
 
-    /// Where enter begins a new line and shift+enter submits, enter behind a backslash submits: not all terminals have shift+enter.
+    /// If enter inserts a line break and shift+enter submits, enter after a backslash also submits, because not all terminals report
+    /// shift+enter.
     fn is_swapped_submit(&self, press: &KeyPress, keymap: &Keymap) -> bool {
         let shift_enter = Key { shift: true, ..Key::plain(KeyCode::Enter) };
         press.key == Key::plain(KeyCode::Enter)
@@ -60,7 +61,7 @@ impl Editor {
             && keymap.keys(KeyAction::Submit).contains(&shift_enter.into())
     }
 
-    /// Does something that keys can be bound to. Actions of other contexts are ignored.
+    /// Performs an action. Actions of other contexts are ignored.
     pub fn perform(&mut self, action: KeyAction) -> EditorEvent {
         let revision = self.revision;
         let cursor = self.cursor;
@@ -111,8 +112,8 @@ impl Editor {
         self.event_since(revision)
     }
 
-    /// A row up. From the first row into the history, when the text is empty or one of its entries, or the cursor is at its beginning; else to the
-    /// beginning of the line.
+    /// Moves up a row. From the first row, moves into the history if the text is empty or a history entry, or the cursor is at its
+    /// beginning; otherwise moves to the beginning of the line.
     pub(super) fn up(&mut self) {
         if self.move_rows(1, true) {
             return;
@@ -124,14 +125,14 @@ impl Editor {
         }
     }
 
-    /// A row down. From the last row of an entry of the history to the next; else to the end of the line.
+    /// Moves down a row. From the last row of a history entry, moves to the next entry; otherwise moves to the end of the line.
     pub(super) fn down(&mut self) {
         if !self.move_rows(1, false) && !self.recall_newer() {
             self.move_to(self.buffer.line_end(self.cursor.line));
         }
     }
 
-    /// The character that a jump waits for. The key of the jump again, or one that types nothing, ends the waiting.
+    /// Handles the character that a jump waits for. Pressing the jump's own key again, or a key that types nothing, ends the jump.
     fn jump_key(&mut self, press: &KeyPress, keymap: &Keymap) -> bool {
         let Some(direction) = self.jump.take() else { return false };
         let own = match direction {
@@ -147,7 +148,7 @@ impl Editor {
         press.text.is_some()
     }
 
-    /// A key during a search of the history. Keys that are not for it end it, and then do what they do.
+    /// Handles a key during a history search. Other keys end the search and are then handled normally.
     fn search_key(&mut self, press: &KeyPress, keymap: &Keymap) -> bool {
         if self.history.search().is_none() {
             return false;

@@ -1,12 +1,12 @@
-//! Deleted text that can be put in again.
+//! The kill ring: deleted text that can be yanked.
 
 use std::collections::VecDeque;
 
 use super::marker::MarkedText;
 
-/// Entries at most.
+/// Maximum number of entries.
 const MAX_ENTRIES: usize = 60;
-/// Bytes of an entry at most, with what its markers stand for. More is not kept here; undo brings it back.
+/// Maximum size of an entry in bytes, with its markers expanded. Larger texts are not stored here; undo restores them.
 const MAX_BYTES: usize = 1024 * 1024;
 
 /// On which side of the cursor text was deleted.
@@ -16,14 +16,14 @@ pub(super) enum KillSide {
     Behind,
 }
 
-/// Deleted texts; the newest one is the last.
+/// Deleted texts, newest last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KillRing {
     entries: VecDeque<MarkedText>,
 }
 
 impl KillRing {
-    /// Adds a text; one that `joins` becomes a part of the newest entry, on the side where it was.
+    /// Adds a text; if `joins`, it extends the newest entry on the given side.
     pub(super) fn push(&mut self, text: MarkedText, side: KillSide, joins: bool) {
         if text.text.is_empty() || text.weight() > MAX_BYTES {
             return;
@@ -39,12 +39,12 @@ impl KillRing {
         }
     }
 
-    /// The newest entry.
+    /// Returns the newest entry.
     pub(super) fn newest(&self) -> Option<&MarkedText> {
         self.entries.back()
     }
 
-    /// Makes the entry before the newest one the newest; false when there is only one.
+    /// Makes the entry before the newest one the newest; false if there is only one.
     pub(super) fn rotate(&mut self) -> bool {
         if self.entries.len() > 1 {
             self.entries.rotate_right(1);

@@ -1,4 +1,4 @@
-//! Markers: short texts such as `[paste #1 +20 lines]` that stand for a pasted text or an image, and count as one character.
+//! Markers: short texts such as `[paste #1 +20 lines]` that represent a pasted text or an image, and count as one character.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::text::{SanitizeMode, sanitize};
 
-/// What a marker stands for.
+/// Content of a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MarkerContent {
     /// A pasted text.
@@ -16,7 +16,7 @@ pub(super) enum MarkerContent {
     Image(PathBuf),
 }
 
-/// A marker: how it is written, and what it stands for.
+/// A marker: its label and its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TextMarker {
     pub(super) label: String,
@@ -24,7 +24,7 @@ pub(super) struct TextMarker {
 }
 
 impl TextMarker {
-    /// The pasted text that it stands for.
+    /// Returns the pasted text of the marker.
     pub(super) fn text(&self) -> Option<Arc<str>> {
         match &self.content {
             MarkerContent::Text(text) => Some(Arc::clone(text)),
@@ -48,14 +48,14 @@ enum MarkerKind {
 
 const KINDS: [(MarkerKind, &str); 2] = [(MarkerKind::Paste, "[paste #"), (MarkerKind::Image, "[image ")];
 
-/// Bytes of a label at most.
+/// Maximum length of a label, in bytes.
 pub(super) const MAX_LABEL: usize = 64;
-/// Bytes of the name of an image in a label: a number of ten digits and the rest fit beside it.
+/// Maximum length of an image's name in a label, in bytes; leaves room for a ten-digit number and the rest.
 const MAX_NAME: usize = 40;
 
 type MarkerKey = (MarkerKind, u32);
 
-/// A text with the markers in it, which outlives the editor's own list of them.
+/// A text with its markers, independent of the editor's own list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MarkedText {
     pub(super) text: String,
@@ -63,12 +63,12 @@ pub(super) struct MarkedText {
 }
 
 impl MarkedText {
-    /// A text without markers.
+    /// Creates a text without markers.
     pub(super) fn plain(text: String) -> Self {
         Self { text, markers: BTreeMap::new() }
     }
 
-    /// Takes those markers of images over from another text that are written in this one.
+    /// Adopts the image markers of another text that occur in this one.
     pub(super) fn take_images(&mut self, other: &Self) {
         for (key, marker) in other.markers.iter().filter(|(key, _)| key.0 == MarkerKind::Image) {
             if !self.markers.contains_key(key) && self.text.contains(&marker.label) {
@@ -77,7 +77,7 @@ impl MarkedText {
         }
     }
 
-    /// Puts a text before or behind this one; what markers mean must not have changed in between.
+    /// Joins a text before or after this one; the meaning of markers must not have changed in between.
     pub(super) fn join(&mut self, other: Self, is_before: bool) {
         if is_before {
             self.text.insert_str(0, &other.text)
@@ -87,7 +87,7 @@ impl MarkedText {
         self.markers.extend(other.markers);
     }
 
-    /// Without the blanks around it.
+    /// Trims blanks.
     pub(super) fn trimmed(mut self) -> Self {
         let trimmed = self.text.trim();
         if trimmed.len() < self.text.len() {
@@ -96,17 +96,17 @@ impl MarkedText {
         self
     }
 
-    /// The markers in it.
+    /// Returns its markers.
     pub(super) fn markers(&self) -> impl Iterator<Item = &TextMarker> {
         self.markers.values()
     }
 
-    /// Its length with what the markers stand for.
+    /// Returns its length with markers expanded.
     pub(super) fn weight(&self) -> usize {
         self.text.len() + self.markers.values().map(TextMarker::weight).sum::<usize>()
     }
 
-    /// The text with pasted texts in place of their markers.
+    /// Returns the text with pasted texts in place of their markers.
     pub(super) fn expanded(&self) -> String {
         self.replaced(|marker| match &marker.content {
             MarkerContent::Text(text) => text.to_string(),
@@ -114,7 +114,7 @@ impl MarkedText {
         })
     }
 
-    /// The text with pasted texts and the paths of images in place of their markers.
+    /// Returns the text with pasted texts and image paths in place of their markers.
     pub(super) fn expanded_to_paths(&self) -> String {
         self.replaced(|marker| match &marker.content {
             MarkerContent::Text(text) => text.to_string(),
@@ -127,7 +127,7 @@ impl MarkedText {
     }
 }
 
-/// A text with other texts in place of some of its markers.
+/// Returns the text with some of its markers replaced.
 fn rewritten(
     text: &str,
     known: &BTreeMap<MarkerKey, TextMarker>,
@@ -146,7 +146,7 @@ fn rewritten(
     out
 }
 
-/// The marker that begins at a byte of a text.
+/// Returns the marker that begins at a byte of a text.
 fn marker_at<'a>(
     text: &str,
     at: usize,
@@ -163,7 +163,7 @@ fn marker_at<'a>(
     rest.starts_with(&marker.label).then_some((key, marker))
 }
 
-/// All markers in a text, from its beginning.
+/// Returns all markers in a text, in order.
 fn found<'a>(
     text: &'a str,
     known: &'a BTreeMap<MarkerKey, TextMarker>,
@@ -175,7 +175,7 @@ fn found<'a>(
     })
 }
 
-/// The markers that an editor knows. Text that looks like a marker but is not known is plain text.
+/// The markers that an editor knows. Text that looks like an unknown marker is plain text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Markers {
     known: BTreeMap<MarkerKey, TextMarker>,
@@ -184,7 +184,7 @@ pub(super) struct Markers {
 }
 
 impl Markers {
-    /// Makes a marker for a pasted text.
+    /// Creates a marker for a pasted text.
     pub(super) fn add_paste(&mut self, text: &str, n_lines: usize) -> String {
         self.last_paste += 1;
         let size = if n_lines > 1 { format!("+{n_lines} lines") } else { format!("{} chars", text.chars().count()) };
@@ -194,7 +194,7 @@ impl Markers {
         label
     }
 
-    /// Makes a marker for an image.
+    /// Creates a marker for an image.
     pub(super) fn add_image(&mut self, path: &Path) -> String {
         self.last_image += 1;
         let label = format!("[image {}: {}]", self.last_image, label_name(path));
@@ -203,12 +203,12 @@ impl Markers {
         label
     }
 
-    /// The length of the marker that begins at a byte of a line.
+    /// Returns the length of the marker that begins at a byte of a line.
     pub(super) fn len_at(&self, line: &str, at: usize) -> Option<usize> {
         marker_at(line, at, &self.known).map(|(_, marker)| marker.label.len())
     }
 
-    /// The beginning of the marker that ends at a byte of a line.
+    /// Returns the start of the marker that ends at a byte of a line.
     pub(super) fn start_before(&self, line: &str, at: usize) -> Option<usize> {
         if self.known.is_empty() || at == 0 || line.as_bytes()[at - 1] != b']' {
             return None;
@@ -217,7 +217,7 @@ impl Markers {
         (self.len_at(line, start)? == at - start).then_some(start)
     }
 
-    /// The marker around a byte of a line: it begins before the byte and ends behind it.
+    /// Returns the marker around a byte of a line: it begins before the byte and ends after it.
     pub(super) fn around(&self, line: &str, at: usize) -> Option<Range<usize>> {
         if self.known.is_empty() {
             return None;
@@ -227,25 +227,25 @@ impl Markers {
         (at < end).then_some(start..end)
     }
 
-    /// What the marker at a byte of a line stands for.
+    /// Returns the content of the marker at a byte of a line.
     pub(super) fn content_at(&self, line: &str, at: usize) -> Option<&MarkerContent> {
         marker_at(line, at, &self.known).map(|(_, marker)| &marker.content)
     }
 
-    /// The length of a text with what the markers in it stand for.
+    /// Returns the length of a text with its markers expanded.
     pub(super) fn weight(&self, text: &str) -> usize {
         let contents = found(text, &self.known).filter_map(|(_, key)| self.known.get(&key));
         text.len() + contents.map(TextMarker::weight).sum::<usize>()
     }
 
-    /// A text together with the markers in it.
+    /// Returns a text together with its markers.
     pub(super) fn marked(&self, text: String) -> MarkedText {
         let keys: Vec<MarkerKey> = found(&text, &self.known).map(|(_, key)| key).collect();
         let markers = keys.into_iter().filter_map(|key| Some((key, self.known.get(&key)?.clone()))).collect();
         MarkedText { text, markers }
     }
 
-    /// Makes the markers of a text known, and returns it as it is to be put in: markers whose numbers stand for something else here get new
+    /// Adopts the markers of a text, and returns the text to insert: markers whose numbers are already used for other content get new
     /// numbers.
     pub(super) fn adopt(&mut self, marked: &MarkedText) -> String {
         let mut labels = BTreeMap::new();
@@ -283,20 +283,20 @@ impl Markers {
         label
     }
 
-    /// Forgets markers that none of the texts has. Numbers are not given again.
+    /// Forgets markers that occur in none of the texts. Their numbers are not reused.
     pub(super) fn retain_in<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
         let mentioned: BTreeSet<MarkerKey> =
             texts.flat_map(|text| found(text, &self.known).map(|(_, key)| key).collect::<Vec<_>>()).collect();
         self.known.retain(|key, _| mentioned.contains(key));
     }
 
-    /// Forgets all markers, and counts from 1 again.
+    /// Forgets all markers, and restarts numbering at 1.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 }
 
-/// The name of a file as a marker has it: harmless, short, and without brackets.
+/// Returns the name of a file for a label: sanitised, short, and without brackets.
 fn label_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = sanitize(&name, SanitizeMode::Output);
@@ -307,7 +307,7 @@ fn label_name(path: &Path) -> String {
     format!("{}…", &name[..name.floor_char_boundary(MAX_NAME - '…'.len_utf8())])
 }
 
-/// The last opening bracket before a byte of a line from which a label could reach it.
+/// Returns the last opening bracket before a byte of a line, within the length of a label.
 fn bracket_before(line: &str, at: usize) -> Option<usize> {
     let from = at.saturating_sub(MAX_LABEL);
     let bytes = &line.as_bytes()[from..at];
@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_known_markers_count() {
+    fn unknown_markers_are_plain_text() {
         let mut markers = Markers::default();
         let label = markers.add_paste("a\nb", 2);
         assert_eq!(label, "[paste #1 +2 lines]");
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_means_something_else_is_given_anew() {
+    fn a_marker_with_a_conflicting_number_is_renumbered() {
         let mut old = Markers::default();
         let text = format!("{} {}", old.add_paste("first", 1), old.add_image(Path::new("/i.png")));
         let kept = old.marked(text);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_that_nothing_mentions_are_forgotten_and_their_numbers_are_not_used_again() {
+    fn unused_markers_are_forgotten_and_their_numbers_not_reused() {
         let mut markers = Markers::default();
         let (first, second) = (markers.add_paste("one", 1), markers.add_paste("two", 1));
         markers.retain_in([&*second].into_iter());

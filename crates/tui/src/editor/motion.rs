@@ -1,24 +1,24 @@
-//! Moving the cursor.
+//! Cursor movement.
 
 use super::step::{Step, next, previous};
 use super::wrap::{column_of, place_at};
 use super::{Editor, LastOperation, TextPosition};
 
-/// Punctuation is not a part of words.
+/// Characters that are not part of words.
 pub(super) const PUNCTUATION: &str = "(){}[]<>.,;:'\"!?+-=*/\\|&%^$#@~`";
 
-/// Where a jump looks for its character.
+/// Direction of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JumpDirection {
     Forward,
     Backward,
 }
 
-/// The column that the cursor returns to when it moves over rows that are too short for it.
+/// The column that the cursor returns to after it moves through rows that are too short.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StickyColumn {
     remembered: Option<usize>,
-    /// The column that the last vertical move was to, where the cursor had to stay before it because a character lies over it.
+    /// Target column of the last vertical move, if the cursor had to stop before it because a wide character covers it.
     unsnapped: Option<usize>,
 }
 
@@ -27,7 +27,7 @@ impl StickyColumn {
         *self = Self::default();
     }
 
-    /// The column to go to from `current`, when the last column of the row is `source_end` and that of the new row `target_end`.
+    /// Returns the column to move to from `current`, given the last columns of the source row and the target row.
     fn target(&mut self, current: usize, source_end: usize, target_end: usize) -> usize {
         let is_shorter = target_end < current;
         match self.remembered {
@@ -46,13 +46,13 @@ impl StickyColumn {
     }
 }
 
-/// What a character belongs to: words end where this changes.
+/// The class of a character; words end where it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepClass {
     Blank,
     Punctuation,
     Word,
-    /// Each marker is a word of its own.
+    /// Each marker is a separate word.
     Marker,
 }
 
@@ -69,24 +69,24 @@ pub(super) fn class(step: &Step<'_>) -> StepClass {
 }
 
 impl Editor {
-    /// Moves the cursor, and ends what the next operation could have continued.
+    /// Moves the cursor, and ends any operation that could have been continued.
     pub(super) fn move_to(&mut self, place: TextPosition) {
         self.last = LastOperation::Other;
         self.column.forget();
         self.set_cursor(place);
     }
 
-    /// The character behind a place of the same line.
+    /// Returns the character after a position on the same line.
     pub(super) fn step_behind(&self, place: TextPosition) -> Option<Step<'_>> {
         next(self.buffer.line(place.line), place.byte, &self.markers)
     }
 
-    /// The character before a place of the same line.
+    /// Returns the character before a position on the same line.
     pub(super) fn step_before(&self, place: TextPosition) -> Option<Step<'_>> {
         previous(self.buffer.line(place.line), place.byte, &self.markers)
     }
 
-    /// One character to the left, over the ends of lines.
+    /// Returns the position one character to the left, across line ends.
     pub(super) fn left_of(&self, place: TextPosition) -> TextPosition {
         match self.step_before(place) {
             Some(step) => TextPosition { line: place.line, byte: step.at },
@@ -94,7 +94,7 @@ impl Editor {
         }
     }
 
-    /// One character to the right, over the ends of lines.
+    /// Returns the position one character to the right, across line ends.
     pub(super) fn right_of(&self, place: TextPosition) -> TextPosition {
         match self.step_behind(place) {
             Some(step) => TextPosition { line: place.line, byte: step.end() },
@@ -103,7 +103,7 @@ impl Editor {
         }
     }
 
-    /// The beginning of the word before a place; at the beginning of a line the end of the line before.
+    /// Returns the start of the word before a position; at the beginning of a line, the end of the previous one.
     pub(super) fn word_left_of(&self, mut place: TextPosition) -> TextPosition {
         if place.byte == 0 {
             return self.left_of(place);
@@ -123,7 +123,7 @@ impl Editor {
         place
     }
 
-    /// The end of the word behind a place; at the end of a line the beginning of the next.
+    /// Returns the end of the word after a position; at the end of a line, the beginning of the next one.
     pub(super) fn word_right_of(&self, mut place: TextPosition) -> TextPosition {
         if place == self.buffer.line_end(place.line) {
             return self.right_of(place);
@@ -143,7 +143,7 @@ impl Editor {
         place
     }
 
-    /// One character to the right; at the end of the text the column is remembered for the next vertical move.
+    /// Moves one character to the right; at the end of the text the column is remembered for the next vertical move.
     pub(super) fn move_right(&mut self) {
         let place = self.right_of(self.cursor);
         let was_at_end = place == self.cursor;
@@ -153,7 +153,7 @@ impl Editor {
         }
     }
 
-    /// Goes to the next place of a character, over all lines; stays if there is none.
+    /// Jumps to the next occurrence of a character, across lines; does not move if there is none.
     pub(super) fn jump_to(&mut self, c: char, direction: JumpDirection) {
         let found = match direction {
             JumpDirection::Forward => self.find_forward(c),
@@ -162,7 +162,7 @@ impl Editor {
         self.move_to(found.unwrap_or(self.cursor));
     }
 
-    /// Whether a byte of a line is the beginning of a character, and not inside of a marker.
+    /// Returns whether a byte of a line is the start of a character outside any marker.
     fn is_step(&self, line: usize, byte: usize) -> bool {
         let text = self.buffer.line(line);
         super::step::snap(text, byte, &self.markers) == byte && self.markers.len_at(text, byte).is_none()
@@ -188,7 +188,7 @@ impl Editor {
         })
     }
 
-    /// The row of its line that a place is in, and its column there.
+    /// Returns the row of a position within its line, and its column.
     pub(super) fn row_and_column(&mut self, place: TextPosition) -> (usize, usize) {
         let text = self.buffer.line(place.line);
         let width = self.wrap.width();
@@ -202,7 +202,7 @@ impl Editor {
         self.wrap.line(line, self.buffer.line(line), &self.markers).n_rows()
     }
 
-    /// The last column of a row in which the cursor can be.
+    /// Returns the last column of a row that the cursor can reach.
     fn last_column(&mut self, line: usize, row: usize) -> usize {
         let text = self.buffer.line(line);
         let width = self.wrap.width();
@@ -211,7 +211,7 @@ impl Editor {
         column_of(text, start, last, width, &self.markers)
     }
 
-    /// The row that is `n` rows above or below one, or the first or last of all, and how many rows it is away.
+    /// Returns the row `n` rows above or below another one, limited to the first or last, and the distance in rows.
     fn row_near(&mut self, mut line: usize, mut row: usize, n: usize, is_up: bool) -> (usize, usize, usize) {
         let mut left = n;
         while left > 0 {
@@ -230,7 +230,7 @@ impl Editor {
         (line, row, n)
     }
 
-    /// Moves by rows. False, and no move, when the cursor is in the first or last row already.
+    /// Moves by rows. Returns false without moving if the cursor is already in the first or last row.
     pub(super) fn move_rows(&mut self, n: usize, is_up: bool) -> bool {
         let (row, column) = self.row_and_column(self.cursor);
         let (line, new_row, moved) = self.row_near(self.cursor.line, row, n, is_up);

@@ -1,4 +1,4 @@
-//! Pasted text: made harmless, and told from keys where the terminal does not say that it was pasted.
+//! Pasted text: sanitises it, and distinguishes it from keys if the terminal does not report pastes.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use crate::key::{KeyCode, KeyPress};
 use crate::text::{SanitizeMode, sanitize};
 
-/// Keys in one batch of input from which on they were pasted, not typed.
+/// Number of keys in one batch of input from which they count as pasted.
 const MAX_TYPED: usize = 32;
 
-/// A text as it may be put into an editor: line feeds between lines, four blanks for a tab, no control characters and nothing that reorders
-/// text.
+/// Returns a text in the form that editors accept: line feeds between lines, four spaces for a tab, and no control or bidirectional
+/// characters.
 pub(super) fn clean(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b'\n' | 0x20..0x7f)) {
         return Cow::Borrowed(text);
@@ -20,7 +20,7 @@ pub(super) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace('\t', "    "))
 }
 
-/// Terminal multiplexers write control characters inside of pasted text as keys: `CSI 106;5u` for a line feed.
+/// Decodes control characters in pasted text that terminal multiplexers write as keys: `CSI 106;5u` for a line feed.
 fn decode_keys(text: &str) -> Cow<'_, str> {
     if !text.contains("\u{1b}[") {
         return Cow::Borrowed(text);
@@ -47,8 +47,8 @@ fn decode_keys(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text of keys that arrived in one batch, if they are so many that they were pasted into a terminal that does not report pastes. Line
-/// ends in it are no submissions.
+/// Returns the text of keys that arrived in one batch, if there are so many that they must have been pasted into a terminal that does not
+/// report pastes. Line ends in it do not submit.
 pub fn pasted_text(presses: &[KeyPress]) -> Option<String> {
     if presses.len() <= MAX_TYPED {
         return None;
@@ -62,14 +62,14 @@ pub fn pasted_text(presses: &[KeyPress]) -> Option<String> {
     text.collect()
 }
 
-/// The image file whose path a text is, as terminals write the path of a file that is dropped on them: quoted, with backslashes, or as it is.
-/// The file may not exist.
+/// Returns the image file if a text is its path, as written by terminals when a file is dropped on them: quoted, with backslashes, or
+/// verbatim. The file need not exist.
 pub fn image_path(text: &str) -> Option<PathBuf> {
     let text = text.trim();
     let quoted = ['\'', '"'].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote));
     let path = match quoted {
         Some(path) => path.to_owned(),
-        // On Windows a backslash separates names.
+        // On Windows a backslash is a separator.
         None if cfg!(windows) => text.to_owned(),
         None => unescaped(text)?,
     };
@@ -79,7 +79,7 @@ pub fn image_path(text: &str) -> Option<PathBuf> {
     (is_image && !text.contains('\n')).then_some(path)
 }
 
-/// A word of a shell without its backslashes; `None` for more than one word.
+/// Returns a shell word without its backslashes; `None` for more than one word.
 fn unescaped(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pasted_text_is_made_harmless() {
+    fn pasted_text_is_sanitised() {
         for (text, expected) in [
             ("plain\n", "plain\n"),
             ("a\r\nb\rc", "a\nb\nc"),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn many_keys_at_once_are_a_paste() {
+    fn many_keys_in_one_batch_are_a_paste() {
         let press = |c: char| match c {
             '\n' => KeyPress::of(KeyCode::Enter.into()),
             c => KeyPress::typed(c),

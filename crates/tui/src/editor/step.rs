@@ -1,4 +1,4 @@
-//! What counts as one character of a line: a grapheme, or a marker as a whole.
+//! Steps through the characters of a line: graphemes, and whole markers.
 
 use std::ops::Range;
 
@@ -10,25 +10,25 @@ use crate::text::{grapheme_width, width};
 /// A character of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step<'a> {
-    /// Where it begins.
+    /// Byte offset of its start.
     pub(super) at: usize,
     pub(super) text: &'a str,
     pub(super) is_marker: bool,
 }
 
 impl Step<'_> {
-    /// Where it ends.
+    /// Returns the byte offset of its end.
     pub(super) fn end(&self) -> usize {
         self.at + self.text.len()
     }
 
-    /// The columns it takes in rows of a width. What is wider than a row is shown shortened.
+    /// Returns its width in rows of at most `max` columns. A character wider than a row is shown truncated.
     pub(super) fn columns(&self, max: usize) -> usize {
         let columns = if self.is_marker { width(self.text) } else { grapheme_width(self.text) };
         columns.min(max)
     }
 
-    /// Whether it is a blank.
+    /// Returns whether it is blank.
     pub(super) fn is_blank(&self) -> bool {
         self.text.chars().all(char::is_whitespace)
     }
@@ -38,7 +38,7 @@ fn is_plain(byte: u8) -> bool {
     (0x20..0x7f).contains(&byte)
 }
 
-/// The character that begins at a byte.
+/// Returns the character that begins at a byte.
 pub(super) fn next<'a>(line: &'a str, at: usize, markers: &Markers) -> Option<Step<'a>> {
     let bytes = line.as_bytes();
     let first = *bytes.get(at)?;
@@ -50,7 +50,7 @@ pub(super) fn next<'a>(line: &'a str, at: usize, markers: &Markers) -> Option<St
     Some(Step { at, text, is_marker: false })
 }
 
-/// The character that ends at a byte.
+/// Returns the character that ends at a byte.
 pub(super) fn previous<'a>(line: &'a str, at: usize, markers: &Markers) -> Option<Step<'a>> {
     let bytes = line.as_bytes();
     let last = *bytes.get(at.checked_sub(1)?)?;
@@ -62,7 +62,7 @@ pub(super) fn previous<'a>(line: &'a str, at: usize, markers: &Markers) -> Optio
     Some(Step { at: at - text.len(), text, is_marker: false })
 }
 
-/// The characters of a part of a line that begins and ends between characters.
+/// Returns the characters of a part of a line that begins and ends at character boundaries.
 pub(super) fn steps<'a>(line: &'a str, range: Range<usize>, markers: &'a Markers) -> impl Iterator<Item = Step<'a>> {
     let mut at = range.start;
     std::iter::from_fn(move || {
@@ -72,7 +72,7 @@ pub(super) fn steps<'a>(line: &'a str, range: Range<usize>, markers: &'a Markers
     })
 }
 
-/// The place between characters at a byte, or the next one behind it. The byte must be between two code points.
+/// Returns the character boundary at a byte, or the next one after it. The byte must be between two code points.
 pub(super) fn snap(line: &str, at: usize, markers: &Markers) -> usize {
     if let Some(marker) = markers.around(line, at) {
         return marker.end;
@@ -84,7 +84,7 @@ pub(super) fn snap(line: &str, at: usize, markers: &Markers) -> usize {
     let mut cursor = GraphemeCursor::new(at, line.len(), true);
     match cursor.is_boundary(line, 0) {
         Ok(false) => cursor.next_boundary(line, 0).ok().flatten().unwrap_or(line.len()),
-        // The line is there as a whole, so that there is nothing to ask for.
+        // The whole line is available, so no more context can be requested.
         Ok(true) | Err(_) => at,
     }
 }

@@ -1,26 +1,26 @@
-//! What an editor gives away when its text is submitted.
+//! Submissions of an editor.
 
 use std::path::PathBuf;
 
 use super::marker::{MarkedText, MarkerContent};
 
-/// A text that was submitted.
+/// A submitted text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Submission {
-    /// The text without the blanks around it, and with pasted texts in place of their markers. Markers of images stay.
+    /// The trimmed text, with pasted texts in place of their markers. Image markers stay.
     pub text: String,
-    /// The images whose markers are in the text.
+    /// Images whose markers are in the text.
     pub images: Vec<PastedImage>,
     /// The text with its markers, for the history.
     pub(super) marked: MarkedText,
 }
 
-/// An image that a submission mentions.
+/// An image in a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastedImage {
     /// Its marker in the text: `[image 1: name.png]`.
     pub label: String,
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
 }
 

@@ -10,7 +10,7 @@ use crate::key::KeyPress;
 use crate::keymap::Keymap;
 use crate::theme::{ColorDepth, ColorRole, Palette};
 
-/// An editor with a text in which `|` is the cursor.
+/// Creates an editor with a text in which `|` is the cursor.
 fn editor(text: &str) -> Editor {
     let mut editor = Editor::new();
     put(&mut editor, text);
@@ -26,7 +26,7 @@ fn put(editor: &mut Editor, text: &str) {
     editor.undo.clear();
 }
 
-/// The text as it is shown, with `|` for the cursor.
+/// Returns the displayed text, with `|` for the cursor.
 fn shown(editor: &Editor) -> String {
     let mut lines = editor.lines().to_vec();
     lines[editor.cursor().line].insert(editor.cursor().byte, '|');

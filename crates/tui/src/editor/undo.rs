@@ -1,20 +1,20 @@
-//! What can be undone and redone: the inverse of each change, so that a step costs what it changed and not the whole text.
+//! Undo and redo: stores the inverse of each change, so that a step costs as much as its changes and not the whole text.
 
 use std::collections::VecDeque;
 
 use super::buffer::{TextChange, TextPosition};
 
-/// Bytes of text that steps keep at most. The newest step is kept whatever its size.
+/// Maximum number of bytes of text stored in all steps. The newest step is kept regardless of its size.
 pub(super) const MAX_BYTES: usize = 10 * 1024 * 1024;
 
-/// Changes that are taken back together.
+/// Changes that are undone together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UndoStep {
-    /// To be made from the last to the first.
+    /// Changes to make, from last to first.
     pub(super) changes: Vec<TextChange>,
-    /// Where the cursor is before them, and after they were taken back.
+    /// The cursor before the changes, and after they are undone.
     pub(super) cursor: TextPosition,
-    /// Bytes that are kept for this step.
+    /// Number of bytes stored for this step.
     pub(super) weight: usize,
 }
 
@@ -23,7 +23,7 @@ impl UndoStep {
         Self { changes: Vec::new(), cursor, weight: 0 }
     }
 
-    /// Adds a change that is to be made before the others of the step. Characters typed one after another are one change.
+    /// Adds a change that is made before the others of the step. Characters typed in succession are one change.
     pub(super) fn push(&mut self, change: TextChange, weight: usize) {
         self.weight += weight;
         match self.changes.last_mut() {
@@ -65,7 +65,7 @@ impl Steps {
     }
 }
 
-/// Steps to undo and to redo.
+/// The undo and redo steps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UndoStack {
     undo: Steps,
@@ -73,7 +73,7 @@ pub(super) struct UndoStack {
 }
 
 impl UndoStack {
-    /// Notes how a change is taken back: as a step of its own, or as a part of the newest one.
+    /// Records the inverse of a change: as a separate step, or as part of the newest one.
     pub(super) fn record(&mut self, inverse: TextChange, weight: usize, cursor: TextPosition, joins: bool) {
         self.redo.clear();
         match self.undo.steps.back_mut().filter(|_| joins) {
@@ -90,27 +90,27 @@ impl UndoStack {
         }
     }
 
-    /// The step to undo now.
+    /// Removes the next step to undo.
     pub(super) fn pop_undo(&mut self) -> Option<UndoStep> {
         self.undo.pop()
     }
 
-    /// The step to redo now.
+    /// Removes the next step to redo.
     pub(super) fn pop_redo(&mut self) -> Option<UndoStep> {
         self.redo.pop()
     }
 
-    /// Notes how an undone step is done again.
+    /// Records how to redo an undone step.
     pub(super) fn push_redo(&mut self, step: UndoStep) {
         self.redo.push(step);
     }
 
-    /// Notes how a step that was done again is undone.
+    /// Records how to undo a redone step.
     pub(super) fn push_undo(&mut self, step: UndoStep) {
         self.undo.push(step);
     }
 
-    /// The texts that may come back.
+    /// Returns the texts that can be restored.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         let steps = self.undo.steps.iter().chain(&self.redo.steps);
         steps.flat_map(|step| step.changes.iter().map(|change| &*change.text))
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_steps_go_when_there_is_too_much_to_keep() {
+    fn the_oldest_steps_are_dropped_beyond_the_size_limit() {
         let mut stack = UndoStack::default();
         for name in ["a", "b", "c"] {
             stack.record(change(name), MAX_BYTES / 2, TextPosition::default(), false);

@@ -1,4 +1,4 @@
-//! Keys of vi, for those whose fingers know them: a normal and an insert mode, and the commands for moving and deleting.
+//! Key bindings of vi: normal and insert mode, and commands for moving and deleting.
 
 use super::change::UndoUnit;
 use super::kill::KillSide;
@@ -6,7 +6,7 @@ use super::motion::{StepClass, class};
 use super::{Editor, TextPosition};
 use crate::key::{Key, KeyCode, KeyPress};
 
-/// What typed characters do in an editor with the keys of vi.
+/// Meaning of typed characters in an editor with vi keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ViMode {
     /// They are inserted.
@@ -16,11 +16,11 @@ pub enum ViMode {
     Normal,
 }
 
-/// The state of the keys of vi.
+/// State of the vi keys.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Vi {
     mode: ViMode,
-    /// Whether `d` waits for what to delete.
+    /// Whether `d` waits for a motion.
     deletes: bool,
 }
 
@@ -31,12 +31,12 @@ impl Vi {
 }
 
 impl Editor {
-    /// Switches the keys of vi on or off. They begin in insert mode.
+    /// Enables or disables vi keys, starting in insert mode.
     pub fn set_vi(&mut self, is_on: bool) {
         self.vi = is_on.then(|| self.vi.take().unwrap_or_default());
     }
 
-    /// The mode, when the keys of vi are on.
+    /// Returns the mode, if vi keys are enabled.
     pub fn vi_mode(&self) -> Option<ViMode> {
         self.vi.as_ref().map(|vi| vi.mode)
     }
@@ -45,7 +45,7 @@ impl Editor {
         self.vi = Some(Vi { mode, deletes: false });
     }
 
-    /// Does what a key does in vi; false when it is not one of its keys.
+    /// Handles a vi key; false if the key is not one.
     pub(super) fn vi_key(&mut self, press: &KeyPress) -> bool {
         let Some(vi) = self.vi.clone() else { return false };
         if press.key == Key::plain(KeyCode::Escape) {
@@ -71,7 +71,7 @@ impl Editor {
         true
     }
 
-    /// In normal mode the cursor is on a character, not behind the last one.
+    /// In normal mode, keeps the cursor on a character rather than after the last one.
     pub(super) fn keep_vi_cursor(&mut self) {
         let is_normal = self.vi_mode() == Some(ViMode::Normal);
         if is_normal && self.cursor.byte > 0 && self.cursor == self.buffer.line_end(self.cursor.line) {
@@ -122,12 +122,12 @@ impl Editor {
             }
             'u' => drop(self.undo()),
             'p' => self.vi_put(),
-            // Everything else would be typed by mistake.
+            // Other keys would be typed by mistake.
             _ => {}
         }
     }
 
-    /// `dd` deletes lines, `dw` to the next word of the line.
+    /// Deletes lines with `dd`, and up to the next word on the line with `dw`.
     fn vi_delete(&mut self, command: char) {
         let cursor = self.cursor;
         match command {
@@ -152,7 +152,7 @@ impl Editor {
         }
     }
 
-    /// Puts the text in that was killed last: lines below the line, other text behind the character under the cursor.
+    /// Inserts the text that was killed last: lines below the current line, other text after the character under the cursor.
     fn vi_put(&mut self) {
         let Some(killed) = self.kills.newest() else { return };
         let killed = killed.clone();
@@ -184,7 +184,7 @@ impl Editor {
         place
     }
 
-    /// The beginning of the next word; an empty line is one.
+    /// Returns the start of the next word; an empty line counts as one.
     fn vi_word(&self, place: TextPosition) -> TextPosition {
         let mut place = match self.class_behind(place) {
             Some(class) => self.skip(place, class),
@@ -200,7 +200,7 @@ impl Editor {
         }
     }
 
-    /// The beginning of the word before; an empty line is one.
+    /// Returns the start of the previous word; an empty line counts as one.
     fn vi_word_back(&self, mut place: TextPosition) -> TextPosition {
         while place.byte == 0 && place.line > 0 {
             place = self.left_of(place);
@@ -213,7 +213,7 @@ impl Editor {
         if is_blank && word.line > 0 { self.vi_word_back(TextPosition { byte: 0, ..word }) } else { word }
     }
 
-    /// The last character of the word, or of the next one when the cursor is on it already.
+    /// Returns the last character of the word, or of the next one if the cursor is already on it.
     fn vi_word_end(&self, place: TextPosition) -> TextPosition {
         let mut place = self.right_of(place);
         loop {

@@ -1,4 +1,4 @@
-//! How an editor looks: rows of text between two rules, or a single row that scrolls sideways.
+//! Drawing of editors: rows of text between two rules, or a single row that scrolls sideways.
 
 use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::Span;
@@ -10,30 +10,30 @@ use crate::Row;
 use crate::text::{grapheme_width, truncate, width};
 use crate::theme::{ColorRole, Palette};
 
-/// What stands before the text of an editor with one line.
+/// Prompt before the text of a single-line editor.
 const PROMPT: &str = "> ";
 
-/// What an editor remembers of how it was drawn.
+/// State of the last drawing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EditorView {
     pub(super) placeholder: String,
-    /// Columns that are free on both sides.
+    /// Number of free columns on both sides.
     pub(super) padding: usize,
-    /// Rows of text that are above the visible ones.
+    /// Number of text rows above the visible ones.
     scroll: usize,
-    /// Columns that are left of the visible ones, in an editor with one line.
+    /// Number of columns left of the visible ones, in a single-line editor.
     shift: usize,
-    /// Rows of text that are visible; 0 before the first drawing.
+    /// Number of visible text rows; 0 before the first drawing.
     height: usize,
 }
 
 impl EditorView {
-    /// Rows that a page has.
+    /// Returns the number of rows in a page.
     pub(super) fn page(&self) -> usize {
         if self.height == 0 { 5 } else { self.height }
     }
 
-    /// Shows the beginning again.
+    /// Scrolls back to the beginning.
     pub(super) fn reset(&mut self) {
         self.scroll = 0;
         self.shift = 0;
@@ -41,15 +41,15 @@ impl EditorView {
 }
 
 impl Editor {
-    /// The rows of text that an editor should show at most in a terminal with so many rows.
+    /// Returns the maximum number of text rows that an editor should show in a terminal with this many rows.
     pub fn visible_rows(terminal_rows: usize) -> usize {
         if terminal_rows < 16 { 3 } else { (terminal_rows * 3 / 10).max(5) }
     }
 
-    /// Draws the editor: at most `height` rows of text between two rules, which say how much is above and below; an editor for one line is one
-    /// row without rules. Also returns the row and column of the cursor in there.
+    /// Draws the editor: at most `height` rows of text between two rules, which say how much is above and below; a single-line editor is
+    /// one row without rules. Also returns the row and column of the cursor.
     ///
-    /// Moves by rows and pages are those of the last drawing.
+    /// Movements by rows and pages refer to the last drawing.
     pub fn rows(
         &mut self,
         columns: usize,
@@ -64,7 +64,7 @@ impl Editor {
             return self.single_row(columns, theme);
         }
         let padding = self.view.padding.min((columns - 1) / 2);
-        // The cursor behind a full row needs a column.
+        // The cursor after a full row needs a column.
         let text_width = (columns - 2 * padding - usize::from(padding == 0)).max(1);
         if text_width != self.wrap.width() {
             self.wrap.set_width(text_width);
@@ -93,7 +93,7 @@ impl Editor {
         (rows, Some(cursor))
     }
 
-    /// How many rows the text has, and the row and column of the cursor among them.
+    /// Returns the number of rows of the text, and the row and column of the cursor.
     fn measure(&mut self) -> (usize, usize, usize) {
         let (mut n_rows, mut above) = (0, 0);
         for (at, line) in self.buffer.lines().iter().enumerate() {
@@ -106,7 +106,7 @@ impl Editor {
         (n_rows, above + row, column)
     }
 
-    /// What the user should know about the mode.
+    /// Returns a label for the mode, if the user should know it.
     fn mode_label(&self) -> Option<String> {
         match (self.history.search(), self.vi_mode()) {
             (Some((query, true)), _) => Some(format!("search: {query}")),
@@ -116,7 +116,7 @@ impl Editor {
         }
     }
 
-    /// Draws `n` rows of text from row `first` on.
+    /// Draws `n` rows of text, starting at row `first`.
     fn push_text(&mut self, rows: &mut Vec<Row>, first: usize, n: usize, padding: usize, theme: &Palette) {
         let text_width = self.wrap.width();
         let (mut skip, mut left) = (first, n);
@@ -135,7 +135,7 @@ impl Editor {
         }
     }
 
-    /// The columns of a character in an editor with one line.
+    /// Returns the width of a character in a single-line editor.
     fn columns_of(&self, step: &Step<'_>, max: usize) -> usize {
         if self.is_masked { 1 } else { step.columns(max) }
     }
@@ -157,7 +157,7 @@ impl Editor {
             steps(line, 0..to, &self.markers).map(|step| self.columns_of(&step, room)).sum()
         };
         let (cursor, total) = (column_of(self.cursor.byte), column_of(line.len()));
-        // The cursor behind the text needs a column.
+        // The cursor after the text needs a column.
         let visible = (room - 1).max(1);
         let quarter = visible / 4;
         let shift = self.view.shift.min(cursor.saturating_sub(quarter));
@@ -190,7 +190,7 @@ impl Editor {
     }
 }
 
-/// A row of text with free columns before it.
+/// Returns a row of text with free columns before it.
 fn indented(padding: usize, mut spans: Vec<Span<'static>>) -> Row {
     if padding > 0 {
         spans.insert(0, Span::raw(" ".repeat(padding)));
@@ -198,7 +198,7 @@ fn indented(padding: usize, mut spans: Vec<Span<'static>>) -> Row {
     Row::from(spans)
 }
 
-/// The characters of one row. What is wider than the row is shortened, and a blank behind it left out.
+/// Returns the characters of one row. A character wider than the row is truncated, and a blank after it omitted.
 fn spans<'a>(steps: impl Iterator<Item = Step<'a>>, max: usize, theme: &Palette) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     let mut text = String::new();
@@ -224,12 +224,12 @@ fn spans<'a>(steps: impl Iterator<Item = Step<'a>>, max: usize, theme: &Palette)
     spans
 }
 
-/// What a rule says about rows that are not visible.
+/// Returns the text in a rule about rows that are not visible.
 fn more(arrow: char, n: usize) -> Vec<String> {
     if n > 0 { vec![format!("{arrow} {n} more")] } else { Vec::new() }
 }
 
-/// A rule with labels in it.
+/// Returns a rule with labels in it.
 fn rule(columns: usize, labels: &[String], style: Style) -> Row {
     let mut text = String::new();
     for label in labels {

@@ -1,4 +1,4 @@
-//! How a line is broken into rows, kept for each line so that only what changed is broken anew.
+//! Wraps lines into rows, and caches the result per line so that only changes are rewrapped.
 
 use std::ops::Range;
 
@@ -7,15 +7,15 @@ use super::step::{Step, next, steps};
 
 /// The rows of one line.
 ///
-/// Rows follow each other without a gap: blanks at a break belong to the row before it, where one of them may take a column beyond the width.
+/// Rows are contiguous: blanks at a break belong to the row before it, where one of them may extend a column beyond the width.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct WrappedLine {
-    /// Where rows begin, without the first one, which begins at 0.
+    /// Starts of the rows, except for the first one, which begins at 0.
     starts: Vec<usize>,
 }
 
 impl WrappedLine {
-    /// Breaks a line into rows.
+    /// Wraps a line into rows.
     pub(super) fn new(line: &str, width: usize, markers: &Markers) -> Self {
         let mut starts = Vec::new();
         // A byte takes at most one column.
@@ -28,7 +28,7 @@ impl WrappedLine {
         Self { starts }
     }
 
-    /// Breaks a line anew where it changed: `removed` bytes at `at` became `inserted` ones. Costs as much as the rows that change.
+    /// Rewraps a line where it changed: `removed` bytes at `at` became `inserted` ones. The cost is proportional to the rows that change.
     pub(super) fn change(
         &mut self,
         line: &str,
@@ -38,7 +38,8 @@ impl WrappedLine {
         removed: usize,
         inserted: usize,
     ) {
-        // What ends a row can be as far behind it as in the next row but one; and a change can make a marker or a grapheme that begins before it.
+        // What ends a row can be as far after it as the next row but one, and a change can create a marker or a grapheme that begins before
+        // it.
         let first = at.saturating_sub(MAX_LABEL);
         let kept = self.starts.partition_point(|start| *start <= first).saturating_sub(3);
         let old = self.starts.split_off(kept);
@@ -52,7 +53,7 @@ impl WrappedLine {
                 return true;
             }
             while old.next_if(|old| *old < start).is_some() {}
-            // From here on the rows are those of before.
+            // From here on the rows are the same as before.
             let is_same = old.next_if_eq(&start).is_some();
             if is_same {
                 starts.extend(old.by_ref());
@@ -61,23 +62,23 @@ impl WrappedLine {
         });
     }
 
-    /// How many rows there are; at least one.
+    /// Returns the number of rows, which is at least one.
     pub(super) fn n_rows(&self) -> usize {
         self.starts.len() + 1
     }
 
-    /// The bytes of a row.
+    /// Returns the byte range of a row.
     pub(super) fn row(&self, row: usize, line: &str) -> Range<usize> {
         let start = row.checked_sub(1).map_or(0, |before| self.starts[before]);
         start..self.starts.get(row).copied().unwrap_or(line.len())
     }
 
-    /// The row of a byte. A byte between two rows is the beginning of the second one.
+    /// Returns the row of a byte. A byte between two rows is the start of the second one.
     pub(super) fn row_of(&self, at: usize) -> usize {
         self.starts.partition_point(|start| *start <= at)
     }
 
-    /// The last place of a row where a cursor can be: before its last character, since the place behind that is in the next row.
+    /// Returns the last cursor position in a row: before its last character, since the position after that is in the next row.
     pub(super) fn last_place(&self, row: usize, line: &str, markers: &Markers) -> usize {
         let range = self.row(row, line);
         if row == self.starts.len() {
@@ -87,10 +88,10 @@ impl WrappedLine {
     }
 }
 
-/// Calls with the beginning of each row behind the one that begins at `from`, until that returns false.
+/// Calls `begin` with the start of each row after the one that begins at `from`, until it returns false.
 fn break_rows(line: &str, from: usize, width: usize, markers: &Markers, mut begin: impl FnMut(usize) -> bool) {
     let mut used = 0;
-    // The beginning of the word under way, and the columns before it.
+    // Start of the current word, and the number of columns before it.
     let mut word: Option<(usize, usize)> = None;
     let mut at = from;
     while let Some(step) = next(line, at, markers) {
@@ -118,13 +119,13 @@ fn break_rows(line: &str, from: usize, width: usize, markers: &Markers, mut begi
     }
 }
 
-/// The column of a byte in the row that begins at `start`.
+/// Returns the column of a byte in the row that begins at `start`.
 pub(super) fn column_of(line: &str, start: usize, at: usize, width: usize, markers: &Markers) -> usize {
     steps(line, start..at, markers).map(|step| step.columns(width)).sum()
 }
 
-/// The place nearest to a column in a part of a line, not behind it, and the column that it is in. The column of a character's second half is
-/// that character's.
+/// Returns the position in a part of a line that is closest to a column without exceeding it, and its column. The second half of a wide
+/// character belongs to that character.
 pub(super) fn place_at(
     line: &str,
     range: Range<usize>,
@@ -145,7 +146,7 @@ pub(super) fn place_at(
     (last.map_or(range.start, |step| step.end()), used)
 }
 
-/// The rows of all lines, broken when they are needed.
+/// The rows of all lines, wrapped on demand.
 #[derive(Clone, Debug)]
 pub(super) struct WrapCache {
     width: usize,
@@ -154,7 +155,7 @@ pub(super) struct WrapCache {
 
 impl Default for WrapCache {
     fn default() -> Self {
-        // What terminals are wide unless they say something else.
+        // Default width of terminals.
         Self { width: 80, lines: Vec::new() }
     }
 }
@@ -168,7 +169,7 @@ impl WrapCache {
         }
     }
 
-    /// The width of rows.
+    /// Returns the width of rows.
     pub(super) fn width(&self) -> usize {
         self.width
     }
@@ -178,7 +179,7 @@ impl WrapCache {
         self.lines.clear();
     }
 
-    /// The rows of a line.
+    /// Returns the rows of a line.
     pub(super) fn line(&mut self, at: usize, line: &str, markers: &Markers) -> &WrappedLine {
         let width = self.width();
         if self.lines.len() <= at {
@@ -187,7 +188,7 @@ impl WrapCache {
         self.lines[at].get_or_insert_with(|| WrappedLine::new(line, width, markers))
     }
 
-    /// Notes a change within a line.
+    /// Records a change within a line.
     pub(super) fn change(
         &mut self,
         at: usize,
@@ -203,7 +204,7 @@ impl WrapCache {
         }
     }
 
-    /// Notes that lines became other lines.
+    /// Records the replacement of lines.
     pub(super) fn replace(&mut self, lines: Range<usize>, n_new: usize) {
         let n = self.lines.len();
         if lines.start < n {
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_break_behind_blanks_and_inside_of_long_words() {
+    fn rows_break_after_blanks_and_inside_long_words() {
         let mut markers = Markers::default();
         let label = markers.add_paste("x", 1);
         for (line, width, expected) in [
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_forgets_the_rows_of_no_other_line() {
+    fn a_change_keeps_the_cached_rows_of_other_lines() {
         let (mut cache, markers) = (WrapCache::default(), Markers::default());
         cache.set_width(3);
         for at in 0..4 {
@@ -261,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_row_is_wider_than_the_width_but_for_one_blank(line in "[a-c日é👍 ]{0,60}", width in 1usize..12) {
+        fn no_row_exceeds_the_width_by_more_than_one_blank(line in "[a-c日é👍 ]{0,60}", width in 1usize..12) {
             let markers = Markers::default();
             let wrapped = WrappedLine::new(&line, width, &markers);
             prop_assert_eq!(rows(&wrapped, &line).concat(), line.clone());
@@ -274,7 +275,7 @@ mod tests {
         }
 
         #[test]
-        fn a_line_broken_anew_where_it_changed_is_as_if_broken_as_a_whole(
+        fn incremental_wrapping_equals_wrapping_the_whole_line(
             line in "[a-c日é\u{301}👍🇩 ]{0,90}", new in "[a日\u{301}🇩 ]{0,9}", width in 1usize..9, a in 0usize..90, len in 0usize..9,
         ) {
             let markers = Markers::default();

@@ -1,4 +1,4 @@
-//! The grammars of syntect, and what their scopes are in a theme.
+//! The grammars of syntect, and the mapping of their scopes to theme colours.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use crate::theme::ColorRole;
 /// Loaded when the first language is requested.
 static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
 
-/// What scopes are; of several that fit a scope, the first.
+/// Colour roles of scopes; the first match is used.
 const TOKENS: &[(&str, ColorRole)] = &[
     ("comment", ColorRole::SyntaxComment),
     ("punctuation.definition.comment", ColorRole::SyntaxComment),
@@ -53,12 +53,12 @@ static SCOPES: LazyLock<Vec<(Scope, ColorRole)>> =
 pub(super) struct Grammar(&'static SyntaxReference);
 
 impl Grammar {
-    /// The grammar of this name or file extension in lower case.
+    /// Returns the grammar with this name or file extension, in lower case.
     pub(super) fn named(name: &str) -> Option<Self> {
         SYNTAXES.find_syntax_by_token(name).filter(|syntax| syntax.name != "Plain Text").map(Self)
     }
 
-    /// The grammar's own name.
+    /// Returns the grammar's name.
     #[cfg(test)]
     pub(super) fn name(self) -> &'static str {
         &self.0.name
@@ -71,7 +71,7 @@ impl fmt::Debug for Grammar {
     }
 }
 
-/// Where a text is in its grammar.
+/// State of a grammar within a text.
 #[derive(Clone, Debug)]
 pub(super) struct GrammarState {
     parse: ParseState,
@@ -79,12 +79,12 @@ pub(super) struct GrammarState {
 }
 
 impl GrammarState {
-    /// At the beginning of a text.
+    /// Creates the state at the beginning of a text.
     pub(super) fn new(grammar: Grammar) -> Self {
         Self { parse: ParseState::new(grammar.0), scopes: ScopeStack::new() }
     }
 
-    /// The pieces of the next line; `None` when the grammar is broken.
+    /// Returns the spans of the next line; `None` if the grammar is broken.
     pub(super) fn line(&mut self, line: &str) -> Option<Vec<(ColorRole, String)>> {
         let ended = format!("{line}\n");
         let changes = self.parse.parse_line(&ended, &SYNTAXES).ok()?;
@@ -95,7 +95,7 @@ impl GrammarState {
             }
             let token = token(scopes);
             match pieces.last_mut() {
-                // Spaces have no colour: they do not part what belongs together.
+                // Spaces have no colour, so they do not separate spans.
                 Some((last, joined)) if *last == token || text.trim().is_empty() => joined.push_str(text),
                 _ => pieces.push((token, text.to_owned())),
             }
@@ -105,7 +105,7 @@ impl GrammarState {
             let at = at.clamp(from, line.len());
             add(&line[from..at], &self.scopes);
             from = at;
-            // A scope that is missing is a mistake of the grammar, which shows in the colours only.
+            // A missing scope is a bug in the grammar that only affects colours.
             if self.scopes.apply(&change).is_err() {
                 self.scopes = ScopeStack::new();
             }
@@ -115,7 +115,7 @@ impl GrammarState {
     }
 }
 
-/// What the innermost scope that is known says.
+/// Returns the colour role of the innermost known scope.
 fn token(scopes: &ScopeStack) -> ColorRole {
     let known = |scope: &Scope| SCOPES.iter().find(|(prefix, _)| prefix.is_prefix_of(*scope)).map(|(_, token)| *token);
     scopes.as_slice().iter().rev().find_map(known).unwrap_or(ColorRole::Text)

@@ -1,6 +1,6 @@
-//! How languages are called: by people, by their files, and by the interpreters that run them.
+//! Names of languages: of their own, of files, and of interpreters.
 
-/// Grammars that stand for languages which are spelt alike, by the names of both in lower case.
+/// Grammars used for languages with similar syntax, by lower-case names.
 const ALIKE: &[(&str, &[&str])] = &[
     ("javascript", &["typescript", "ts", "tsx", "mts", "cts", "jsx", "mjs", "cjs", "node", "deno", "bun"]),
     ("bash", &["shell", "console", "shellsession", "ksh", "dash"]),
@@ -20,12 +20,12 @@ const ALIKE: &[(&str, &[&str])] = &[
     ("clojure", &["cljs", "cljc", "edn"]),
 ];
 
-/// The name of the grammar for a language's name in lower case.
+/// Returns the name of the grammar for a language's lower-case name.
 pub(super) fn grammar_name(name: &str) -> &str {
     ALIKE.iter().find(|(_, others)| others.contains(&name)).map_or(name, |(grammar, _)| grammar)
 }
 
-/// What the name of a file says about its language: its extension, or all of a name that has none.
+/// Returns the language name implied by a file name: its extension, or the whole name if it has none.
 pub(super) fn name_of_path(path: &str) -> Option<String> {
     let name = path.rsplit(['/', '\\']).next()?.to_lowercase();
     match &*name {
@@ -42,7 +42,7 @@ pub(super) fn name_of_path(path: &str) -> Option<String> {
     }
 }
 
-/// The interpreter that a first line such as `#!/usr/bin/env python3` names.
+/// Returns the interpreter in a first line such as `#!/usr/bin/env python3`.
 pub(super) fn interpreter(first_line: &str) -> Option<&str> {
     let mut words = first_line.strip_prefix("#!")?.split_whitespace();
     let program = words.next()?.rsplit('/').next()?;

@@ -1,4 +1,4 @@
-//! The images of a conversation on one terminal: which of them it has, and what it must be sent.
+//! Images of a conversation on one terminal: which of them it has, and what it must be sent.
 
 use std::collections::HashMap;
 use std::mem;
@@ -14,41 +14,41 @@ use super::{
 use crate::Row;
 use crate::text::row_width;
 
-/// Rows of an image that is not expanded.
+/// Maximum number of rows of a collapsed image.
 const MAX_ROWS: u16 = 20;
-/// Rows of an image that is.
+/// Maximum number of rows of an expanded image.
 const MAX_EXPANDED: u16 = 60;
-/// Rows that the screen has beside an image that is drawn at the cursor.
+/// Number of screen rows reserved next to an image drawn at the cursor.
 const OTHER_ROWS: usize = 4;
-/// Bytes of images that are sent with one frame, beside the first image of it…
+/// Maximum size of the images sent with one frame, in bytes, in addition to its first image…
 const MAX_FRAME: usize = 24 * 1024 * 1024;
-/// … and all of them where the terminal is far away.
+/// … and of all of them on a remote terminal.
 const MAX_REMOTE_FRAME: usize = 4 * 1024 * 1024;
-/// Placements of an image at most; another size beyond that is shown in the last one.
+/// Maximum number of placements of an image; further sizes use the last one.
 const MAX_PLACEMENTS: usize = 255;
 
-/// What a frame sends beside its rows.
+/// Image data that a frame sends besides its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrameImages {
-    /// To be written before the rows.
+    /// Written before the rows.
     pub(crate) before: Vec<u8>,
-    /// Images that are drawn over blank rows; [`anchor`] finds their number in the first of these.
+    /// Images drawn over blank rows; [`anchor`] finds their index in the first of these rows.
     pub(crate) drawn: Vec<DrawnImage>,
 }
 
-/// An image that is drawn at the cursor.
+/// An image drawn at the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DrawnImage {
-    /// How many rows it covers.
+    /// Number of rows it covers.
     pub(crate) rows: usize,
-    /// What draws it with the cursor at its first cell.
+    /// Control sequence that draws it with the cursor at its first cell.
     pub(crate) bytes: Vec<u8>,
 }
 
-/// An image that a screen of the terminal has, and the sizes it is shown in.
+/// Images that a screen of the terminal has, and the sizes they are shown in.
 type SentImages = HashMap<u32, Vec<ImageCells>>;
 
-/// What became of an image that is to be a PNG.
+/// State of a conversion to PNG.
 #[derive(Debug)]
 enum Conversion {
     Waiting,
@@ -65,18 +65,18 @@ pub(crate) struct ImageBoard {
     max_columns: u16,
     is_remote: bool,
     ids: HashMap<u64, u32>,
-    /// What the main and the alternate screen have; terminals keep that apart.
+    /// Images of the main and the alternate screen, which terminals store separately.
     sent: [SentImages; 2],
     is_alternate: bool,
     frame: FrameImages,
-    /// Somebody makes PNG of other formats for terminals that take nothing else.
+    /// Whether other formats are converted to PNG for terminals that accept nothing else.
     converts: bool,
-    /// The conversions, by the hash of the image.
+    /// Conversions, by the hash of the image.
     conversions: HashMap<u64, Conversion>,
     unconverted: Vec<ImageSource>,
 }
 
-/// The images of a conversation, for layouts, which only read everything else.
+/// Images of a conversation, shared with layouts that otherwise only read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedImages(Arc<Mutex<ImageBoard>>);
 
@@ -86,7 +86,7 @@ impl SharedImages {
     }
 }
 
-/// Two are equal if they are the same.
+/// Two values are equal if they are the same.
 impl PartialEq for SharedImages {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -115,7 +115,7 @@ impl Default for ImageBoard {
 }
 
 impl ImageBoard {
-    /// Shows images in this way, so many columns wide at most. Returns whether that is new.
+    /// Sets the protocol and the maximum width in columns. Returns whether anything changed.
     pub(crate) fn configure(&mut self, protocol: Option<ImageProtocol>, max_columns: u64) -> bool {
         let max_columns = u16::try_from(max_columns).unwrap_or(MAX_CELLS).clamp(1, MAX_CELLS);
         let is_new = (self.protocol, self.max_columns) != (protocol, max_columns);
@@ -123,29 +123,29 @@ impl ImageBoard {
         is_new
     }
 
-    /// The terminal is far away.
+    /// Marks the terminal as remote.
     pub(crate) fn set_remote(&mut self) {
         self.is_remote = true;
     }
 
-    /// Somebody takes the images that are to be converted.
+    /// Enables conversions; the caller must take the images that need them.
     pub(crate) fn enable_conversion(&mut self) {
         self.converts = true;
     }
 
-    /// The images that are to be converted, each once.
+    /// Takes the images that need conversion, without duplicates.
     pub(crate) fn take_unconverted(&mut self) -> Vec<ImageSource> {
         mem::take(&mut self.unconverted)
     }
 
-    /// An image was converted, or cannot be.
+    /// Called when an image was converted, or could not be.
     pub(crate) fn converted(&mut self, image: &ImageSource, png: Option<ImageSource>) {
         if let Some(hash) = image.hash() {
             self.conversions.insert(hash, png.map_or(Conversion::Failed, Conversion::Done));
         }
     }
 
-    /// Whether an image is shown later, when it has been converted.
+    /// Returns whether an image will be shown once it has been converted.
     pub(crate) fn is_waiting(&mut self, image: &ImageSource) -> bool {
         let wants_png = matches!(self.protocol, Some(ImageProtocol::KittyPlaceholders | ImageProtocol::Kitty));
         if !self.converts || !wants_png || image.is_png() || image.size().is_none() {
@@ -159,19 +159,19 @@ impl ImageBoard {
         matches!(conversion, Conversion::Waiting)
     }
 
-    /// The next frame is for a screen of so many rows and cells of this size.
+    /// Sets the number of rows and the cell size of the screen for the next frame.
     pub(crate) fn set_screen(&mut self, rows: usize, cell: CellSize) {
         (self.screen_rows, self.cell) = (rows, cell);
     }
 
-    /// The terminal shows its main or its alternate screen from now on. The alternate one is always empty at first.
+    /// Called when the terminal switches between its main and alternate screen. The alternate one is always empty at first.
     pub(crate) fn screen_changed(&mut self, is_alternate: bool) {
         self.is_alternate = is_alternate;
         let [_, alternate] = &mut self.sent;
         alternate.clear();
     }
 
-    /// The rows that show an image; `None`: a line stands for it. `is_final`: they go into the scrollback.
+    /// Returns the rows that show an image; `None`: a line of text replaces it. `is_final`: they go into the scrollback.
     pub(crate) fn rows(&mut self, image: &ImageSource, columns: usize, look: ImageLook) -> Option<Vec<Row>> {
         let protocol = self.protocol?;
         if self.is_waiting(image) {
@@ -204,7 +204,8 @@ impl ImageBoard {
         })
     }
 
-    /// Whether an image can be sent with this frame, or need not be sent. Nothing else is drawn while the terminal takes a frame.
+    /// Returns whether an image can be sent with this frame, or need not be sent. Nothing else is drawn while the terminal receives a
+    /// frame.
     fn has_room(&self, hash: u64, image: &ImageSource) -> bool {
         let n_bytes = self.frame.before.len() + self.frame.drawn.iter().map(|drawn| drawn.bytes.len()).sum::<usize>();
         let is_there =
@@ -235,7 +236,7 @@ impl ImageBoard {
         kitty_placeholders(id, u8::try_from(at + 1).unwrap_or(u8::MAX), cells)
     }
 
-    /// The number of an image: random, and of 24 bits. One below 256 could be mistaken for a color.
+    /// Returns the id of an image: random, with 24 bits. An id below 256 could be mistaken for a colour index.
     fn id(&mut self, hash: u64) -> u32 {
         if let Some(id) = self.ids.get(&hash) {
             return *id;
@@ -263,22 +264,22 @@ impl ImageBoard {
         blank
     }
 
-    /// What the next frame sends.
+    /// Returns what the next frame must send.
     pub(crate) fn take_frame(&mut self) -> FrameImages {
         mem::take(&mut self.frame)
     }
 }
 
-/// How an image is shown.
+/// Display options of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ImageLook {
-    /// Its rows go into the scrollback.
+    /// Whether its rows go into the scrollback.
     pub(crate) is_final: bool,
-    /// It may be large.
+    /// Whether it is expanded.
     pub(crate) is_expanded: bool,
 }
 
-/// The column and the number of the image that begins in a row.
+/// Returns the column and the index of the image that begins in a row.
 pub(crate) fn anchor(row: &Row) -> Option<(usize, usize)> {
     let at = row
         .spans
@@ -316,14 +317,14 @@ mod tests {
         board
     }
 
-    /// What the commands of a frame begin with.
+    /// Returns the beginnings of the commands in a frame.
     fn sent(board: &mut ImageBoard) -> Vec<String> {
         let text = String::from_utf8(board.take_frame().before).unwrap();
         text.split("\x1b_G").skip(1).map(|command| command.split(',').next().unwrap().to_owned()).collect()
     }
 
     #[test]
-    fn an_image_is_sent_once_for_all_its_places_and_sizes() {
+    fn an_image_is_sent_once_for_all_its_placements() {
         let mut board = board(ImageProtocol::KittyPlaceholders);
         let first = board.rows(&png("a"), 80, LIVE).unwrap();
         assert_eq!(sent(&mut board), ["a=T"]);
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_alternate_screen_has_images_of_its_own_and_loses_them() {
+    fn the_alternate_screen_has_separate_images_and_loses_them() {
         let mut board = board(ImageProtocol::KittyPlaceholders);
         let rows = board.rows(&png("a"), 80, LIVE);
         for _ in 0..2 {
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_at_the_cursor_is_drawn_when_it_is_final() {
+    fn images_at_the_cursor_are_drawn_when_their_rows_are_final() {
         let mut board = board(ImageProtocol::Iterm2);
         board.set_screen(14, CellSize::default());
         assert_eq!(board.rows(&gif(), 80, LIVE), None);
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_no_png_waits_for_its_conversion_and_is_shown_in_the_size_of_the_png() {
+    fn other_formats_wait_for_their_conversion_and_use_the_size_of_the_png() {
         let mut board = board(ImageProtocol::KittyPlaceholders);
         assert!(!board.is_waiting(&gif()), "nobody converts");
         board.enable_conversion();
@@ -406,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stands_for_what_a_terminal_cannot_show() {
+    fn a_line_replaces_images_that_cannot_be_shown() {
         assert_eq!(ImageBoard::default().rows(&png("a"), 80, FINAL), None);
         assert_eq!(board(ImageProtocol::KittyPlaceholders).rows(&gif(), 80, FINAL), None, "only PNG");
         assert!(board(ImageProtocol::Iterm2).rows(&gif(), 80, FINAL).is_some());

@@ -1,9 +1,9 @@
-//! The size of an image by the header of its file.
+//! Reads the size of an image from the header of its file.
 
 use super::{MAX_SIDE, PixelSize};
 
-/// The size of a PNG, JPEG, GIF or WebP by the beginning of its file; `None` when the header is broken, does not reach to the size, or says more
-/// than [`MAX_SIDE`] pixels.
+/// Returns the size of a PNG, JPEG, GIF or WebP from the beginning of its file; `None` if the header is broken, does not contain the size,
+/// or contains more than [`MAX_SIDE`] pixels.
 pub fn dimensions(start: &[u8]) -> Option<PixelSize> {
     let (width, height) = match start {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => png(start)?,
@@ -37,20 +37,20 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     (bytes.get(12..16)? == b"IHDR").then_some((side(16)?, side(20)?))
 }
 
-/// Goes from segment to segment up to the frame.
+/// Scans the segments up to the frame header.
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
         let [mark, kind] = array(bytes, at)?;
         match kind {
             _ if mark != 0xff => return None,
-            // Fill bytes, and marks without a segment.
+            // Fill bytes, and markers without a segment.
             0xff => at += 1,
             0x01 | 0xd0..=0xd7 => at += 2,
             0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
                 return Some((u32::from(be16(bytes, at + 7)?), u32::from(be16(bytes, at + 5)?)));
             }
-            // The picture itself, or its end, without a frame before it.
+            // The image data or the end, without a preceding frame header.
             0xd9 | 0xda => return None,
             _ => at += 2 + usize::from(be16(bytes, at + 2)?.max(2)),
         }
@@ -87,7 +87,7 @@ mod tests {
     const WEBP_LOSSLESS: &[u8] = b"RIFF\0\0\0\0WEBPVP8L\x0a\0\0\0\x2f\x7f\xc2\x77\0";
 
     #[test]
-    fn every_format_says_its_size_and_a_shorter_header_says_none() {
+    fn every_header_contains_the_size_and_truncated_ones_are_rejected() {
         for file in [PNG, GIF, JPEG, WEBP_EXTENDED, WEBP_LOSSY, WEBP_LOSSLESS] {
             assert_eq!(dimensions(file), Some(PixelSize { width: 640, height: 480 }), "{file:?}");
             let needed = (0..=file.len()).find(|n| dimensions(&file[..*n]).is_some()).unwrap();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_cannot_be_are_none() {
+    fn impossible_sizes_are_rejected() {
         for file in [
             &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\0\0\0\x01\xe0"[..],
             b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x40\x01\0\0\x01\xe0",
@@ -115,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_strange(
+        fn arbitrary_bytes_do_not_panic(
             which in 0usize..6,
             changes in prop::collection::vec((2usize..60, any::<u8>()), 0..8),
         ) {

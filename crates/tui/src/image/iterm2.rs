@@ -1,8 +1,9 @@
-//! The inline images of iTerm2.
+//! The inline image protocol of iTerm2.
 
 use super::ImageCells;
 
-/// Draws a file in base64 at the cursor, which afterwards is somewhere at the image. `n_bytes`: the size of the file.
+/// Returns the control sequence that draws a base64-encoded file at the cursor, which is left somewhere at the image. `n_bytes`: the size
+/// of the file.
 pub fn iterm2_image(cells: ImageCells, n_bytes: usize, file: &str) -> Vec<u8> {
     let ImageCells { columns, rows } = cells;
     let keys = format!("inline=1;size={n_bytes};width={columns};height={rows};preserveAspectRatio=1");

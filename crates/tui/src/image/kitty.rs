@@ -6,13 +6,13 @@ use ratatui_core::text::Span;
 use super::{ImageCells, MAX_CELLS};
 use crate::Row;
 
-/// Characters of base64 in one command, at most.
+/// Maximum number of base64 characters per command.
 const CHUNK: usize = 4096;
 
 /// The character whose cells show a part of an image.
 const PLACEHOLDER: char = '\u{10eeee}';
 
-/// The marks that count rows and columns, as ranges: mark n stands for n. The protocol has some more.
+/// Diacritics that encode rows and columns, as ranges: the nth one encodes n. The protocol has more.
 const MARKS: [(u32, u32); 43] = [
     (0x0305, 0x0305),
     (0x030d, 0x030e),
@@ -59,7 +59,7 @@ const MARKS: [(u32, u32); 43] = [
     (0x0829, 0x082d),
 ];
 
-/// The mark that stands for a number below [`MAX_CELLS`].
+/// Returns the diacritic for a number below [`MAX_CELLS`].
 fn mark(number: u16) -> Option<char> {
     let mut left = u32::from(number);
     for (first, last) in MARKS {
@@ -72,26 +72,26 @@ fn mark(number: u16) -> Option<char> {
     None
 }
 
-/// Sends a PNG in base64 and shows it wherever there are placeholders of its number and this placement. The number has 24 bits and is not 0;
-/// terminals never answer.
+/// Returns the commands that send a base64-encoded PNG and show it wherever there are placeholders with its id and this placement. The id
+/// has 24 bits and must not be 0; terminals never answer.
 pub fn kitty_transmission(id: u32, placement: u8, cells: ImageCells, png: &str) -> Vec<u8> {
     let ImageCells { columns, rows } = cells;
     commands(&format!("a=T,U=1,f=100,i={id},p={placement},c={columns},r={rows}"), png)
 }
 
-/// Shows an image that was sent before in another size, under another placement.
+/// Returns the command that shows a sent image in another size, under another placement.
 pub fn kitty_placement(id: u32, placement: u8, cells: ImageCells) -> Vec<u8> {
     let ImageCells { columns, rows } = cells;
     format!("\x1b_Ga=p,U=1,q=2,i={id},p={placement},c={columns},r={rows}\x1b\\").into_bytes()
 }
 
-/// Sends a PNG in base64 and draws it at the cursor, which stays where it is.
+/// Returns the commands that send a base64-encoded PNG and draw it at the cursor, which does not move.
 pub fn kitty_image(cells: ImageCells, png: &str) -> Vec<u8> {
     let ImageCells { columns, rows } = cells;
     commands(&format!("a=T,f=100,C=1,c={columns},r={rows}"), png)
 }
 
-/// A command and its data, in as many pieces as the protocol wants.
+/// Splits a command and its data as required by the protocol.
 fn commands(command: &str, data: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len() + data.len() / CHUNK * 16 + 80);
     let mut pieces = data.as_bytes().chunks(CHUNK).peekable();
@@ -106,7 +106,7 @@ fn commands(command: &str, data: &str) -> Vec<u8> {
     out
 }
 
-/// The rows in whose place the terminal shows an image. They must not be given another foreground or underline color.
+/// Returns the rows that the terminal replaces with an image. Their foreground and underline colours must not be changed.
 pub fn kitty_placeholders(id: u32, placement: u8, cells: ImageCells) -> Vec<Row> {
     let [_, red, green, blue] = id.to_be_bytes();
     let style = Style::new().fg(Color::Rgb(red, green, blue)).underline_color(Color::Indexed(placement));
@@ -116,7 +116,7 @@ pub fn kitty_placeholders(id: u32, placement: u8, cells: ImageCells) -> Vec<Row>
     marks.map(|mark| Row::from(Span::styled(row(mark), style))).collect()
 }
 
-/// Whether a grapheme stands for a part of an image, and for no text.
+/// Returns whether a grapheme is a placeholder rather than text.
 pub(crate) fn is_placeholder(grapheme: &str) -> bool {
     grapheme.starts_with(PLACEHOLDER)
 }
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(text(kitty_placement(7, 2, CELLS)), "\x1b_Ga=p,U=1,q=2,i=7,p=2,c=3,r=2\x1b\\");
     }
 
-    /// What a terminal makes of the pieces of an image: the keys of the first command, and the data of all.
+    /// Reassembles an image as a terminal does: the keys of the first command, and the data of all.
     fn reassembled(bytes: &str) -> (String, String) {
         let commands: Vec<&str> = bytes.split("\x1b_G").skip(1).map(|c| c.strip_suffix("\x1b\\").unwrap()).collect();
         let mut data = String::new();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pieces_of_a_large_image_are_put_together_again() {
+    fn the_pieces_of_a_large_image_can_be_reassembled() {
         for n in [4, 4092, 4096, 4100, 8192, 100_000] {
             let data: String = (0..n).map(|at| char::from(b'A' + (at % 26) as u8)).collect();
             let (keys, got) = reassembled(&text(kitty_transmission(9, 1, CELLS, &data)));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_text_that_says_which_part_of_which_image_it_shows() {
+    fn placeholders_encode_the_image_and_the_part_of_it() {
         let rows = kitty_placeholders(0x1_0203, 4, CELLS);
         let style = Style::new().fg(Color::Rgb(1, 2, 3)).underline_color(Color::Indexed(4));
         let expected = [
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_placeholder_is_one_column_and_no_mark_stands_for_two_numbers() {
+    fn every_placeholder_is_one_column_wide_and_diacritics_are_unique() {
         let cells = ImageCells { columns: MAX_CELLS, rows: MAX_CELLS };
         let rows = kitty_placeholders(1, 1, cells);
         assert_eq!(rows.len(), usize::from(MAX_CELLS));
@@ -188,7 +188,7 @@ mod tests {
         marks.dedup();
         assert_eq!(marks.len(), usize::from(MAX_CELLS));
         assert!(marks.is_sorted());
-        // A few places of the list of the protocol.
+        // Samples from the protocol's list.
         assert_eq!([mark(5), mark(17), mark(30), mark(53)], ['\u{33d}', '\u{363}', '\u{483}', '\u{5c4}'].map(Some));
     }
 }

@@ -1,8 +1,8 @@
-//! How a terminal is given images.
+//! Protocols for images in terminals.
 
 use pinch_stdx::host::Env;
 
-/// The way in which a terminal shows images.
+/// A protocol for showing images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageProtocol {
     /// Kitty's, with placeholders in the text: kitty and Ghostty. PNG only.
@@ -13,11 +13,11 @@ pub enum ImageProtocol {
     Iterm2,
 }
 
-/// The first version of Konsole that shows images: 22.04.
+/// First version of Konsole with image support: 22.04.
 const KONSOLE: u32 = 220_400;
 
 impl ImageProtocol {
-    /// What the environment says; `None` inside of terminal multiplexers, which do not pass images on.
+    /// Detects the protocol from the environment; `None` inside terminal multiplexers, which do not pass images on.
     pub fn of(env: &Env) -> Option<Self> {
         let var = |name: &str| env.get(name).filter(|value| !value.is_empty()).map(|value| value.to_lowercase());
         let has = |name: &str| var(name).is_some();
@@ -29,7 +29,7 @@ impl ImageProtocol {
         }
         match &*program {
             "kitty" | "ghostty" => return Some(Self::KittyPlaceholders),
-            // WezTerm knows kitty's protocol, but not its placeholders.
+            // WezTerm supports kitty's protocol, but not its placeholders.
             "wezterm" | "iterm.app" | "warpterminal" | "mintty" => return Some(Self::Iterm2),
             "vscode" | "alacritty" | "apple_terminal" => return None,
             _ => {}
@@ -45,7 +45,7 @@ impl ImageProtocol {
         }
     }
 
-    /// What a setting leads to, in a terminal whose environment says `detected`: `auto`, `kitty`, `iterm2` or `off`. Other words count as `auto`.
+    /// Returns the protocol for a setting: `auto`, `kitty`, `iterm2` or `off`. Other words count as `auto`, which selects `detected`.
     pub fn chosen(setting: &str, detected: Option<Self>) -> Option<Self> {
         match (setting, detected) {
             ("off", _) => None,
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_says_how_images_are_shown() {
+    fn the_image_protocol_is_detected_from_the_environment() {
         use ImageProtocol::{Iterm2, Kitty, KittyPlaceholders};
         for (vars, expected) in [
             (&[("TERM", "xterm-kitty")][..], Some(KittyPlaceholders)),
@@ -78,7 +78,7 @@ mod tests {
             (&[("KONSOLE_VERSION", "new")], None),
             (&[("TERM", "xterm-256color")], None),
             (&[("TERM_PROGRAM", "vscode"), ("KITTY_WINDOW_ID", "1")], None),
-            // What the variables of the terminal outside say does not hold within.
+            // Variables of the outer terminal do not apply inside.
             (&[("TERM", "tmux-256color"), ("KITTY_WINDOW_ID", "1")], None),
             (&[("TERM", "xterm-kitty"), ("TMUX", "/tmp/x")], None),
             (&[("TERM", "screen.xterm-256color"), ("ITERM_SESSION_ID", "1")], None),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_wins_over_the_environment() {
+    fn a_setting_overrides_the_environment() {
         use ImageProtocol::{Iterm2, Kitty, KittyPlaceholders};
         for (setting, detected, expected) in [
             ("auto", Some(Iterm2), Some(Iterm2)),

@@ -1,4 +1,4 @@
-//! An image of a conversation, as far as a terminal can show it.
+//! An image of a conversation, in the form that a terminal can show.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -13,13 +13,13 @@ use pinch_llm::message::{Block, Content, Image, Message, image_type};
 use super::{MAX_BYTES, PixelSize, dimensions};
 use crate::text::{SanitizeMode, sanitize};
 
-/// Characters of base64 of a file in which its type and mostly its size are found…
+/// Number of base64 characters that contain a file's type and usually its size…
 const HEAD: usize = 256;
-/// … and those in which the size of a JPEG is found, behind what cameras put before it.
+/// … and of those that contain the size of a JPEG, after the data of cameras.
 const JPEG_HEAD: usize = 1024 * 1024;
-/// Pixels of a side of a PNG that is made for a terminal: more than its window has.
+/// Maximum side length of a PNG made for a terminal, in pixels: more than its window has.
 const MAX_PNG_SIDE: u32 = 2048;
-/// Characters of a type that is shown.
+/// Maximum length of a displayed type, in characters.
 const MAX_TYPE: usize = 40;
 
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -29,40 +29,40 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Equal images are known as equal in one run of the program, and numbers of images are random.
+/// Randomly keyed, so that ids are random, but equal images have equal hashes within one process.
 static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// An image that came from a model, a tool or the user. Only its header is looked at before a terminal wants it.
+/// An image from a model, a tool or the user. Only its header is read until a terminal needs it.
 #[derive(Clone, Debug)]
 pub(crate) struct ImageSource {
-    /// What it is by its bytes; else what is said of it.
+    /// Type detected from its bytes, else the declared one.
     mime_type: String,
     /// `None`: it cannot be shown.
     size: Option<PixelSize>,
     data: ImageData,
-    /// The hash of the data; `None`: they are not base64.
+    /// Hash of the data; `None`: not valid base64.
     hash: Arc<OnceLock<Option<u64>>>,
 }
 
-/// Where the file of an image is, in base64.
+/// Location of the base64-encoded file.
 #[derive(Clone, Debug)]
 enum ImageData {
     Own(Arc<str>),
-    /// A block of a message.
+    /// In a block of a message.
     In(Arc<Message>, usize),
 }
 
 impl ImageSource {
     pub(crate) fn new(image: &Image) -> Self {
         let mut source = Self::with(image, ImageData::Own("".into()));
-        // Data that no terminal gets is not kept.
+        // Data that is never sent to a terminal is not kept.
         if source.size.is_some() {
             source.data = ImageData::Own(image.data.as_str().into());
         }
         source
     }
 
-    /// The images of a message, which is kept for them.
+    /// Returns the images of a message, which they keep alive.
     pub(crate) fn in_message(message: &Arc<Message>) -> Vec<Self> {
         let images = blocks_of(message).iter().enumerate().filter_map(|(at, block)| match block {
             Block::Image(image) => Some(Self::with(image, ImageData::In(Arc::clone(message), at))),
@@ -91,12 +91,12 @@ impl ImageSource {
         Self { mime_type, size, data, hash: Arc::default() }
     }
 
-    /// The size in pixels; `None`: it cannot be shown.
+    /// Returns the size in pixels; `None` if it cannot be shown.
     pub(crate) fn size(&self) -> Option<PixelSize> {
         self.size
     }
 
-    /// The file in base64, if it has a hash.
+    /// Returns the base64-encoded file, if it has a hash.
     pub(crate) fn data(&self) -> &str {
         match &self.data {
             ImageData::Own(data) => data,
@@ -107,7 +107,8 @@ impl ImageSource {
         }
     }
 
-    /// A random number, the same for all images with these bytes; `None`: they are not base64, and are not for a terminal.
+    /// Returns a random number that is the same for all images with these bytes; `None` if the data is not base64 and cannot be sent to a
+    /// terminal.
     pub(crate) fn hash(&self) -> Option<u64> {
         *self.hash.get_or_init(|| {
             let data = self.data();
@@ -116,7 +117,7 @@ impl ImageSource {
         })
     }
 
-    /// The size of the file.
+    /// Returns the size of the file.
     pub(crate) fn n_bytes(&self) -> usize {
         self.data().trim_end_matches('=').len() * 3 / 4
     }
@@ -125,7 +126,7 @@ impl ImageSource {
         self.mime_type == "image/png"
     }
 
-    /// The same image as a PNG, or what can be shown of it; `None` where that cannot be made.
+    /// Converts the image to PNG, scaled down if necessary; `None` if that is impossible.
     pub(crate) async fn to_png(&self) -> Option<Self> {
         let source = self.clone();
         let file = tokio::task::spawn_blocking(move || LENIENT.decode(source.data()).ok()).await.ok()??;
@@ -135,7 +136,7 @@ impl ImageSource {
         tokio::task::spawn_blocking(image).await.ok().filter(Self::is_png)
     }
 
-    /// What stands for it where it is not shown.
+    /// Returns the text that replaces it if it is not shown.
     pub(crate) fn label(&self) -> String {
         match self.size {
             Some(PixelSize { width, height }) => format!("[Image: {} {width}x{height}]", self.mime_type),
@@ -144,7 +145,7 @@ impl ImageSource {
     }
 }
 
-/// The content of a message of the user or a result.
+/// Returns the content of a user message or a tool result.
 fn blocks_of(message: &Message) -> &[Block] {
     match message {
         Message::User(user) => match &user.content {
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_what_its_bytes_say() {
+    fn the_type_of_an_image_is_detected_from_its_bytes() {
         let png = STANDARD.encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06");
         let source = image(&png, "image/jpeg");
         assert_eq!((source.label().as_str(), source.is_png()), ("[Image: image/png 640x480]", true));
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_or_hostile_has_a_line_and_no_data() {
+    fn broken_and_hostile_images_are_replaced_by_a_line() {
         let png = STANDARD.encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x06\0");
         for (data, mime_type, label) in [
             ("", "image/png", "[Image: image/png]"),
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_a_jpeg_is_found_behind_a_large_profile() {
+    fn the_size_of_a_jpeg_is_found_after_a_large_profile() {
         let mut file = b"\xff\xd8".to_vec();
         for _ in 0..4 {
             file.extend(b"\xff\xe2\xff\xff");

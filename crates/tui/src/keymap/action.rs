@@ -1,6 +1,6 @@
-//! What keys can do: every action with its id, the keys it has by default, and where it applies.
+//! Actions for key bindings: each with its id, default keys, and context.
 
-/// Where keys apply. The part of the interface that has the focus asks with its own context.
+/// Where keys apply. The focused part of the interface looks keys up in its own context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyContext {
     /// Moving and editing in a text.
@@ -22,7 +22,7 @@ pub enum KeyContext {
 }
 
 impl KeyContext {
-    /// The contexts that are searched for a key, in this order.
+    /// Returns the contexts searched for a key, in order.
     pub(super) fn chain(self) -> &'static [Self] {
         match self {
             Self::Editor => &[Self::Editor, Self::Input],
@@ -36,7 +36,7 @@ impl KeyContext {
         }
     }
 
-    /// Whether a key of one context keeps the other one from seeing it.
+    /// Returns whether a key in one context can hide it from the other.
     pub(super) fn overlaps(self, other: Self) -> bool {
         let is_text = |context| matches!(context, Self::Editor | Self::Input | Self::App | Self::Chat);
         self.chain().contains(&other) || other.chain().contains(&self) || (is_text(self) && is_text(other))
@@ -45,34 +45,34 @@ impl KeyContext {
 
 macro_rules! actions {
     ($($context:ident { $($action:ident $id:literal [$($key:literal),*] $description:literal;)* })*) => {
-        /// Something that a key does.
+        /// An action that keys can be bound to.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(usize)]
         pub enum KeyAction { $($(#[doc = $description] $action,)*)* }
 
         impl KeyAction {
-            /// All actions, in the order in which they are shown.
+            /// All actions, in display order.
             pub const ALL: &[Self] = &[$($(Self::$action,)*)*];
 
-            /// The name of the action in `keybindings.json`.
+            /// Returns the id of the action in `keybindings.json`.
             pub const fn id(self) -> &'static str {
                 match self { $($(Self::$action => $id,)*)* }
             }
 
-            /// What it does, for people.
+            /// Returns the description for people.
             pub const fn description(self) -> &'static str {
                 match self { $($(Self::$action => $description,)*)* }
             }
 
-            /// Where it applies.
+            /// Returns the context in which it applies.
             pub const fn context(self) -> KeyContext {
                 match self { $($(Self::$action => KeyContext::$context,)*)* }
             }
 
-            /// The keys that it has unless the user gives it others.
+            /// Returns the default keys.
             pub(super) const fn default_keys(self) -> &'static [&'static str] {
                 match self {
-                    // The console of Windows pastes with ctrl+v, and knows no suspension.
+                    // The Windows console pastes with ctrl+v, and does not support suspension.
                     Self::Suspend if cfg!(windows) => &[],
                     Self::PasteImage if cfg!(windows) => &["alt+v"],
                     $($(Self::$action => &[$($key),*],)*)*

@@ -1,16 +1,16 @@
-//! Keys pressed one after another, as one binding: `ctrl+x ctrl+e`.
+//! Key sequences as one binding: `ctrl+x ctrl+e`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::key::{Key, KeyCode, ParseKeyError};
 
-/// One key, or several that are pressed one after another.
+/// A key, or a sequence of keys pressed one after another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyChord(Vec<Key>);
 
 impl KeyChord {
-    /// The keys, at least one.
+    /// Returns the keys, of which there is at least one.
     pub fn keys(&self) -> &[Key] {
         &self.0
     }
@@ -37,7 +37,7 @@ impl fmt::Display for KeyChord {
 impl FromStr for KeyChord {
     type Err = ParseKeyError;
 
-    /// Reads keys with blanks between them.
+    /// Parses keys separated by blanks.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let keys: Vec<Key> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
         if keys.is_empty() {
@@ -47,7 +47,7 @@ impl FromStr for KeyChord {
     }
 }
 
-/// One key for the keys that older terminals send as the same byte: 0x1F for `ctrl+-`, 0x00 for `ctrl+space`.
+/// Unifies keys that older terminals send as the same byte: 0x1F for `ctrl+-`, 0x00 for `ctrl+space`.
 pub(super) fn canonical(key: Key) -> Key {
     let code = match key.code {
         KeyCode::Char('_' | '7') => KeyCode::Char('-'),

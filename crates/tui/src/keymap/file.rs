@@ -1,4 +1,4 @@
-//! `keybindings.json`: which keys the user gives to which actions.
+//! Reads `keybindings.json`, in which users assign keys to actions.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::action::KeyAction;
 use super::chord::KeyChord;
 
-/// The keys of actions that the text of a file gives keys to, and what is wrong with the rest of it.
+/// Returns the assigned keys of actions, and the problems in the file.
 pub(super) fn read(file: &Path, text: &str) -> (Vec<(KeyAction, Vec<KeyChord>)>, Vec<Problem>) {
     if text.trim().is_empty() {
         return (Vec::new(), Vec::new());
@@ -37,7 +37,7 @@ pub(super) fn read(file: &Path, text: &str) -> (Vec<(KeyAction, Vec<KeyChord>)>,
     (bindings, problems)
 }
 
-/// The keys of one entry; `None` where no key of it can be used, so that the defaults stay.
+/// Returns the keys of one entry; `None` if none of them can be used, so that the defaults stay.
 fn chords(value: &Value, problem: impl Fn(String) -> Problem, problems: &mut Vec<Problem>) -> Option<Vec<KeyChord>> {
     let texts = match value {
         Value::String(_) => std::slice::from_ref(value),
@@ -60,7 +60,7 @@ fn chords(value: &Value, problem: impl Fn(String) -> Problem, problems: &mut Vec
 
 const EXAMPLE: &str = "Write a key such as \"ctrl+x\", a list such as [\"up\", \"ctrl+p\"], or [] for no key";
 
-/// Where an id may be meant that has the same last name.
+/// Suggests an id with the same last component.
 fn near(id: &str) -> String {
     let last = |id: &str| id.rsplit('.').next().unwrap_or_default().to_lowercase();
     let meant = KeyAction::ALL.iter().find(|action| last(action.id()) == last(id));

@@ -12,7 +12,7 @@ fn key(text: &str) -> Key {
 }
 
 #[test]
-fn every_default_is_a_key_and_every_id_is_unique() {
+fn every_default_is_valid_and_every_id_is_unique() {
     let keymap = Keymap::default();
     for (at, action) in KeyAction::ALL.iter().enumerate() {
         assert_eq!(*action as usize, at);
@@ -22,7 +22,7 @@ fn every_default_is_a_key_and_every_id_is_unique() {
 }
 
 #[test]
-fn no_default_hides_another_one_where_the_same_part_asks() {
+fn no_default_hides_another_one_in_the_same_context() {
     let keymap = Keymap::default();
     for action in KeyAction::ALL {
         for chord in keymap.keys(*action) {
@@ -35,7 +35,7 @@ fn no_default_hides_another_one_where_the_same_part_asks() {
 #[test]
 fn the_defaults() {
     let keymap = Keymap::default();
-    // Two keys are others on Windows.
+    // Two keys differ on Windows.
     let shown = KeyAction::ALL.iter().filter(|action| !matches!(action, KeyAction::Suspend | KeyAction::PasteImage));
     let lines: Vec<String> = shown.map(|action| format!("{} {}", action.id(), keymap.hint(*action))).collect();
     insta::assert_snapshot!(lines.join("\n"));
@@ -55,7 +55,7 @@ fn a_list_replaces_the_defaults_of_its_action_only() {
 }
 
 #[test]
-fn names_of_older_versions_count_unless_the_new_name_is_there() {
+fn names_of_older_versions_are_used_unless_the_new_name_is_present() {
     let (keymap, problems) = parse(r#"{"submit": "ctrl+s", "cursorUp": "f1", "tui.editor.cursorUp": "f2"}"#);
     assert_eq!(problems, [""; 0]);
     assert_eq!(keymap.hint(KeyAction::Submit), "ctrl+s");
@@ -63,13 +63,13 @@ fn names_of_older_versions_count_unless_the_new_name_is_there() {
 }
 
 #[test]
-fn what_the_user_bound_counts_before_defaults() {
+fn bindings_of_the_user_take_precedence_over_defaults() {
     let (keymap, _) = parse(r#"{"tui.editor.undo": "ctrl+k"}"#);
     assert_eq!(keymap.action(KeyContext::Editor, &key("ctrl+k")), Some(KeyAction::Undo));
 }
 
 #[test]
-fn what_is_wrong_is_reported_and_the_rest_counts() {
+fn problems_are_reported_and_the_rest_is_used() {
     let (keymap, problems) = parse(
         r#"{ // comments are fine
         "tui.input.submit": "hyper+x", "tui.editor.undo": ["f5", 3], "tui.editor.yank": {}, "editor.cursorup": "up", "zz": "x" }"#,
@@ -86,7 +86,7 @@ fn what_is_wrong_is_reported_and_the_rest_counts() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_leaves_the_defaults() {
+fn an_unreadable_file_leaves_the_defaults() {
     for (text, problem) in [
         ("{\n\"a\": x}", "k.json:2:6: is not valid JSON: expected value. Fix it there; the file is left unchanged"),
         ("[]", "k.json: must be a JSON object. Write {\"tui.input.submit\": \"ctrl+s\"}, for example"),
@@ -97,7 +97,7 @@ fn a_file_that_cannot_be_read_leaves_the_defaults() {
 }
 
 #[test]
-fn a_key_given_twice_is_a_conflict_only_where_both_could_get_it() {
+fn a_key_bound_twice_conflicts_only_in_overlapping_contexts() {
     let (_, problems) = parse(
         r#"{"app.model.select": "ctrl+x", "tui.editor.undo": "ctrl+x", "tui.select.up": "ctrl+x", "app.tree.editLabel": ["ctrl+x"]}"#,
     );
@@ -111,7 +111,7 @@ fn a_key_given_twice_is_a_conflict_only_where_both_could_get_it() {
 }
 
 #[test]
-fn keys_that_old_terminals_send_as_one_byte_are_one_key() {
+fn keys_sent_as_the_same_byte_are_the_same_key() {
     let keymap = Keymap::default();
     for text in ["ctrl+-", "ctrl+_", "ctrl+7"] {
         assert_eq!(keymap.action(KeyContext::Editor, &key(text)), Some(KeyAction::Undo), "{text}");
@@ -134,7 +134,7 @@ fn chords_wait_for_their_next_key() {
 }
 
 #[test]
-fn lists_of_a_special_kind_are_lists_too() {
+fn special_lists_inherit_the_keys_of_lists() {
     let keymap = Keymap::default();
     assert_eq!(keymap.action(KeyContext::Tree, &key("up")), Some(KeyAction::SelectUp));
     assert_eq!(keymap.action(KeyContext::Tree, &key("ctrl+a")), Some(KeyAction::TreeFilterAll));

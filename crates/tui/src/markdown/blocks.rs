@@ -1,4 +1,4 @@
-//! Blocks of text as values, with the styles of their text.
+//! Parses blocks of text into values, with the styles of their text.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -22,7 +22,7 @@ pub(super) enum MarkdownBlock {
     },
     Table(Table),
     Rule,
-    /// Where a link by reference leads.
+    /// A link reference definition.
     Definition {
         label: String,
         url: String,
@@ -37,20 +37,20 @@ pub(super) struct Table {
     pub(super) rows: Vec<Vec<StyledLines>>,
 }
 
-/// Targets of links by reference.
+/// Targets of reference links.
 pub(super) type Definitions = HashMap<String, String>;
 
-/// What blocks are read with.
+/// Context for parsing blocks.
 #[derive(Clone, Copy)]
 pub(super) struct ReadContext<'a> {
     pub(super) theme: &'a Palette,
     /// The style of text.
     pub(super) style: Style,
-    /// Definitions of earlier pieces.
+    /// Definitions in earlier pieces.
     pub(super) definitions: &'a Definitions,
 }
 
-/// The blocks of the text of a piece. A text from the middle of a paragraph begins with a paragraph, whatever it looks like.
+/// Parses the blocks of a piece's text. Text from the middle of a paragraph is parsed as a paragraph, whatever it looks like.
 pub(super) fn read(source: &str, is_middle: bool, context: &ReadContext<'_>) -> Vec<MarkdownBlock> {
     count_work(source.len());
     let text = if is_middle { format!("{MIDDLE}{source}") } else { source.to_owned() };
@@ -77,7 +77,7 @@ pub(super) fn read(source: &str, is_middle: bool, context: &ReadContext<'_>) -> 
     blocks
 }
 
-/// How a label of a definition is compared.
+/// Normalises a label for comparison.
 pub(super) fn label_key(label: &str) -> String {
     label.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
@@ -121,7 +121,7 @@ impl<'a, F: pulldown_cmark::BrokenLinkCallback<'a>> BlockReader<'a, F> {
                     writer.event(Event::Text(html), "");
                     blocks.push(MarkdownBlock::Paragraph(writer.finish()));
                 }
-                // The text of everything else is that of paragraphs.
+                // All other text is that of paragraphs.
                 _ => {}
             }
         }

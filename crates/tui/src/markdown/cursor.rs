@@ -1,39 +1,40 @@
-//! A place in a line, in bytes and in columns.
+//! A position in a line, in bytes and in columns.
 
-/// Goes through the space and the markers at the beginning of a line. Tabs reach to the next multiple of four columns, and a marker may take a part of one.
+/// Scans the space and the markers at the beginning of a line. Tabs reach to the next multiple of four columns, and a marker may take part
+/// of one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineCursor<'a> {
-    /// What follows.
+    /// The rest of the line.
     rest: &'a str,
-    /// The column it begins at.
+    /// Its starting column.
     column: usize,
-    /// Columns before it that are left of a tab.
+    /// Columns before it that remain of a tab.
     spare: usize,
 }
 
 impl<'a> LineCursor<'a> {
-    /// At the beginning of a line.
+    /// Starts at the beginning of a line.
     pub(super) fn new(line: &'a str) -> Self {
         Self { rest: line, column: 0, spare: 0 }
     }
 
-    /// What follows, without what is left of a tab.
+    /// Returns the rest of the line, without the remainder of a tab.
     pub(super) fn rest(&self) -> &'a str {
         self.rest
     }
 
-    /// Spaces that stand for what is left of a tab.
+    /// Returns spaces for the remainder of a tab.
     pub(super) fn spare(&self) -> &'static str {
         &"    "[..self.spare.min(4)]
     }
 
-    /// Columns of the space ahead.
+    /// Returns the width of the space ahead, in columns.
     pub(super) fn indent(&self) -> usize {
         let mut cursor = *self;
         cursor.skip(usize::MAX)
     }
 
-    /// Skips space, `columns` at most, and returns how many columns it was.
+    /// Skips at most `columns` columns of space, and returns how many were skipped.
     pub(super) fn skip(&mut self, columns: usize) -> usize {
         let mut skipped = self.spare.min(columns);
         self.spare -= skipped;

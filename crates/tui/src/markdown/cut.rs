@@ -1,17 +1,17 @@
-//! Where a long paragraph is cut, so that its beginning is finished while its end is still arriving.
+//! Splits long paragraphs, so that their beginning is finished while their end is still arriving.
 
 use pulldown_cmark::{Event, Parser};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::options::EXTENSIONS;
 
-/// Bytes of an open block from which on it counts as long.
+/// Size from which an open block counts as long, in bytes.
 pub(super) const LONG: usize = 8192;
 
-/// Stands before text from the middle of a paragraph, so that nothing in it begins a block.
+/// Prepended to text from the middle of a paragraph, so that nothing in it begins a block.
 pub(super) const MIDDLE: &str = "x";
 
-/// Counts bytes that are read or laid out, for tests of how the work grows.
+/// Counts bytes that are parsed or laid out, for complexity tests.
 pub(super) fn count_work(n_bytes: usize) {
     #[cfg(test)]
     WORK.with(|work| work.set(work.get() + n_bytes));
@@ -21,17 +21,18 @@ pub(super) fn count_work(n_bytes: usize) {
 
 #[cfg(test)]
 thread_local! {
-    /// What [`count_work`] counted in this thread.
+    /// Bytes counted by [`count_work`] in this thread.
     pub(super) static WORK: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// A place in the second half of the beginning of a paragraph: behind a word, outside of emphasis, code and links, if there is such a place.
+/// Returns a split position in the second half of the beginning of a paragraph: after a word, outside emphasis, code and links, if there is
+/// one.
 pub(super) fn cut_point(window: &str, is_middle: bool) -> usize {
     count_work(window.len());
     let prefix = if is_middle { MIDDLE } else { "" };
     let text = format!("{prefix}{window}");
     let least = prefix.len() + window.len() / 2;
-    // The last place before anything that may be closed later, and the last one at all.
+    // The last position before anything that may be closed later, and the last one of all.
     let (mut safe, mut last, mut is_open) = (None, None, false);
     let mut depth = 0_usize;
     for (event, range) in Parser::new_ext(&text, EXTENSIONS).into_offset_iter() {
@@ -61,7 +62,7 @@ fn is_inline(tag: &pulldown_cmark::TagEnd) -> bool {
     matches!(tag, TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough | TagEnd::Link | TagEnd::Image)
 }
 
-/// Whether something may begin here whose end has not arrived.
+/// Returns whether markup may begin here whose end has not arrived.
 fn may_open(text: &[u8], at: usize) -> bool {
     let next = text.get(at + 1).copied().unwrap_or(b' ');
     match text[at] {
@@ -73,13 +74,13 @@ fn may_open(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Whether there is a single space here between words of a line.
+/// Returns whether there is a single space here between two words of a line.
 fn is_between_words(text: &[u8], at: usize) -> bool {
     let is_word = |byte: Option<&u8>| byte.is_some_and(|byte| !byte.is_ascii_whitespace() && *byte != b'\\');
     text[at] == b' ' && at > 0 && is_word(text.get(at - 1)) && is_word(text.get(at + 1))
 }
 
-/// The beginning of the last grapheme, which may still grow.
+/// Returns the start of the last grapheme, which may still grow.
 pub(super) fn last_grapheme(window: &str) -> usize {
     let from = window.floor_char_boundary(window.len().saturating_sub(256));
     window[from..].grapheme_indices(true).next_back().map_or(window.len(), |(at, _)| (from + at).max(1))
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn paragraphs_are_cut_between_words_outside_of_markup() {
+    fn paragraphs_are_split_between_words_outside_markup() {
         check("one two three four", "one two three");
         check("one two three **four five", "one two three");
         check("one two three **four** five", "one two three **four**");

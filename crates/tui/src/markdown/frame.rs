@@ -1,4 +1,4 @@
-//! What stands before the rows of quotes and lists.
+//! Prefixes of rows in quotes and lists.
 
 use ratatui_core::style::Style;
 use ratatui_core::text::Span;
@@ -6,42 +6,42 @@ use ratatui_core::text::Span;
 use crate::Row;
 use crate::text::row_width;
 
-/// A container that is open, or the text as a whole.
+/// An open container, or the text as a whole.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LayoutFrame {
-    /// The columns of what is in it.
+    /// Width of its content, in columns.
     pub(super) columns: usize,
     /// The style of its text.
     pub(super) style: Style,
-    /// Stands before its first row.
+    /// Prefix of its first row.
     bullet: Option<Span<'static>>,
-    /// Stands before every other row.
+    /// Prefix of every other row.
     prefix: Span<'static>,
-    /// There are rows in it.
+    /// Whether it has rows.
     has_rows: bool,
-    /// A blank row is wanted before the next row.
+    /// Whether a blank row is due before the next row.
     wants_gap: bool,
-    /// The last block in it is a list.
+    /// Whether its last block is a list.
     pub(super) ends_with_list: bool,
 }
 
 impl LayoutFrame {
-    /// A frame without anything before its rows.
+    /// Creates a frame without prefixes.
     pub(super) fn new(columns: usize, style: Style) -> Self {
         Self { columns, style, ..Self::default() }
     }
 
-    /// A frame with something before every row, and something else before the first one.
+    /// Adds a prefix for every row, and optionally a different one for the first row.
     pub(super) fn prefixed(self, prefix: Span<'static>, bullet: Option<Span<'static>>) -> Self {
         Self { prefix, bullet, ..self }
     }
 
-    /// Puts a blank row before what follows, unless it is the first thing here.
+    /// Requests a blank row before what follows, unless it is the first thing here.
     pub(super) fn gap(&mut self) {
         self.wants_gap = self.has_rows;
     }
 
-    /// Whether it waits for the row that its bullet is for.
+    /// Returns whether it has no row for its bullet yet.
     pub(super) fn is_bare(&self) -> bool {
         self.bullet.is_some()
     }
@@ -58,7 +58,7 @@ impl LayoutFrame {
     }
 }
 
-/// Puts rows into the innermost of some frames.
+/// Adds rows to the innermost of these frames.
 pub(super) fn put(frames: &mut [LayoutFrame], rows: Vec<Row>, out: &mut Vec<Row>) {
     for row in rows {
         for at in 0..frames.len() {

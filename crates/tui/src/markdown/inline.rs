@@ -1,4 +1,4 @@
-//! Text within a block: emphasis, code, links.
+//! Inline text: emphasis, code, links.
 
 use pulldown_cmark::{CowStr, Event, LinkType, Tag, TagEnd};
 use ratatui_core::style::{Modifier, Style};
@@ -8,38 +8,38 @@ use crate::Row;
 use crate::text::{SanitizeMode, sanitize, wrap};
 use crate::theme::{ColorRole, Palette};
 
-/// Lines of styled text, each of which is wrapped by itself.
+/// Lines of styled text, wrapped separately.
 pub(super) type StyledLines = Vec<Vec<Span<'static>>>;
 
-/// Collects the text of a block.
+/// Collects the inline text of a block.
 pub(super) struct InlineWriter<'a> {
     theme: &'a Palette,
     lines: StyledLines,
     styles: Vec<Style>,
-    /// Links that are open.
+    /// Open links.
     links: Vec<OpenLink>,
 }
 
 struct OpenLink {
     url: String,
-    /// The text so far.
+    /// Its text so far.
     text: String,
-    /// Its style, if it can be clicked.
+    /// Its style, if it is clickable.
     clickable: Option<Style>,
 }
 
 impl<'a> InlineWriter<'a> {
-    /// Text in a style.
+    /// Creates a writer for text in a style.
     pub(super) fn new(theme: &'a Palette, style: Style) -> Self {
         Self { theme, lines: vec![Vec::new()], styles: vec![style], links: Vec::new() }
     }
 
-    /// What was collected.
+    /// Returns the collected lines.
     pub(super) fn finish(self) -> StyledLines {
         self.lines
     }
 
-    /// Whether an event belongs to the text of a block.
+    /// Returns whether an event is part of inline text.
     pub(super) fn is_inline(event: &Event<'_>) -> bool {
         match event {
             Event::Start(tag) => is_inline(&tag.to_end()),
@@ -49,7 +49,7 @@ impl<'a> InlineWriter<'a> {
         }
     }
 
-    /// Takes an event. `source` is what it stands for in the text.
+    /// Handles an event. `source` is its source text.
     pub(super) fn event(&mut self, event: Event<'_>, source: &str) {
         match event {
             Event::Start(tag) => self.open(tag, source),
@@ -60,7 +60,7 @@ impl<'a> InlineWriter<'a> {
                 "<br>" | "<br/>" | "<br />" => self.break_line(),
                 _ => self.push(&html, self.style()),
             },
-            // A model that breaks a line means it.
+            // A line break in a model's text is intentional.
             Event::SoftBreak | Event::HardBreak => self.break_line(),
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => self.text(&text),
             Event::Html(_) | Event::Rule | Event::TaskListMarker(_) => {}
@@ -121,7 +121,7 @@ impl<'a> InlineWriter<'a> {
         }
         let Some(link) = self.links.pop() else { return };
         let target = link.url.strip_prefix("mailto:").unwrap_or(&link.url);
-        // A text that could be taken for another address does not hide where the link leads.
+        // A text that could be mistaken for another URL must not hide the link's target.
         let needs_no_address =
             link.clickable.is_some() && !link.text.trim().is_empty() && !is_like_an_address(&link.text);
         if link.text != link.url && link.text != target && !link.url.is_empty() && !needs_no_address {
@@ -132,7 +132,7 @@ impl<'a> InlineWriter<'a> {
         }
     }
 
-    /// Text, in which addresses are links.
+    /// Adds text, and links the URLs in it.
     fn text(&mut self, text: &CowStr<'_>) {
         let style = self.style();
         let mut rest: &str = text;
@@ -184,7 +184,7 @@ fn is_inline(tag: &TagEnd) -> bool {
     )
 }
 
-/// Whether somebody could take a text for an address.
+/// Returns whether a text could be mistaken for a URL.
 fn is_like_an_address(text: &str) -> bool {
     let is_dot = |at: usize| {
         let before = text[..at].chars().next_back().is_some_and(char::is_alphanumeric);
@@ -193,7 +193,7 @@ fn is_like_an_address(text: &str) -> bool {
     text.contains("://") || text.contains('@') || text.match_indices('.').any(|(at, _)| is_dot(at))
 }
 
-/// Where the first address begins in a text.
+/// Returns the start of the first URL in a text.
 fn bare_url(text: &str) -> Option<usize> {
     let is_start = |at: &usize| {
         let before = text[..*at].chars().next_back();
@@ -206,7 +206,7 @@ fn bare_url(text: &str) -> Option<usize> {
     text.match_indices("http").map(|(at, _)| at).find(is_start)
 }
 
-/// The address at the beginning of a text, without the punctuation behind it.
+/// Returns the URL at the beginning of a text, without trailing punctuation.
 fn url_at(text: &str) -> &str {
     let end = text.find(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"' | '`'));
     let mut url = &text[..end.unwrap_or(text.len())];
@@ -221,7 +221,7 @@ fn url_at(text: &str) -> &str {
     url
 }
 
-/// Wraps lines, each by itself.
+/// Wraps lines separately.
 pub(super) fn wrapped(lines: &StyledLines, columns: usize) -> Vec<Row> {
     lines.iter().flat_map(|line| wrap(line, columns)).collect()
 }
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_end_before_punctuation() {
+    fn urls_end_before_punctuation() {
         for (text, url) in [
             ("see https://a.b/c, and", "https://a.b/c"),
             ("(https://a.b/c_(d)).", "https://a.b/c_(d)"),

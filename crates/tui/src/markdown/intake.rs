@@ -1,16 +1,16 @@
-//! Making text harmless while it arrives.
+//! Sanitises text as it arrives.
 
 use crate::text::{SanitizeMode, sanitize};
 
-/// Cleans pieces of a text so that together they are what the cleaned whole is.
+/// Cleans pieces of a text so that the result equals that of cleaning the whole text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TextIntake {
-    /// What cannot be cleaned before more is known: a carriage return, or a line from its first control sequence on.
+    /// Text that cannot be cleaned yet: a carriage return, or a line from its first control sequence on.
     held: String,
 }
 
 impl TextIntake {
-    /// Appends what is certain by now.
+    /// Appends text that is final.
     pub(super) fn push(&mut self, piece: &str, out: &mut String) {
         if self.held.starts_with(is_introducer) && !piece.contains('\n') {
             // Only a line feed is sure to end a control sequence.
@@ -33,7 +33,7 @@ impl TextIntake {
     }
 }
 
-/// Whether a character begins a control sequence.
+/// Returns whether a character begins a control sequence.
 fn is_introducer(c: char) -> bool {
     matches!(c, '\u{1b}' | '\u{80}'..='\u{9f}')
 }

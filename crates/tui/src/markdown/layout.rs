@@ -1,4 +1,4 @@
-//! From pieces to rows.
+//! Lays out pieces as rows.
 
 use std::iter::repeat_n;
 
@@ -17,12 +17,12 @@ use crate::highlight::{CodeLanguage, Highlighter};
 use crate::text::{Chopper, TextWrapper, chop, width};
 use crate::theme::{ColorRole, Palette};
 
-/// The columns of a rule at most.
+/// Maximum width of a rule, in columns.
 const MAX_RULE: usize = 80;
-/// Columns that the text of a quote or an item needs at least; where there are fewer, nothing stands before it.
+/// Minimum width for the text of a quote or an item, in columns; with less room, it has no prefix.
 const MIN_TEXT: usize = 4;
 
-/// What was laid out for a width and a theme.
+/// The layout for a width and a theme.
 #[derive(Clone, Debug)]
 pub(super) struct MarkdownLayout {
     columns: usize,
@@ -34,25 +34,25 @@ pub(super) struct MarkdownLayout {
     state: LayoutState,
 }
 
-/// What the next piece is laid out with.
+/// State for laying out the next piece.
 #[derive(Clone, Debug, Default)]
 struct LayoutState {
-    /// What is open, from the outside in.
+    /// Open containers, outermost first.
     frames: Vec<LayoutFrame>,
-    /// The paragraph, or the line of HTML, that goes on.
+    /// The current paragraph or line of HTML.
     paragraph: Option<TextWrapper>,
-    /// The code block that goes on.
+    /// The current code block.
     code: Option<Highlighter>,
-    /// The line of code that goes on.
+    /// The current line of code.
     code_line: Option<Chopper>,
-    /// The table that goes on.
+    /// The current table.
     table: Option<TableLayout>,
-    /// Blank lines of HTML that are shown when more of it follows.
+    /// Blank lines of HTML, which are shown when more of it follows.
     n_blank: usize,
 }
 
 impl LayoutState {
-    /// A block follows that has a blank row above.
+    /// Begins a block with a blank row above.
     fn begin_block(&mut self) {
         if let Some(frame) = self.frames.last_mut() {
             frame.gap();
@@ -72,7 +72,7 @@ impl LayoutState {
         put(&mut self.frames, rows, out);
     }
 
-    /// Adds to the paragraph that goes on, or begins one.
+    /// Adds to the current paragraph, or begins one.
     fn add_lines(&mut self, lines: &StyledLines, is_open: bool, out: &mut Vec<Row>) {
         let mut wrapper = self.paragraph.take().unwrap_or_else(|| TextWrapper::new(self.columns()));
         for (nth, line) in lines.iter().enumerate() {
@@ -108,18 +108,18 @@ impl MarkdownLayout {
         self.columns == columns.max(1) && self.theme == *theme && self.options == *options
     }
 
-    /// The rows that never change.
+    /// Returns the rows that never change.
     pub(super) fn stable(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Lays out the pieces that are new.
+    /// Lays out new pieces.
     pub(super) fn advance(&mut self, pieces: &[MarkdownPiece]) {
         let mut state = std::mem::take(&mut self.state);
         let mut rows = std::mem::take(&mut self.rows);
         for piece in &pieces[self.n_pieces.min(pieces.len())..] {
             for (label, url) in self.piece(piece, &mut state, &mut rows) {
-                // The first definition counts.
+                // The first definition wins.
                 self.definitions.entry(label).or_insert(url);
             }
         }
@@ -128,7 +128,7 @@ impl MarkdownLayout {
         self.n_pieces = pieces.len();
     }
 
-    /// The rows of what is not finished.
+    /// Returns the rows of unfinished text.
     pub(super) fn open_rows(&self, rest: &[MarkdownPiece]) -> Vec<Row> {
         let mut state = self.state.clone();
         let mut rows = Vec::new();
@@ -139,7 +139,7 @@ impl MarkdownLayout {
         rows
     }
 
-    /// Lays out a piece, and returns what it defines.
+    /// Lays out a piece, and returns its definitions.
     fn piece(&self, piece: &MarkdownPiece, state: &mut LayoutState, out: &mut Vec<Row>) -> Vec<(String, String)> {
         match piece.kind {
             PieceKind::QuoteStart => self.start_quote(state),
@@ -184,7 +184,7 @@ impl MarkdownLayout {
 
     fn start_item(&self, head: ItemHead, after_blank: bool, state: &mut LayoutState, out: &mut Vec<Row>) {
         if let Some(frame) = state.frames.last_mut() {
-            // A list stands right below its introduction.
+            // A list is placed right below its introduction.
             if after_blank || (frame.ends_with_list && !head.continues) {
                 frame.gap();
             }
@@ -208,7 +208,7 @@ impl MarkdownLayout {
         state.frames.push(LayoutFrame::new(inner, style).prefixed(hanging, Some(bullet)));
     }
 
-    /// Lays out a piece that has blocks of text.
+    /// Lays out a piece with text blocks.
     fn blocks(&self, piece: &MarkdownPiece, state: &mut LayoutState, out: &mut Vec<Row>) -> Vec<(String, String)> {
         let is_middle = piece.kind == PieceKind::Middle;
         let context = ReadContext { theme: &self.theme, style: state.style(), definitions: &self.definitions };
@@ -251,7 +251,7 @@ impl MarkdownLayout {
         definitions
     }
 
-    /// The rows of a block that is a single line.
+    /// Returns the rows of a single-line block.
     fn block(&self, block: MarkdownBlock, columns: usize) -> Vec<Row> {
         match block {
             MarkdownBlock::Heading { level, mut text } => {
@@ -270,7 +270,7 @@ impl MarkdownLayout {
 
     fn table_rows(&self, piece: &MarkdownPiece, state: &mut LayoutState, out: &mut Vec<Row>) {
         let Some(mut layout) = state.table.take() else { return };
-        // The parser wants a head.
+        // The parser requires a header.
         let n = layout.n_cells();
         let head: String = repeat_n("|x", n).chain(["|\n"]).chain(repeat_n("|-", n)).chain(["|\n"]).collect();
         let source = format!("{head}{}", piece.source.trim_start_matches('\n'));
@@ -287,7 +287,7 @@ impl MarkdownLayout {
         }
     }
 
-    /// The first or last line of a code block.
+    /// Lays out the first or last line of a code block.
     fn fence(&self, info: &str, state: &mut LayoutState, out: &mut Vec<Row>) {
         let border = self.theme.fg(ColorRole::MdCodeBlockBorder);
         let rows = chop(&[Span::styled(format!("```{info}"), border)], state.columns());
@@ -298,11 +298,11 @@ impl MarkdownLayout {
         count_work(piece.source.len());
         let indent = Span::raw(self.options.code_indent.clone());
         let columns = state.columns();
-        // Where there is no room for the indentation there is none.
+        // Omit the indentation if there is no room for it.
         let inner = columns.saturating_sub(width(&indent.content));
         let has_indent = inner >= MIN_TEXT;
         let begun = state.code_line.take();
-        // A line that does not fit into a piece is longer than those that are highlighted.
+        // A line that does not fit into a piece is too long to be highlighted.
         let is_whole = begun.is_none() && !piece.is_open;
         let mut chopper = begun.unwrap_or_else(|| Chopper::new(if has_indent { inner } else { columns }));
         match &mut state.code {

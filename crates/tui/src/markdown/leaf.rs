@@ -1,4 +1,4 @@
-//! The block under way that holds text, and the pieces that it becomes.
+//! The current text block, and the pieces it is split into.
 
 use pulldown_cmark::{Event, Parser, Tag};
 
@@ -6,37 +6,37 @@ use super::cut::{LONG, count_work, cut_point, last_grapheme};
 use super::line::{HtmlEnd, LineHead};
 use super::options::EXTENSIONS;
 
-/// Bytes of definitions that are looked through for what is below them.
+/// Number of bytes of definitions searched for the text below them.
 const MAX_DEFINITIONS: usize = 1024;
 
 /// A part of the text that is laid out once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MarkdownPiece {
     pub(super) kind: PieceKind,
-    /// Its text without the markers of the quotes and lists that it is in.
+    /// Its text without the markers of the quotes and lists around it.
     pub(super) source: String,
-    /// There is a blank line before it.
+    /// Whether there is a blank line before it.
     pub(super) after_blank: bool,
-    /// What is at its end continues in the next piece: a paragraph, a table, or a line.
+    /// Whether its end continues in the next piece: a paragraph, a table, or a line.
     pub(super) is_open: bool,
 }
 
-/// What a piece is.
+/// Kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PieceKind {
-    /// What follows is in a quote.
+    /// The start of a quote.
     QuoteStart,
-    /// What follows is in an item of a list.
+    /// The start of a list item.
     ItemStart(ItemHead),
-    /// The innermost quote or item ends.
+    /// The end of the innermost quote or item.
     ContainerEnd,
     /// A paragraph, a heading, a table, or a rule.
     Blocks,
-    /// More of a paragraph.
+    /// The continuation of a paragraph.
     Middle,
     /// More rows of a table.
     TableRows,
-    /// The beginning of a code block, with its language.
+    /// The start of a code block, with its language.
     CodeStart,
     CodeLine,
     CodeEnd,
@@ -45,18 +45,18 @@ pub(super) enum PieceKind {
     HtmlLine,
 }
 
-/// How an item of a list begins.
+/// The start of a list item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ItemHead {
     /// Its number in an ordered list.
     pub(super) number: Option<u64>,
-    /// The item before it is of the same list.
+    /// Whether the preceding item is of the same list.
     pub(super) continues: bool,
-    /// Whether its box is checked, when it has one.
+    /// Whether its checkbox is checked, if it has one.
     pub(super) task: Option<bool>,
 }
 
-/// What a block of text is.
+/// Kind of a text block.
 #[derive(Clone, Debug)]
 pub(super) enum LeafKind {
     /// A heading or a rule, which ends with its line.
@@ -75,21 +75,21 @@ pub(super) enum LeafKind {
     Html {
         end: HtmlEnd,
         is_ended: bool,
-        /// The last bytes of the line that went into a piece.
+        /// The last bytes of the line that are already in a piece.
         tail: String,
     },
 }
 
-/// A block of text that is not finished.
+/// An unfinished text block.
 #[derive(Clone, Debug)]
 pub(super) struct OpenLeaf {
     pub(super) kind: LeafKind,
-    /// What is not in a piece yet.
+    /// Text that is not in a piece yet.
     source: String,
     after_blank: bool,
-    /// Its beginning is in a piece.
+    /// Whether its beginning is already in a piece.
     is_begun: bool,
-    /// Where the last line begins.
+    /// Start of the last line.
     line: usize,
 }
 
@@ -98,7 +98,7 @@ impl OpenLeaf {
         Self { kind, source: String::new(), after_blank, is_begun: false, line: 0 }
     }
 
-    /// A paragraph whose text may look like another block.
+    /// Creates a paragraph whose text may look like another block.
     pub(super) fn plain_paragraph(after_blank: bool) -> Self {
         Self { is_begun: true, ..Self::new(LeafKind::Paragraph, after_blank) }
     }
@@ -107,7 +107,7 @@ impl OpenLeaf {
         matches!(self.kind, LeafKind::Paragraph)
     }
 
-    /// Whether the last line has no beginning here, so that it is no head of a table.
+    /// Returns whether the beginning of the last line is gone, so that it cannot be a table header.
     pub(super) fn is_rest(&self) -> bool {
         self.is_begun && self.line == 0
     }
@@ -122,7 +122,7 @@ impl OpenLeaf {
         self.line = self.source.len();
     }
 
-    /// Adds text of the current line.
+    /// Appends text of the current line.
     pub(super) fn append(&mut self, text: &str, out: &mut Vec<MarkdownPiece>) {
         self.source.push_str(text);
         while self.source.len() >= LONG {
@@ -138,7 +138,7 @@ impl OpenLeaf {
         self.line = self.line.saturating_sub(at);
     }
 
-    /// Makes a piece of the beginning of a long text.
+    /// Turns the beginning of a long text into a piece.
     fn cut(&mut self, out: &mut Vec<MarkdownPiece>) {
         let window = &self.source[..self.source.floor_char_boundary(LONG)];
         let at = match self.kind {
@@ -158,7 +158,7 @@ impl OpenLeaf {
         self.push(self.piece_kind(), at, true, out);
     }
 
-    /// What the next piece is.
+    /// Returns the kind of the next piece.
     fn piece_kind(&self) -> PieceKind {
         match (&self.kind, self.is_begun) {
             (LeafKind::Fence { .. }, false) => PieceKind::CodeStart,
@@ -171,7 +171,7 @@ impl OpenLeaf {
         }
     }
 
-    /// Ends the line. Returns whether the block goes on.
+    /// Ends the line. Returns whether the block continues.
     pub(super) fn end_line(&mut self, out: &mut Vec<MarkdownPiece>) -> bool {
         match &mut self.kind {
             LeafKind::Paragraph | LeafKind::Table => return true,
@@ -185,7 +185,7 @@ impl OpenLeaf {
         !matches!(self.kind, LeafKind::Line | LeafKind::Html { is_ended: true, .. })
     }
 
-    /// Shows the blank lines that were at the end of an indented code block, since there is more of it.
+    /// Emits the blank lines at the end of an indented code block, since it continues.
     pub(super) fn show_blank_lines(&mut self, out: &mut Vec<MarkdownPiece>) {
         if let LeafKind::Indented { n_blank } = &mut self.kind {
             for _ in 0..std::mem::take(n_blank) {
@@ -209,7 +209,7 @@ impl OpenLeaf {
         self.push(kind, self.source.len(), false, out);
     }
 
-    /// Whether an underline makes a heading of the paragraph.
+    /// Returns whether an underline turns the paragraph into a heading.
     pub(super) fn is_heading_with(&self, underline: &LineHead<'_>) -> bool {
         // There must be something besides definitions.
         let text = format!("{}\n{}", self.source, underline.text);
@@ -219,7 +219,7 @@ impl OpenLeaf {
             || Parser::new_ext(&text, EXTENSIONS).any(|event| matches!(event, Event::Start(Tag::Heading { .. })))
     }
 
-    /// Makes a table of the last line of a paragraph if the delimiter row below fits to it.
+    /// Turns the last line of a paragraph into a table if it matches the delimiter row below.
     pub(super) fn begin_table(&mut self, delimiters: &LineHead<'_>, out: &mut Vec<MarkdownPiece>) -> bool {
         let header = &self.source[self.line..];
         let is_first = self.line == 0;
@@ -231,7 +231,7 @@ impl OpenLeaf {
         let stands_alone = is_first || may_interrupt;
         let text = match stands_alone {
             true => format!("{bar}\n{}", delimiters.text),
-            // The header may be the first line behind definitions, of which there are few.
+            // The header may be the first line after a few definitions.
             false if self.source.starts_with('[') && !self.is_begun && self.line < MAX_DEFINITIONS => {
                 format!("{}\n{}", self.source, delimiters.text)
             }

@@ -1,26 +1,26 @@
-//! What a line of Markdown begins, judged by itself.
+//! Determines which block a line of Markdown begins, without its context.
 
 use pulldown_cmark::{Event, Parser, Tag};
 
 use super::cursor::LineCursor;
 use super::options::EXTENSIONS;
 
-/// Bytes of a line that are looked at: what a longer line is shows at its beginning.
+/// Number of bytes examined: the kind of a longer line is clear from its beginning.
 pub(super) const HEAD: usize = 512;
 
 /// The beginning of a line.
 pub(super) struct LineHead<'a> {
-    /// Columns of the space before the text.
+    /// Width of the space before the text, in columns.
     pub(super) indent: usize,
-    /// What it begins, where the indentation allows it.
+    /// The block it begins, if its indentation permits.
     pub(super) start: LineStart,
-    /// The text without the space around it.
+    /// The trimmed text.
     pub(super) text: &'a str,
-    /// All of the line is there.
+    /// Whether the line is complete.
     is_whole: bool,
 }
 
-/// What a line begins.
+/// The block that a line begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineStart {
     Blank,
@@ -31,42 +31,42 @@ pub(super) enum LineStart {
     Heading,
     Rule,
     Quote,
-    /// An item of a list; `mark` tells kinds of lists apart.
+    /// A list item; `mark` distinguishes kinds of lists.
     Item {
         mark: u8,
-        /// Bytes of the marker.
+        /// Length of the marker in bytes.
         len: usize,
         number: Option<u64>,
-        /// The list may begin within a paragraph.
+        /// Whether the list may interrupt a paragraph.
         interrupts: bool,
     },
-    /// Perhaps HTML.
+    /// Possibly HTML.
     Tag,
     Text,
 }
 
 impl<'a> LineHead<'a> {
-    /// The head of what follows in a line; `is_whole` says that all of the line is known.
+    /// Analyses the rest of a line; `is_whole`: whether the line is complete.
     pub(super) fn of(cursor: &LineCursor<'a>, is_whole: bool) -> Self {
         let text = cursor.rest().trim_matches([' ', '\t']);
         let start = if text.is_empty() && is_whole { LineStart::Blank } else { start(text, is_whole) };
         Self { indent: cursor.indent(), start, text, is_whole }
     }
 
-    /// Whether it makes a heading of the paragraph above.
+    /// Returns whether it turns the paragraph above into a heading.
     pub(super) fn is_underline(&self) -> bool {
         let is_all = |mark: u8| self.text.bytes().all(|byte| byte == mark);
         self.is_whole && self.indent < 4 && !self.text.is_empty() && (is_all(b'=') || is_all(b'-'))
     }
 
-    /// Whether it may make a table of the line above.
+    /// Returns whether it may turn the line above into a table.
     pub(super) fn may_be_delimiter_row(&self) -> bool {
         let is_of_row = |byte| matches!(byte, b'|' | b'-' | b':' | b' ' | b'\t');
         self.is_whole && self.indent < 4 && self.text.contains('-') && self.text.bytes().all(is_of_row)
     }
 
-    /// Whether it begins a block that can begin right below a paragraph, leaving aside its indentation. `is_lazy` says that the line lacks markers
-    /// of what the paragraph is in.
+    /// Returns whether it begins a block that can interrupt a paragraph, ignoring its indentation. `is_lazy`: whether the line lacks
+    /// markers of the paragraph's containers.
     pub(super) fn interrupts(&self, is_lazy: bool) -> bool {
         match self.start {
             LineStart::Fence { .. } | LineStart::Heading | LineStart::Rule | LineStart::Quote => true,
@@ -76,12 +76,12 @@ impl<'a> LineHead<'a> {
         }
     }
 
-    /// Whether it ends a code block that began with `len` times `mark`.
+    /// Returns whether it closes a code block opened by `len` times `mark`.
     pub(super) fn closes_fence(&self, mark: u8, len: usize) -> bool {
         self.is_whole && self.indent < 4 && self.text.len() >= len && self.text.bytes().all(|byte| byte == mark)
     }
 
-    /// What ends the HTML block that it begins, when it begins one; within a paragraph, only some of them count.
+    /// Returns what ends the HTML block that it begins, if any; only some kinds can interrupt a paragraph.
     pub(super) fn html(&self, in_paragraph: bool) -> Option<HtmlEnd> {
         if self.start != LineStart::Tag {
             return None;
@@ -95,7 +95,7 @@ impl<'a> LineHead<'a> {
             (_, text) if text.starts_with('?') => Some(HtmlEnd::Instruction),
             (_, text) if text.starts_with('!') => Some(HtmlEnd::Declaration),
             _ => {
-                // There is a list of tags that count, which the parser knows.
+                // Only certain tags count; the parser has the list.
                 let text = format!("{}{}", if in_paragraph { "x\n" } else { "" }, self.text);
                 let is_html = Parser::new_ext(&text, EXTENSIONS).any(|event| event == Event::Start(Tag::HtmlBlock));
                 is_html.then_some(HtmlEnd::Blank)
@@ -104,12 +104,12 @@ impl<'a> LineHead<'a> {
     }
 }
 
-/// What ends an HTML block.
+/// How an HTML block ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HtmlEnd {
-    /// A blank line.
+    /// At a blank line.
     Blank,
-    /// The end of an element whose content is no HTML.
+    /// At the end of an element with raw content.
     Tag,
     Comment,
     Instruction,
@@ -118,7 +118,7 @@ pub(super) enum HtmlEnd {
 }
 
 impl HtmlEnd {
-    /// Whether the line has it.
+    /// Returns whether the line contains it.
     pub(super) fn is_in(self, line: &str) -> bool {
         match self {
             Self::Blank => false,
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_begin_what_their_first_characters_say() {
+    fn the_first_characters_determine_which_block_a_line_begins() {
         let item = |mark, number: Option<u64>| {
             let len = 1 + usize::from(number.is_some());
             LineStart::Item { mark, len, number, interrupts: number.is_none_or(|number| number == 1) }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn html_ends_as_its_beginning_says() {
+    fn the_start_of_html_determines_how_it_ends() {
         for (line, in_paragraph, end) in [
             ("<div>", true, Some(HtmlEnd::Blank)),
             ("<x-y>", false, Some(HtmlEnd::Blank)),

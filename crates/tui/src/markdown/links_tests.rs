@@ -1,17 +1,17 @@
-//! Links that can be clicked.
+//! Tests of clickable links.
 
 use super::*;
 use crate::hyperlink::Hyperlinks;
 use crate::terminal::{Cursor, Fullscreen, InlineScreen, Size};
 use crate::theme::ColorDepth;
 
-/// The rows of a text, with links where they are possible.
+/// Returns the rows of a text, with links if possible.
 fn rows(text: &str, columns: usize, links: Option<&Hyperlinks>) -> Vec<Row> {
     let theme = Palette::builtin("dark", ColorDepth::None).with_links(links.cloned());
     Markdown::of(text, MarkdownOptions::default()).rows(columns, &theme)
 }
 
-/// What a terminal gets, with `^` for an escape.
+/// Returns the bytes sent to a terminal, with `^` for an escape.
 fn sent(text: &str, columns: u16) -> String {
     let links = Hyperlinks::default();
     let rows = rows(text, usize::from(columns), Some(&links));
@@ -20,7 +20,7 @@ fn sent(text: &str, columns: u16) -> String {
     String::from_utf8(screen.draw(&rows, None)).unwrap()
 }
 
-/// The links that a terminal gets, with their texts.
+/// Returns the links sent to a terminal, with their texts.
 fn links_in(text: &str) -> Vec<(String, String)> {
     let sent = sent(text, 70);
     let mut found: Vec<(String, String)> = Vec::new();
@@ -37,7 +37,7 @@ fn links_in(text: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn links_lead_to_their_addresses_and_hide_none_that_could_be_mistaken() {
+fn links_lead_to_their_urls_and_misleading_ones_show_them() {
     for (text, shown, expected) in [
         ("see [the docs](https://a.b/c)", "see the docs", &[("the docs", "https://a.b/c")][..]),
         ("see https://a.b/c, yes", "see https://a.b/c, yes", &[("https://a.b/c", "https://a.b/c")]),
@@ -62,7 +62,7 @@ fn links_lead_to_their_addresses_and_hide_none_that_could_be_mistaken() {
 }
 
 #[test]
-fn widths_and_breaks_are_the_same_with_links_and_without_where_the_address_is_the_text() {
+fn links_whose_text_is_their_url_do_not_affect_widths_and_breaks() {
     let text =
         "A text with https://example.com/a/rather/long/path and https://b.c/日本 in it, and <me@example.com> as well. "
             .repeat(5);
@@ -71,13 +71,13 @@ fn widths_and_breaks_are_the_same_with_links_and_without_where_the_address_is_th
         let plain = |links| rows(&text, columns, links).iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(plain(Some(&links)), plain(None));
     }
-    // A link that goes on in the next row has the same number there, and every row ends it.
+    // A link that continues in the next row keeps its number, and every row ends it.
     let sent = sent("[one two three](https://a.b)", 6);
     assert_eq!(sent.matches("\u{1b}]8;id=0;https://a.b\u{1b}\\").count(), 3, "{sent:?}");
     assert_eq!(sent.matches("\u{1b}]8;;\u{1b}\\").count(), 3, "{sent:?}");
 }
 
-/// Addresses that try to get something into the terminal.
+/// URLs that try to inject control sequences.
 fn hostile() -> Vec<String> {
     let pieces = [
         "\u{1b}]0;owned\u{7}",
@@ -110,7 +110,7 @@ fn hostile() -> Vec<String> {
 }
 
 #[test]
-fn no_address_gets_a_control_character_to_the_terminal() {
+fn no_url_sends_a_control_character_to_the_terminal() {
     let hostile = hostile();
     assert!(hostile.len() >= 50, "{}", hostile.len());
     for url in &hostile {
@@ -135,7 +135,7 @@ fn no_address_gets_a_control_character_to_the_terminal() {
                     let (link, _) = part.split_once("\u{1b}\\").unwrap();
                     assert!(link.bytes().all(|byte| (b'!'..=b'~').contains(&byte)), "{url:?} {link:?}");
                 }
-                // Without the links, and our own movements and styles, there is nothing but text.
+                // Apart from the links and our own movements and styles, there is only text.
                 let mut rest = sent.replace("\r\n", "").replace('\r', "");
                 while let Some((before, after)) = rest.split_once("\u{1b}]8;") {
                     rest = format!("{before}{}", after.split_once("\u{1b}\\").unwrap().1);

@@ -1,22 +1,22 @@
-//! How Markdown is read and shown.
+//! Options for parsing and displaying Markdown.
 
 use pulldown_cmark::Options;
 
 use crate::theme::ColorRole;
 
-/// What is understood beyond CommonMark.
+/// Supported extensions of CommonMark.
 pub(super) const EXTENSIONS: Options =
     Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
-/// How Markdown is shown.
+/// Options for displaying Markdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MarkdownOptions {
-    /// The colour of text.
+    /// Colour of text.
     pub text: ColorRole,
     /// Whether text is italic.
     pub italic: bool,
-    /// What stands before every line of a code block.
+    /// Prefix of the lines of code blocks.
     pub code_indent: String,
 }
 
@@ -27,18 +27,18 @@ impl Default for MarkdownOptions {
 }
 
 impl MarkdownOptions {
-    /// Text in a colour, else as usual.
+    /// Creates options for text in a colour, with other defaults.
     pub fn colored(text: ColorRole) -> Self {
         Self { text, ..Self::default() }
     }
 
-    /// The same with text in italics.
+    /// Makes text italic.
     #[must_use]
     pub fn italic(self) -> Self {
         Self { italic: true, ..self }
     }
 
-    /// The same with something else before the lines of code blocks: spaces, as a rule.
+    /// Sets the prefix of the lines of code blocks, usually spaces.
     #[must_use]
     pub fn code_indent(self, indent: impl Into<String>) -> Self {
         Self { code_indent: indent.into(), ..self }

@@ -1,4 +1,4 @@
-//! The structure of a document as the parser sees the whole of it, and as the splitter cuts it.
+//! Compares the structure of documents between the parser, which sees all of them, and the splitter.
 
 use std::fmt::Write;
 
@@ -12,19 +12,19 @@ use super::*;
 use crate::text::row_width;
 use crate::theme::ColorDepth;
 
-/// Whether the line before that of a place is blank, leaving aside the marks of quotes.
+/// Returns whether the line before a position is blank, ignoring quote markers.
 fn is_after_blank(source: &str, at: usize) -> bool {
-    // The parser takes a tab for as many characters as it has columns.
+    // The parser treats a tab as as many characters as it has columns.
     let at = source.len() - source[at..].trim_start().len();
     let before = source[..at].rsplit_once('\n').map(|(before, _)| before.rsplit('\n').next().unwrap_or_default());
     before.is_some_and(|line| line.chars().all(|c| matches!(c, '>' | ' ' | '\t')))
 }
 
-/// Writes blocks of text, one to a line.
+/// Writes text blocks, one per line.
 fn write_blocks(source: &str, is_nested: bool, out: &mut String) {
     let mut is_inline = false;
     let mut numbers: Vec<(Option<u64>, bool)> = Vec::new();
-    // Links lead somewhere on both sides, wherever they are defined.
+    // Links resolve on both sides, wherever they are defined.
     let mut resolve = |_: BrokenLink<'_>| Some((CowStr::from(""), CowStr::from("")));
     let parser = Parser::new_with_broken_link_callback(source, EXTENSIONS, Some(&mut resolve));
     let mut events = TextMergeWithOffset::new(parser.into_offset_iter()).peekable();
@@ -81,7 +81,7 @@ fn write_blocks(source: &str, is_nested: bool, out: &mut String) {
                         _ => break,
                     }
                 }
-                // Whether a tab there is spaces does not matter.
+                // It does not matter whether a tab there becomes spaces.
                 text.trim_end().lines().for_each(|text| line(&format!("| {}\n", text.trim_start()), &mut is_inline));
             }
             Event::Start(Tag::Heading { level, .. }) => {
@@ -100,7 +100,7 @@ fn write_blocks(source: &str, is_nested: bool, out: &mut String) {
             event => {
                 let text = match event {
                     Event::Text(text) => text.into_string(),
-                    // The parser leaves the marks of quotes in it.
+                    // The parser leaves quote markers in it.
                     Event::InlineHtml(text) | Event::Code(text) => {
                         text.replace('>', " ").split_whitespace().collect::<Vec<_>>().join(" ")
                     }
@@ -171,7 +171,7 @@ fn pieces_of(source: &str) -> Vec<MarkdownPiece> {
     splitter.pieces().to_vec()
 }
 
-/// Leaves out what does not count: space at the ends of lines, and the box before a table, which the parser drops.
+/// Removes irrelevant differences: space at line ends, and the checkbox before a table, which the parser drops.
 fn clean(text: &str) -> String {
     let text: String = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
     text.replace("task true\ntable", "table").replace("task false\ntable", "table")
@@ -184,7 +184,7 @@ fn check(source: &str) {
 }
 
 #[test]
-fn blocks_below_lists_and_quotes_belong_where_commonmark_says() {
+fn blocks_below_lists_and_quotes_nest_as_in_commonmark() {
     for source in [
         "1. one\n  ```\n  a\n\n  b\n  ```\n",
         "10. ten\n   ```\n   a\n\n   b\n   ```\n",
@@ -212,7 +212,7 @@ fn blocks_below_lists_and_quotes_belong_where_commonmark_says() {
     }
 }
 
-/// Parts of lines, which together are documents with everything in every place.
+/// Parts of lines, which combine to documents with every construct in every position.
 const PARTS: [&str; 62] = [
     "\n",
     "\n",
@@ -281,7 +281,7 @@ const PARTS: [&str; 62] = [
 fn documents() -> impl Strategy<Value = String> {
     prop::collection::vec(0..PARTS.len(), 1..14).prop_map(|parts| {
         let mut document = parts.iter().map(|part| PARTS[*part]).collect::<String>() + "\n";
-        // The parser overlooks that a tab before the mark of a quote is too wide.
+        // The parser ignores that a tab before a quote marker is too wide.
         while document.contains("\t>") {
             document = document.replace("\t>", ">");
         }
@@ -289,7 +289,7 @@ fn documents() -> impl Strategy<Value = String> {
     })
 }
 
-/// Whether the head of a table lacks markers that the line below has. The parser takes it out of its list, as nobody would.
+/// Returns whether a table header lacks container markers that the line below has. The parser, surprisingly, moves it out of its list.
 fn has_lazy_head(source: &str) -> bool {
     let columns = |c: char| if c == '\t' { 4 } else { 1 };
     let is_marker = |c: &char| matches!(c, '>' | ' ' | '\t');
@@ -299,19 +299,19 @@ fn has_lazy_head(source: &str) -> bool {
     lines.windows(2).any(|pair| is_lazy(pair) && pair[1].contains("-"))
 }
 
-/// Whether the head of a table is the text of a task and looks like another block, which is a paragraph for the splitter.
+/// Returns whether a table header is the text of a task and looks like another block, which the splitter treats as a paragraph.
 fn has_odd_task(source: &str) -> bool {
     let is_odd =
         |text: &str| text.contains('|') && !text.trim_start().starts_with(|c: char| c.is_alphabetic() || c == '|');
     source.lines().filter_map(|line| line.split_once("] ")).any(|(_, text)| is_odd(text))
 }
 
-/// Whether there is a tab in a table, whose columns the parser does not count behind the marker of an item.
+/// Returns whether there is a tab in a table, whose columns the parser does not count after an item marker.
 fn has_tab_in_table(source: &str) -> bool {
     source.lines().any(|line| line.contains('\t') && line.contains('|'))
 }
 
-/// `PROPTEST_CASES` asks for more.
+/// `PROPTEST_CASES` can raise the number of cases.
 fn config() -> ProptestConfig {
     let usual = ProptestConfig::default();
     ProptestConfig { cases: usual.cases.max(2_000), max_shrink_iters: 20_000, max_global_rejects: u32::MAX, ..usual }
@@ -328,7 +328,7 @@ proptest! {
     }
 
     #[test]
-    fn any_pieces_of_a_text_give_the_rows_of_the_whole(
+    fn rows_do_not_depend_on_how_a_text_is_split(
         source in documents(),
         cuts in prop::collection::vec(0.0f64..1.0, 0..6),
         columns in 1usize..50,
@@ -337,7 +337,7 @@ proptest! {
     }
 }
 
-/// Parts that do not fit into a piece.
+/// Parts that do not fit into one piece.
 fn long_documents() -> impl Strategy<Value = String> {
     let part = (0..PARTS.len() + 6).prop_map(|part| match PARTS.get(part) {
         Some(part) => (*part).to_owned(),
@@ -357,7 +357,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: config().cases / 50, ..config() })]
 
     #[test]
-    fn any_pieces_of_a_long_text_give_the_rows_of_the_whole(
+    fn rows_do_not_depend_on_how_a_long_text_is_split(
         source in long_documents(),
         cuts in prop::collection::vec(0.0f64..1.0, 0..6),
         columns in 1usize..50,
@@ -366,7 +366,7 @@ proptest! {
     }
 }
 
-/// Cuts a text at parts of its length.
+/// Splits a text at fractions of its length.
 fn check_cuts(source: &str, cuts: &[f64], columns: usize) -> Result<(), TestCaseError> {
     let theme = Palette::builtin("dark", ColorDepth::True);
     let mut cuts: Vec<usize> =

@@ -1,17 +1,17 @@
-//! Cutting a text into pieces that are laid out once.
+//! Splits a text into pieces that are laid out once.
 //!
-//! Lines are taken one by one, and each of them goes through the quotes and lists that are open to the block of text it belongs to, as CommonMark says.
-//! A piece ends where nothing that follows can change its meaning: at the end of a paragraph, after each line of a code block. Where a piece
-//! ends depends on the text only and not on how it arrived.
+//! Each line is matched against the open quotes and lists down to its text block, as in CommonMark. A piece ends where nothing that follows
+//! can change its meaning: at the end of a paragraph, and after each line of a code block. The end of a piece depends only on the text, not
+//! on how it arrived.
 
 use super::cursor::LineCursor;
 use super::leaf::{ItemHead, LeafKind, MarkdownPiece, OpenLeaf, PieceKind};
 use super::line::{HEAD, HtmlEnd, LineHead, LineStart};
 
-/// Quotes and items inside one another; the marks of deeper ones are text.
+/// Maximum nesting of quotes and items; deeper markers are text.
 const MAX_DEPTH: usize = 24;
 
-/// Finds the pieces of a text that grows.
+/// Finds the pieces of a growing text.
 #[derive(Clone, Debug)]
 pub(super) struct Splitter {
     pieces: Vec<MarkdownPiece>,
@@ -23,24 +23,24 @@ impl Splitter {
         Self { pieces: Vec::new(), state: SplitState::default() }
     }
 
-    /// The pieces that are finished.
+    /// Returns the finished pieces.
     pub(super) fn pieces(&self) -> &[MarkdownPiece] {
         &self.pieces
     }
 
-    /// Looks at what is new in the text.
+    /// Processes new text.
     pub(super) fn advance(&mut self, text: &str) {
         self.state.advance(text);
         self.pieces.append(&mut self.state.out);
     }
 
-    /// The text is over.
+    /// Ends the text.
     pub(super) fn finish(&mut self, text: &str) {
         self.state.finish(text);
         self.pieces.append(&mut self.state.out);
     }
 
-    /// What follows the finished pieces if the text ends here. A code block stays open.
+    /// Returns the pieces after the finished ones if the text ends here. A code block stays open.
     pub(super) fn rest(&self, text: &str) -> Vec<MarkdownPiece> {
         let mut state = self.state.clone();
         state.end_last_line(text);
@@ -50,19 +50,19 @@ impl Splitter {
     }
 }
 
-/// What a block is in.
+/// A container of blocks.
 #[derive(Clone, Copy, Debug)]
 enum SplitContainer {
     Quote,
     Item {
-        /// The columns of its text, from where the item may begin.
+        /// Columns from the item's possible start to its text.
         indent: usize,
-        /// It has nothing but its marker yet.
+        /// Whether it only has its marker so far.
         is_bare: bool,
     },
 }
 
-/// The last block in a container is a list.
+/// The list at the end of a container.
 #[derive(Clone, Copy, Debug)]
 struct LastList {
     mark: u8,
@@ -71,22 +71,22 @@ struct LastList {
 
 #[derive(Clone, Debug, Default)]
 struct SplitState {
-    /// The pieces that are new.
+    /// New pieces.
     out: Vec<MarkdownPiece>,
-    /// What is open, from the outside in, with the list that it is the last item of.
+    /// Open containers, outermost first, each with the list that it is the last item of.
     containers: Vec<(SplitContainer, Option<LastList>)>,
-    /// The same list for what is in no container.
+    /// The last list outside all containers.
     root_list: Option<LastList>,
     leaf: Option<OpenLeaf>,
-    /// Where the first line begins that is not over.
+    /// Start of the first incomplete line.
     line: usize,
-    /// Its beginning was looked at.
+    /// Whether its beginning was examined.
     is_begun: bool,
-    /// Nothing of the rest of the line belongs to the block.
+    /// Whether the rest of the line does not belong to the block.
     is_muted: bool,
-    /// Up to where the line was looked at.
+    /// How much of the line was examined.
     at: usize,
-    /// The current line, and the one before it, are blank, marks of quotes aside.
+    /// Whether the current line, and the one before it, are blank except for quote markers.
     is_blank: bool,
     after_blank: bool,
 }
@@ -110,7 +110,7 @@ impl SplitState {
         }
     }
 
-    /// Takes what there is as the last line.
+    /// Treats the available text as the last line.
     fn end_last_line(&mut self, text: &str) {
         if self.line < text.len() {
             if !self.is_begun {
@@ -144,7 +144,7 @@ impl SplitState {
         self.is_muted = false;
     }
 
-    /// Looks at the beginning of a line, and moves behind the markers of blocks.
+    /// Examines the beginning of a line, and moves past the markers of blocks.
     fn begin_line(&mut self, line: &str) {
         let is_whole = line.len() <= HEAD;
         let line = &line[..line.floor_char_boundary(HEAD)];
@@ -161,7 +161,7 @@ impl SplitState {
         if self.leaf.as_ref().is_some_and(OpenLeaf::is_code) {
             self.append(cursor.spare());
         } else {
-            // Behind a marker tabs are not as wide as at the beginning of a line, where the parser will see them.
+            // After a marker, tabs are narrower than at the beginning of a line, where the parser will see them.
             let indent = " ".repeat(cursor.skip(usize::MAX));
             self.append(&indent);
         }
@@ -169,7 +169,7 @@ impl SplitState {
         self.at = self.line + line.len() - cursor.rest().len();
     }
 
-    /// Passes the markers of what is open, and returns of how many there are some.
+    /// Passes the markers of open containers, and returns how many were present.
     fn enter(&self, cursor: &mut LineCursor<'_>, is_whole: bool) -> usize {
         for (at, (container, _)) in self.containers.iter().enumerate() {
             match container {
@@ -208,7 +208,7 @@ impl SplitState {
             _ => self.close_leaf(),
         }
         self.is_muted = true;
-        // An item can begin with one blank line, not more.
+        // An item can begin with at most one blank line.
         if let Some((SplitContainer::Item { is_bare: true, .. }, _)) = self.containers.last() {
             self.close_to(self.containers.len() - 1);
         }
@@ -250,7 +250,7 @@ impl SplitState {
             self.close_to(n_open);
         }
         if head.start == LineStart::Blank {
-            // A quote that is empty so far.
+            // An empty quote so far.
             self.is_muted = true;
         } else {
             self.open_leaf(cursor, &head);
@@ -265,7 +265,7 @@ impl SplitState {
         true
     }
 
-    /// Takes a line that has the markers of all containers and continues the block in them.
+    /// Handles a line that has the markers of all containers and continues their block.
     fn continue_block(&mut self, cursor: &mut LineCursor<'_>, is_whole: bool) -> bool {
         let head = LineHead::of(cursor, is_whole);
         let Some(leaf) = &mut self.leaf else { return false };
@@ -311,12 +311,12 @@ impl SplitState {
         let may_mislead = is_lazy && head.is_underline() || head.may_be_delimiter_row() && (is_lazy || leaf.is_rest());
         leaf.next_line();
         if may_mislead {
-            // It is neither, which the parser sees by the indentation.
+            // It is neither; the parser recognises this by the indentation.
             leaf.append("    ", &mut self.out);
         }
     }
 
-    /// The list at the end of the innermost container, before something is added to it.
+    /// Returns the list at the end of the innermost container, before something is added to it.
     fn add_block(&mut self) -> &mut Option<LastList> {
         match self.containers.last_mut() {
             None => &mut self.root_list,
@@ -343,7 +343,7 @@ impl SplitState {
         self.containers.push((SplitContainer::Quote, None));
     }
 
-    /// Opens an item. Returns whether nothing else can begin in the line.
+    /// Opens an item. Returns whether nothing else can begin on the line.
     fn open_item(&mut self, cursor: &mut LineCursor<'_>, is_whole: bool, marker: (u8, usize, Option<u64>)) -> bool {
         let (mark, len, number) = marker;
         let list = self.add_block();
@@ -357,7 +357,7 @@ impl SplitState {
         if is_bare {
             indent += 1;
         } else {
-            // Much space belongs to an indented code block.
+            // Wide space belongs to an indented code block.
             let space = cursor.indent();
             indent += cursor.skip(if space > 4 { 1 } else { space });
             task = task_box(cursor);
@@ -399,7 +399,7 @@ impl SplitState {
                 new(LeafKind::Fence { mark, len, indent: head.indent })
             }
             LineStart::Heading | LineStart::Rule => new(LeafKind::Line),
-            // They are too deep.
+            // Nested too deeply.
             LineStart::Quote | LineStart::Item { .. } => OpenLeaf::plain_paragraph(after_blank),
             LineStart::Blank | LineStart::Tag | LineStart::Text => new(LeafKind::Paragraph),
         });
@@ -411,7 +411,7 @@ impl SplitState {
         }
     }
 
-    /// Ends the block of text, and the containers from one on.
+    /// Ends the text block, and the containers from `n_containers` on.
     fn close_to(&mut self, n_containers: usize) {
         self.close_leaf();
         while self.containers.len() > n_containers {
@@ -421,7 +421,7 @@ impl SplitState {
     }
 }
 
-/// Passes the box of a task.
+/// Passes the checkbox of a task.
 fn task_box(cursor: &mut LineCursor<'_>) -> Option<bool> {
     let mut next = *cursor;
     next.skip(3);

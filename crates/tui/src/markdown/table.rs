@@ -1,5 +1,5 @@
-//! Tables that fit: columns as wide as their content where there is room, narrower ones with wrapped cells where there is not, and records where
-//! even that is too narrow.
+//! Tables that fit: columns as wide as their content if there is room, narrower ones with wrapped cells if not, and records if even those
+//! are too narrow.
 
 use pulldown_cmark::Alignment;
 use ratatui_core::text::Span;
@@ -10,42 +10,42 @@ use crate::Row;
 use crate::text::{row_width, width, wrap};
 use crate::theme::{ColorRole, Palette};
 
-/// A column is at least as wide as its longest word, but no more than this for it.
+/// A column is at least as wide as its longest word, up to this width.
 const MAX_WORD: usize = 30;
-/// Below this many columns a cell cannot be read.
+/// Narrower cells are unreadable.
 const MIN_CELL: usize = 5;
 
-/// How the rows of a table look, decided by those that were known first.
+/// Layout of a table's rows, determined by the rows known first.
 #[derive(Clone, Debug)]
 pub(super) struct TableLayout {
     columns: usize,
-    /// The columns of each cell; `None` when some would be too narrow to read.
+    /// Width of each column; `None` if some would be too narrow to read.
     widths: Option<Vec<usize>>,
     alignments: Vec<Alignment>,
     head: Vec<StyledLines>,
-    /// Rows were shown.
+    /// Whether rows were shown.
     is_begun: bool,
 }
 
 impl TableLayout {
-    /// A layout for a table.
+    /// Creates the layout for a table.
     pub(super) fn new(table: &Table, columns: usize) -> Self {
         let n = table.head.len().max(table.rows.iter().map(Vec::len).max().unwrap_or(0));
-        // Borders and a space at each side of a cell.
+        // Borders, and a space on each side of a cell.
         let room = columns.saturating_sub(3 * n + 1);
         let widths = widths(table, n, room);
         Self { columns, widths, alignments: table.alignments.clone(), head: table.head.clone(), is_begun: false }
     }
 
-    /// The number of columns of the table.
+    /// Returns the number of columns in the table.
     pub(super) fn n_cells(&self) -> usize {
         self.head.len()
     }
 
-    /// The head and the first rows.
+    /// Returns the header and the first rows.
     pub(super) fn first_rows(&mut self, table: &Table, theme: &Palette) -> Vec<Row> {
         let Some(widths) = &self.widths else {
-            // The head stands in each record, and alone if there are no records.
+            // Each record contains the header, which is only shown separately if there are no records.
             return self.rows(&table.rows, theme);
         };
         let mut rows = vec![self.rule(widths, ["┌", "┬", "┐"], theme)];
@@ -54,7 +54,7 @@ impl TableLayout {
         rows
     }
 
-    /// More rows.
+    /// Returns more rows.
     pub(super) fn rows(&mut self, table_rows: &[Vec<StyledLines>], theme: &Palette) -> Vec<Row> {
         let mut rows = Vec::new();
         for row in table_rows {
@@ -74,7 +74,7 @@ impl TableLayout {
         rows
     }
 
-    /// The end of the table.
+    /// Returns the end of the table.
     pub(super) fn last_rows(&self, theme: &Palette) -> Vec<Row> {
         match &self.widths {
             Some(widths) => vec![self.rule(widths, ["└", "┴", "┘"], theme)],
@@ -118,7 +118,7 @@ impl TableLayout {
         rows
     }
 
-    /// A row as a list of names and values.
+    /// Formats a row as a list of names and values.
     fn record(&self, row: &[StyledLines], is_named: bool) -> Vec<Row> {
         let mut rows = Vec::new();
         for (at, value) in row.iter().enumerate() {
@@ -142,7 +142,7 @@ fn line_width(line: &[Span<'_>]) -> usize {
     line.iter().map(|span| width(&span.content)).sum()
 }
 
-/// The columns of each cell; `None` when some would be too narrow to read.
+/// Returns the width of each column; `None` if some would be too narrow to read.
 fn widths(table: &Table, n: usize, room: usize) -> Option<Vec<usize>> {
     let all = || std::iter::once(&table.head).chain(&table.rows);
     let natural: Vec<usize> = (0..n)
@@ -160,7 +160,7 @@ fn widths(table: &Table, n: usize, room: usize) -> Option<Vec<usize>> {
     };
     let mut least: Vec<usize> = (0..n).map(|at| longest_word(at).min(natural[at])).collect();
     if least.iter().sum::<usize>() > room {
-        // Words are cut, too.
+        // Words are also split.
         least = natural.iter().map(|natural| (*natural).min(MIN_CELL)).collect();
         if least.iter().sum::<usize>() > room {
             return None;

@@ -5,7 +5,7 @@ use super::*;
 use crate::text::row_width;
 use crate::theme::ColorDepth;
 
-/// Documents with everything that is laid out.
+/// Documents with every construct that is laid out.
 const CORPUS: [&str; 30] = [
     "plain text\n",
     "# One\n\nText.\n\n## Two\n### Three\ntext right below\n",
@@ -52,7 +52,7 @@ fn one_shot(text: &str, columns: usize) -> Vec<Row> {
 }
 
 #[test]
-fn documents_are_laid_out_for_people() {
+fn example_documents_are_laid_out() {
     let shown: Vec<String> = CORPUS.iter().map(|text| format!("{text}---\n{}", plain(&one_shot(text, 40)))).collect();
     insta::assert_snapshot!(shown.join("=====\n"));
 }
@@ -68,7 +68,8 @@ fn no_row_is_wider_than_the_screen() {
     }
 }
 
-/// Pushes a text in two parts; what was stable in between must still be there at the end, and the end must look like the text in one piece.
+/// Pushes a text in two parts: what was stable in between must still be there at the end, and the result must equal that of pushing the
+/// text at once.
 #[track_caller]
 fn check_split(text: &str, at: usize, columns: usize) {
     let theme = theme();
@@ -95,7 +96,7 @@ fn rows_do_not_depend_on_how_the_text_arrives_and_stable_rows_stay() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn documents_in_any_order_are_laid_out_alike(
+    fn random_documents_do_not_depend_on_how_they_are_split(
         parts in prop::collection::vec(0..CORPUS.len(), 1..5),
         at in 0.0f64..1.0,
         columns in 8usize..50,
@@ -106,7 +107,8 @@ proptest! {
     }
 }
 
-/// Bytes that are read and laid out for a text that arrives in pieces with a frame after each: all of them, and the most for a frame.
+/// Returns how many bytes are parsed and laid out for a text that arrives in pieces with a frame after each: the total, and the maximum per
+/// frame.
 fn work_of(text: &str) -> (usize, usize) {
     let theme = theme();
     let mut markdown = Markdown::new(MarkdownOptions::default());
@@ -126,7 +128,7 @@ fn work_of(text: &str) -> (usize, usize) {
 }
 
 #[test]
-fn the_work_grows_with_the_text_and_never_for_a_frame() {
+fn total_work_is_linear_and_work_per_frame_is_constant() {
     let n_lines = |len: usize, line: &str| line.repeat(len / line.len() + 1);
     let cases: [(&str, &dyn Fn(usize) -> String); 12] = [
         ("a paragraph of one line", &|len| n_lines(len, "words and ")),
@@ -164,7 +166,7 @@ fn long_blocks_are_laid_out_like_their_parts() {
         assert_eq!(markdown.rows(30, &theme), whole);
         whole
     };
-    // No cut shows.
+    // No split is visible.
     let rows = check(format!("> - {}", "word ".repeat(9_000)));
     assert!(rows.iter().skip(1).rev().skip(1).all(|row| row.to_string() == rows[1].to_string()));
     let rows = check(format!("- ```rust\n  {}\n  ```\n", "let a = 1;".repeat(3_000)));
@@ -175,14 +177,14 @@ fn long_blocks_are_laid_out_like_their_parts() {
 }
 
 #[test]
-fn what_is_nested_too_deep_is_text() {
+fn blocks_nested_too_deeply_are_text() {
     let rows = one_shot(&format!("{}a\n\n{}b\n", "> ".repeat(100), "- ".repeat(100)), 90);
     assert!(rows.iter().any(|row| row.to_string().ends_with("> a")));
     assert!(rows.last().unwrap().to_string().ends_with("- b"));
 }
 
 #[test]
-fn links_lead_to_what_was_defined_before_them() {
+fn reference_links_use_earlier_definitions() {
     let rows = |text: &str| plain(&one_shot(text, 60));
     assert_eq!(rows("[a]: http://x\n\n[text][A], [a]\n"), "text (http://x), a (http://x)\n");
     assert_eq!(rows("> - [a]: http://x\n\nsee [a]\n\n[a]: http://y\n\n- [a]\n").lines().last(), Some("- a (http://x)"));
@@ -192,7 +194,7 @@ fn links_lead_to_what_was_defined_before_them() {
 
 #[cfg(feature = "highlight")]
 #[test]
-fn the_last_line_of_a_code_block_has_its_colors_before_it_ends() {
+fn the_last_line_of_a_code_block_is_highlighted_before_it_ends() {
     let theme = theme();
     let mut markdown = Markdown::new(MarkdownOptions::default());
     markdown.push("- ```rust\n  /* one\n  two */ let x");
@@ -215,7 +217,7 @@ fn a_long_paragraph_is_finished_from_its_beginning_on() {
             most_open = most_open.max(all - markdown.n_stable_rows(40, &theme));
         }
     }
-    // What is laid out with every frame does not grow with the text.
+    // The work per frame does not grow with the text.
     assert!(most_open < 300, "{most_open}");
 }
 

@@ -1,4 +1,4 @@
-//! What a terminal can do: first from the environment, then from its own answers.
+//! Capabilities of a terminal: first from the environment, then from its own reports.
 
 use pinch_stdx::host::Env;
 
@@ -7,41 +7,42 @@ use super::notification::NotificationKind;
 use crate::image::ImageProtocol;
 use crate::theme::ColorDepth;
 
-/// What a terminal can do.
+/// Capabilities of a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TerminalCapabilities {
-    /// Colours.
+    /// Colour depth.
     pub depth: ColorDepth,
-    /// Frames that are shown at once (DEC mode 2026). Only the terminal itself can say so: some pass the codes on to one that does not.
+    /// Whether frames can be shown atomically (DEC mode 2026). Only reported by the terminal itself, since some pass the codes on to one
+    /// that does not support it.
     pub synchronized: bool,
-    /// Keys with all their modifiers (the protocol of kitty).
+    /// Whether keys are reported with all their modifiers (kitty's protocol).
     pub keyboard: bool,
-    /// Rows are wrapped anew when the width changes.
+    /// Whether rows are rewrapped when the width changes.
     pub reflows: bool,
-    /// The background is light; `None`: unknown.
+    /// Whether the background is light; `None`: unknown.
     pub light_background: Option<bool>,
-    /// How the user is notified.
+    /// How to notify the user.
     pub notification: NotificationKind,
-    /// Links in texts can be clicked (OSC 8).
+    /// Whether links in texts can be clicked (OSC 8).
     pub hyperlinks: bool,
-    /// The program runs on another computer than the terminal.
+    /// Whether the program runs on another computer than the terminal.
     pub remote: bool,
-    /// How it shows images, if it can.
+    /// Image protocol, if any.
     pub images: Option<ImageProtocol>,
-    /// Everything is written in plain lines, one below the other, and read line by line: for screen readers.
+    /// Whether output is written in plain lines, one below the other, and input read line by line: for screen readers.
     pub plain: bool,
 }
 
-/// Asks for everything that only the terminal knows: keyboard protocol, synchronized output, background colour. The last question is one that
-/// every terminal answers, so that nobody has to wait for answers that do not come.
+/// Queries everything that only the terminal knows: keyboard protocol, synchronized output, background colour. Every terminal answers the
+/// last query, so that there is no need to wait for answers that never come.
 pub const QUERIES: &[u8] = b"\x1b[?u\x1b[?2026$p\x1b]11;?\x1b\\\x1b[c";
 
-/// Moves the cursor to the right end of its row and asks where that is. A terminal multiplexer can have resized its screen long before it says
-/// so; what is on that screen then follows from its real width.
+/// Moves the cursor to the right end of its row and queries its position. A terminal multiplexer can have resized its screen long before it
+/// reports so, and what is on that screen then depends on its actual width.
 pub const WIDTH_QUERY: &[u8] = b"\x1b[9999C\x1b[6n";
 
 impl TerminalCapabilities {
-    /// What the environment says.
+    /// Detects capabilities from the environment.
     pub fn of(env: &Env) -> Self {
         let var = |name: &str| env.get(name).filter(|value| !value.is_empty()).map(|value| value.to_lowercase());
         let term = var("TERM").unwrap_or_default();
@@ -52,7 +53,7 @@ impl TerminalCapabilities {
             depth: depth(&term, &program, truecolor || has("WT_SESSION"), has("NO_COLOR")),
             synchronized: false,
             keyboard: false,
-            // xterm, the console and GNU screen cut rows instead.
+            // xterm, the Linux console and GNU screen truncate rows instead.
             reflows: !(has("XTERM_VERSION") || term == "linux" || (term.starts_with("screen") && !has("TMUX"))),
             light_background: var("COLORFGBG").and_then(|colors| {
                 let background: u8 = colors.rsplit(';').next()?.parse().ok()?;
@@ -66,7 +67,7 @@ impl TerminalCapabilities {
         }
     }
 
-    /// A terminal that is only written to line by line, whatever it could do.
+    /// Returns the capabilities for plain output, whatever the terminal supports.
     pub fn plain(env: &Env) -> Self {
         Self {
             depth: ColorDepth::None,
@@ -79,7 +80,7 @@ impl TerminalCapabilities {
         }
     }
 
-    /// Takes an answer of the terminal in. Returns whether anything is different now.
+    /// Applies a report of the terminal. Returns whether anything changed.
     pub fn learn(&mut self, report: &Report) -> bool {
         let before = self.clone();
         match report {
@@ -95,7 +96,7 @@ impl TerminalCapabilities {
     }
 }
 
-/// Whether the terminal of this environment is known to have links. A terminal multiplexer may be too old for them.
+/// Returns whether the terminal in this environment is known to support links. A terminal multiplexer may be too old for them.
 fn hyperlinks(env: &Env) -> bool {
     let var = |name: &str| env.get(name).filter(|value| !value.is_empty()).map(str::to_lowercase);
     let has = |name: &str| var(name).is_some();
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_the_terminal() {
+    fn capabilities_are_detected_from_the_environment() {
         assert!(of(&[("TERM", "tmux-256color"), ("TMUX", "x")]).reflows);
         assert!(!of(&[("TERM", "xterm"), ("XTERM_VERSION", "XTerm(379)")]).reflows);
         for (vars, depth) in [
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_used_where_they_are_known_to_work() {
+    fn links_are_used_only_if_known_to_work() {
         for (vars, expected) in [
             (&[("TERM", "xterm-256color")][..], false),
             (&[("TERM", "xterm-kitty")], true),
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_the_terminal_are_taken_in() {
+    fn reports_of_the_terminal_are_applied() {
         let mut capabilities = of(&[("TERM", "xterm")]);
         assert!(capabilities.learn(&Report::Synchronized(true)));
         assert!(!capabilities.learn(&Report::Synchronized(true)));

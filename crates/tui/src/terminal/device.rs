@@ -1,4 +1,4 @@
-//! The terminal of this process: raw mode, its modes, reading in a thread, and leaving it as it was found.
+//! The terminal of this process: raw mode, other modes, reading in a thread, and restoring it.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,23 +12,23 @@ use super::Size;
 use super::input::{TerminalInput, from_event};
 use crate::image::CellSize;
 
-/// Inputs that wait to be taken; the thread that reads waits then.
+/// Maximum number of queued inputs; the reading thread then waits.
 const MAX_WAITING: usize = 1024;
 
-/// Bracketed paste, focus reports; the title is kept for later.
+/// Bracketed paste, focus reports; saves the title.
 const ENTER: &[u8] = b"\x1b[?2004h\x1b[?1004h\x1b[22;0t";
-/// Progress cleared, title back, all modes off, cursor shown.
+/// Clears progress, restores the title, disables all modes, shows the cursor.
 const LEAVE: &[u8] = b"\x1b]9;4;0\x07\x1b[23;0t\x1b[?1004l\x1b[?2004l\x1b[?25h";
-/// The protocol of kitty: unambiguous keys, event types, alternate keys.
+/// Kitty's protocol: unambiguous keys, event types, alternate keys.
 const KEYBOARD_ON: &[u8] = b"\x1b[>7u";
 const KEYBOARD_OFF: &[u8] = b"\x1b[<u";
 const ALTERNATE_ON: &[u8] = b"\x1b[?1049h\x1b[2J";
 const ALTERNATE_OFF: &[u8] = b"\x1b[?1049l";
-/// Buttons, motion while one is held, and places beyond column 223.
+/// Buttons, motion while one is held, and positions beyond column 223.
 const MOUSE_ON: &[u8] = b"\x1b[?1002h\x1b[?1006h";
 const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1002l";
 
-/// Whether standard input and output are both a terminal.
+/// Returns whether stdin and stdout are both terminals.
 pub fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
@@ -38,18 +38,18 @@ pub fn is_terminal() -> bool {
 #[error("cannot use the terminal")]
 pub struct DeviceError(#[from] io::Error);
 
-/// What is switched on in a terminal beside raw mode.
+/// Modes of a terminal besides raw mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Modes {
-    /// Keys with all their modifiers; only for terminals that said that they have it.
+    /// Keys with all their modifiers; only for terminals that report support for it.
     pub keyboard: bool,
     /// The alternate screen.
     pub alternate: bool,
-    /// Reports of the mouse.
+    /// Mouse reports.
     pub mouse: bool,
 }
 
-/// The terminal of this process, in raw mode. Dropped, it is as it was before.
+/// The terminal of this process, in raw mode. Dropping it restores the previous state.
 pub struct TerminalDevice {
     terminal: PlatformTerminal,
     inputs: mpsc::Receiver<TerminalInput>,
@@ -59,7 +59,7 @@ pub struct TerminalDevice {
     entered: bool,
 }
 
-/// Stops the thread that reads, for a while or for good.
+/// Pauses or stops the reading thread.
 #[derive(Default)]
 struct ReaderGate {
     state: Mutex<GateState>,
@@ -69,7 +69,7 @@ struct ReaderGate {
 #[derive(Default)]
 struct GateState {
     paused: bool,
-    /// The thread has seen that it is paused.
+    /// Whether the thread has noticed the pause.
     waits: bool,
     closed: bool,
 }
@@ -79,7 +79,7 @@ impl ReaderGate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits while reading is paused. Returns false when it is over.
+    /// Waits while reading is paused. Returns false if it was stopped.
     fn pass(&self) -> bool {
         let mut state = self.lock();
         while state.paused && !state.closed {
@@ -93,14 +93,14 @@ impl ReaderGate {
 }
 
 impl TerminalDevice {
-    /// Takes the terminal over: raw mode, and a thread that reads.
+    /// Takes over the terminal: enables raw mode, and starts a reading thread.
     ///
     /// # Errors
-    /// When standard input or output is no terminal, or its mode cannot be set.
+    /// If stdin or stdout is not a terminal, or its mode cannot be set.
     pub fn open() -> Result<Self, DeviceError> {
         let mut terminal = PlatformTerminal::new()?;
         terminal.set_panic_hook(|out| {
-            // There is nowhere to report a failure to.
+            // There is nowhere to report a failure.
             let all: Vec<u8> = [MOUSE_OFF, ALTERNATE_OFF, KEYBOARD_OFF, LEAVE, b"\r\n"].concat();
             out.write_all(&all).unwrap_or_default();
         });
@@ -116,15 +116,15 @@ impl TerminalDevice {
         Ok(device)
     }
 
-    /// The size of the terminal.
+    /// Returns the size of the terminal.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn size(&self) -> io::Result<Size> {
         self.terminal.get_dimensions().map(|size| Size::new(size.cols, size.rows))
     }
 
-    /// The size of a cell; the usual one, where the terminal does not say how many pixels it has.
+    /// Returns the size of a cell; a common default if the terminal does not report its size in pixels.
     pub fn cell_size(&self) -> CellSize {
         let Ok(size) = self.terminal.get_dimensions() else { return CellSize::default() };
         let side = |pixels: Option<u16>, cells: u16| {
@@ -137,10 +137,10 @@ impl TerminalDevice {
         }
     }
 
-    /// Writes bytes. Blocks while the terminal does not take them.
+    /// Writes bytes. Blocks while the terminal does not accept them.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -149,25 +149,25 @@ impl TerminalDevice {
         self.terminal.flush()
     }
 
-    /// The next input. Nothing is lost when the future is dropped.
+    /// Returns the next input. Cancel-safe: dropping the future loses nothing.
     pub async fn next(&mut self) -> TerminalInput {
         self.inputs.recv().await.unwrap_or(TerminalInput::Closed)
     }
 
-    /// The next input, if there is one already.
+    /// Returns the next input, if one is already available.
     pub fn try_next(&mut self) -> Option<TerminalInput> {
         self.inputs.try_recv().ok()
     }
 
-    /// The modes that are on.
+    /// Returns the enabled modes.
     pub fn modes(&self) -> Modes {
         self.modes
     }
 
-    /// Switches modes on and off.
+    /// Enables and disables modes.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn set_modes(&mut self, modes: Modes) -> io::Result<()> {
         let before = std::mem::replace(&mut self.modes, modes);
         if self.entered {
@@ -176,10 +176,10 @@ impl TerminalDevice {
         Ok(())
     }
 
-    /// Gives the terminal back, to a program that is run or to the shell, until [`TerminalDevice::enter`].
+    /// Releases the terminal to another program or the shell, until [`TerminalDevice::enter`].
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn leave(&mut self) -> io::Result<()> {
         if !std::mem::take(&mut self.entered) {
             return Ok(());
@@ -189,7 +189,7 @@ impl TerminalDevice {
         bytes.extend(LEAVE);
         let written = self.write(&bytes);
         if had_keyboard {
-            // The release of the last key must not reach the shell.
+            // The release event of the last key must not reach the shell.
             thread::sleep(Duration::from_millis(20));
         }
         let mut state = self.gate.lock();
@@ -199,7 +199,7 @@ impl TerminalDevice {
             let waited = self.gate.changed.wait_timeout(state, Duration::from_millis(500));
             let timeout;
             (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            // The thread waits for somebody to take an input.
+            // The thread is waiting for an input to be taken.
             if timeout.timed_out() {
                 break;
             }
@@ -212,7 +212,7 @@ impl TerminalDevice {
     /// Takes the terminal back after [`TerminalDevice::leave`].
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn enter(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.entered, true) {
             return Ok(());
@@ -227,7 +227,7 @@ impl TerminalDevice {
     }
 }
 
-/// The bytes that lead from some modes to others.
+/// Returns the bytes that switch between modes.
 fn between(before: Modes, after: Modes) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut switch = |was: bool, is: bool, on: &[u8], off: &[u8]| {
@@ -244,7 +244,7 @@ fn between(before: Modes, after: Modes) -> Vec<u8> {
     bytes
 }
 
-/// Reads until the terminal is gone or nobody wants to know.
+/// Reads until the terminal is gone or the receiver is dropped.
 fn read(reader: &EventReader, gate: &ReaderGate, inputs: &mpsc::Sender<TerminalInput>) {
     while gate.pass() {
         match reader.read(|_| true) {
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_are_switched_one_by_one_and_keyboard_modes_belong_to_a_screen() {
+    fn modes_are_switched_separately_and_keyboard_modes_belong_to_a_screen() {
         let off = Modes::default();
         let keyboard = Modes { keyboard: true, ..off };
         let full = Modes { keyboard: true, alternate: true, mouse: true };

@@ -1,4 +1,4 @@
-//! Rows as bytes for a terminal.
+//! Encodes rows as bytes for a terminal.
 
 use std::io::Write as _;
 
@@ -8,7 +8,7 @@ use crate::Row;
 use crate::hyperlink::Hyperlinks;
 use crate::text::row_width;
 
-/// Attributes and the codes that switch them on.
+/// Attributes and the codes that enable them.
 const ATTRIBUTES: [(Modifier, u8); 7] = [
     (Modifier::BOLD, 1),
     (Modifier::DIM, 2),
@@ -22,10 +22,10 @@ const ATTRIBUTES: [(Modifier, u8); 7] = [
 /// Ends a link.
 const LINK_END: &[u8] = b"\x1b]8;;\x1b\\";
 
-/// Writes a row from the first column on, in place of what the line has. Attributes are reset behind it, and links end.
+/// Writes a row from the first column on, replacing the line. Afterwards attributes are reset and links ended.
 pub(super) fn row(out: &mut Vec<u8>, row: &Row, width: usize, links: Option<&Hyperlinks>) {
-    // The whole line, and not what is left of it afterwards: tmux takes a line for as long as it has ever been since it was cleared whole, and
-    // breaks its blank end when the window gets narrower.
+    // Clear the whole line, not just the rest of it afterwards: tmux considers a line as long as it has ever been since it was last cleared
+    // completely, and wraps its blank end when the window gets narrower.
     if row_width(row) < width {
         out.extend(b"\x1b[2K");
     }
@@ -35,7 +35,7 @@ pub(super) fn row(out: &mut Vec<u8>, row: &Row, width: usize, links: Option<&Hyp
         let style = row.style.patch(span.style);
         let link = links.and_then(|links| links.of(style));
         if link != open {
-            // The number tells the terminal which parts of a link that goes on in the next row belong together.
+            // The number tells the terminal which parts of a link belong together if it continues in the next row.
             match &link {
                 Some((number, url)) => write_to(out, format_args!("\x1b]8;id={number};{url}\x1b\\")),
                 None => out.extend(LINK_END),
@@ -48,7 +48,7 @@ pub(super) fn row(out: &mut Vec<u8>, row: &Row, width: usize, links: Option<&Hyp
             set_style(out, style);
             current = style;
         }
-        // A line feed or an escape would break the screen; layouts have none.
+        // A line feed or an escape would corrupt the screen; layouts contain none.
         out.extend(span.content.chars().filter(|c| !c.is_control()).collect::<String>().bytes());
     }
     if open.is_some() {
@@ -59,7 +59,7 @@ pub(super) fn row(out: &mut Vec<u8>, row: &Row, width: usize, links: Option<&Hyp
     }
 }
 
-/// Replaces the attributes by those of a style.
+/// Sets the attributes to those of a style.
 fn set_style(out: &mut Vec<u8>, style: Style) {
     out.extend(b"\x1b[0");
     for (attribute, code) in ATTRIBUTES {
@@ -80,7 +80,7 @@ fn set_style(out: &mut Vec<u8>, style: Style) {
             }
         }
     }
-    // Numbers the placement of an image; with colons, a terminal that does not know it passes over the whole.
+    // Encodes the placement of an image; written with colons, so that a terminal that does not support it skips it entirely.
     if let Some(Color::Indexed(index)) = style.underline_color {
         write_to(out, format_args!(";58:5:{index}"));
     }
@@ -111,7 +111,7 @@ fn ansi_index(color: Color) -> Option<u8> {
 
 /// Appends formatted text.
 pub(super) fn write_to(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    // Writing to a vector does not fail.
+    // Writing to a vector cannot fail.
     out.write_fmt(text).unwrap_or_default();
 }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn styles_are_set_where_they_change_and_reset_at_the_end() {
+    fn styles_are_set_on_change_and_reset_at_the_end() {
         let mut out = Vec::new();
         let bold = Style::new().add_modifier(Modifier::BOLD).fg(Color::Rgb(1, 2, 3));
         let line = Row::from(vec![Span::raw("a"), Span::styled("b", bold), Span::styled("c", bold), Span::raw("d")]);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_row_needs_no_clearing_and_control_characters_never_leave() {
+    fn a_full_row_needs_no_clearing_and_control_characters_are_dropped() {
         let mut out = Vec::new();
         row(&mut out, &Row::from("a\u{1b}[2Jb\u{9b}"), 5, None);
         assert_eq!(String::from_utf8(out).unwrap(), "a[2Jb");

@@ -1,56 +1,56 @@
-//! The alternate screen: every row is ours, and those that changed are drawn.
+//! The alternate screen: all rows are managed here, and changed ones are drawn.
 
 use super::encode::{row, write_to};
 use super::{Cursor, Size};
 use crate::Row;
 use crate::hyperlink::Hyperlinks;
 
-/// What is on the alternate screen, and the bytes that change it.
+/// State of the alternate screen, and the bytes that change it.
 #[derive(Debug)]
 pub struct Fullscreen {
     size: Size,
     synchronized: bool,
-    /// The addresses of links in rows.
+    /// URLs of links in rows.
     links: Option<Hyperlinks>,
-    /// The rows on the screen; `None`: unknown.
+    /// Rows on the screen; `None`: unknown.
     drawn: Vec<Option<Row>>,
     cursor: Option<Cursor>,
 }
 
 impl Fullscreen {
-    /// A screen of which nothing is known.
+    /// Creates a screen with unknown content.
     pub fn new(size: Size) -> Self {
         Self { size, synchronized: false, links: None, drawn: vec![None; size.height()], cursor: None }
     }
 
-    /// The size that frames are made for.
+    /// Returns the size of frames.
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// The terminal said whether it understands synchronized output.
+    /// Sets whether the terminal supports synchronized output.
     pub fn set_synchronized(&mut self, synchronized: bool) {
         self.synchronized = synchronized;
     }
 
-    /// Links in rows are those of this table.
+    /// Sets the table of links in rows.
     pub fn set_links(&mut self, links: Hyperlinks) {
         self.links = Some(links);
     }
 
-    /// The terminal has another size; the next frame draws every row.
+    /// Sets the size; the next frame draws every row.
     pub fn resize(&mut self, size: Size) {
         self.size = size;
         self.invalidate();
     }
 
-    /// The next frame draws every row.
+    /// Makes the next frame draw every row.
     pub fn invalidate(&mut self) {
         self.drawn = vec![None; self.size.height()];
         self.cursor = None;
     }
 
-    /// The bytes that make the screen look like these rows. Missing rows are blank, those that do not fit are left out.
+    /// Returns the bytes that make the screen show these rows. Missing rows are blank, and those that do not fit are omitted.
     pub fn draw(&mut self, rows: &[Row], cursor: Option<Cursor>) -> Vec<u8> {
         let mut body = Vec::new();
         let blank = Row::default();

@@ -1,4 +1,4 @@
-//! What comes from the terminal: keys, pasted text, the mouse, and answers to questions.
+//! Input from the terminal: keys, pasted text, the mouse, and reports.
 
 use termina::Event;
 use termina::escape::csi::{
@@ -10,43 +10,43 @@ use termina::event::{KeyCode as Code, KeyEvent, KeyEventKind, Modifiers, MouseBu
 use super::Size;
 use crate::key::{Key, KeyCode, KeyPress};
 
-/// Something that came from the terminal.
+/// An input from the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TerminalInput {
     /// A key was pressed.
     Key(KeyPress),
     /// A text was pasted, as the terminal sent it.
     Paste(String),
-    /// A line was typed, in a terminal that edits lines itself.
+    /// A line was typed on a terminal that edits lines itself.
     Line(String),
-    /// The mouse, in fullscreen mode.
+    /// A mouse event, in fullscreen mode.
     Mouse(Mouse),
-    /// The terminal has another size.
+    /// The size of the terminal changed.
     Resized(Size),
-    /// The window got (true) or lost the focus.
+    /// The window gained (true) or lost the focus.
     Focus(bool),
-    /// An answer to a question.
+    /// An answer to a query.
     Report(Report),
     /// The terminal is gone.
     Closed,
 }
 
-/// An answer of the terminal.
+/// A report of the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// It speaks the keyboard protocol of kitty.
+    /// It supports kitty's keyboard protocol.
     Keyboard,
-    /// Whether it understands synchronized output.
+    /// Whether it supports synchronized output.
     Synchronized(bool),
     /// Its background colour.
     Background([u8; 3]),
-    /// The column of its cursor, counted from 0: the answer to [`WIDTH_QUERY`](super::WIDTH_QUERY).
+    /// Column of its cursor, starting at 0: the answer to [`WIDTH_QUERY`](super::WIDTH_QUERY).
     Column(u16),
-    /// No more answers follow.
+    /// No more reports follow.
     Done,
 }
 
-/// An event of the mouse; the place is counted from 0.
+/// A mouse event; coordinates start at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mouse {
     /// What happened.
@@ -57,7 +57,7 @@ pub struct Mouse {
     pub row: u16,
 }
 
-/// What the mouse did.
+/// Kind of a mouse event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MouseKind {
     /// The left button was pressed.
@@ -72,7 +72,7 @@ pub enum MouseKind {
     WheelDown,
 }
 
-/// Translates an event; `None` for those that have no meaning here, such as the release of a key.
+/// Converts an event; `None` for events without a meaning here, such as the release of a key.
 pub fn from_event(event: Event) -> Option<TerminalInput> {
     match event {
         Event::Key(key) => key_press(key).map(TerminalInput::Key),
@@ -111,7 +111,7 @@ pub fn from_event(event: Event) -> Option<TerminalInput> {
     }
 }
 
-/// Translates a key. Releases are dropped, repetitions are presses.
+/// Converts a key. Releases are dropped, and repeats count as presses.
 fn key_press(event: KeyEvent) -> Option<KeyPress> {
     if event.kind == KeyEventKind::Release {
         return None;
@@ -145,10 +145,10 @@ fn key_press(event: KeyEvent) -> Option<KeyPress> {
     Some(KeyPress::of(key(code)))
 }
 
-/// Translates a key that stands for a character.
+/// Converts a character key.
 fn character(c: char, held: Key) -> KeyPress {
     if !held.ctrl && !held.alt && !held.meta {
-        // With the protocol of kitty a shifted letter comes as the lower one and the modifier.
+        // In kitty's protocol, a shifted letter is reported in lower case with the modifier.
         let typed = match held.shift && c.is_lowercase() {
             true => c.to_uppercase().next().filter(|_| c.to_uppercase().count() == 1).unwrap_or(c),
             false => c,
@@ -158,7 +158,7 @@ fn character(c: char, held: Key) -> KeyPress {
     let c = c.to_lowercase().next().filter(|_| c.to_lowercase().count() == 1).unwrap_or(c);
     let code = match latin(c) {
         ' ' => KeyCode::Space,
-        // The byte of control and underscore is also that of control and minus, and of control and 7 or slash.
+        // Ctrl+underscore sends the same byte as Ctrl+minus, Ctrl+7 and Ctrl+slash.
         '_' | '7' | '/' if held.ctrl && !held.alt && !held.shift => KeyCode::Char('-'),
         '5' if held.ctrl && !held.alt => KeyCode::Char(']'),
         c => KeyCode::Char(c),
@@ -167,7 +167,8 @@ fn character(c: char, held: Key) -> KeyPress {
     KeyPress::of(Key { code, shift, ..held })
 }
 
-/// The Latin letter on the key of a letter of another script, as bindings mean keys. Latin letters mean themselves, wherever they are.
+/// Returns the Latin letter on the key of a letter in another script, which bindings refer to. Latin letters are returned unchanged,
+/// wherever they are.
 fn latin(c: char) -> char {
     const LAYOUTS: [(&str, &str); 3] = [
         ("йцукенгшщзхъфывапролджэячсмитьбю", "qwertyuiop[]asdfghjkl;'zxcvbnm,."),
@@ -193,7 +194,7 @@ mod tests {
         std::iter::from_fn(|| parser.pop()).filter_map(from_event).collect()
     }
 
-    /// The name of the only key in these bytes, and what it types.
+    /// Returns the name of the only key in these bytes, and what it types.
     fn key(bytes: &str) -> String {
         match &read(bytes)[..] {
             [TerminalInput::Key(press)] => match press.text {
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn all_spellings_of_a_key_mean_the_same_binding() {
+    fn all_encodings_of_a_key_are_the_same_key() {
         for (bytes, expected) in [
             ("a", "a types a"),
             ("A", "shift+a types A"),
@@ -229,7 +230,7 @@ mod tests {
             ("\x1b[1;5C", "ctrl+right"),
             ("\x1b[3~", "delete"),
             ("\x1b[5~", "pageUp"),
-            // The protocol of kitty; xterm's modifyOtherKeys in its newer spelling is the same.
+            // Kitty's protocol; the newer form of xterm's modifyOtherKeys is the same.
             ("\x1b[99;5u", "ctrl+c"),
             ("\x1b[97;2u", "shift+a types A"),
             ("\x1b[13;2u", "shift+enter"),
@@ -240,20 +241,20 @@ mod tests {
         }
     }
 
-    /// The older spelling of xterm's modifyOtherKeys is not understood, so that it may not be requested. When this fails, it may.
+    /// The older form of xterm's modifyOtherKeys is not supported, so it must not be enabled. If this test fails, it may be.
     #[test]
-    fn the_older_spelling_of_modified_keys_is_a_known_gap() {
+    fn the_older_form_of_modify_other_keys_is_a_known_gap() {
         assert_eq!(read("\x1b[27;5;99~"), []);
     }
 
     #[test]
-    fn releases_are_dropped_and_repetitions_are_presses() {
+    fn releases_are_dropped_and_repeats_are_presses() {
         assert_eq!(read("\x1b[97;1:3u"), []);
         assert_eq!(key("\x1b[97;1:2u"), "a types a");
     }
 
     #[test]
-    fn answers_of_the_terminal_are_no_keys() {
+    fn reports_of_the_terminal_are_not_keys() {
         assert_eq!(
             read("\x1b[12;80R\x1b[?1u\x1b[?2026;2$y\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\\x1b[?62;4c"),
             [
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn pasted_text_arrives_whole() {
+    fn pasted_text_arrives_in_one_piece() {
         assert_eq!(read("\x1b[200~a\r\nb\x1b[201~"), [TerminalInput::Paste("a\r\nb".to_owned())]);
         assert_eq!(read("\x1b[I"), [TerminalInput::Focus(true)]);
     }

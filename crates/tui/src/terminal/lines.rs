@@ -1,4 +1,4 @@
-//! A terminal that is read line by line, as it edits lines itself, and written to without ever moving its cursor back.
+//! A terminal that is read line by line, since it edits lines itself, and written without ever moving its cursor back.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::thread;
@@ -11,10 +11,10 @@ use super::input::TerminalInput;
 use super::{Size, is_terminal};
 use crate::key::{Key, KeyCode, KeyPress};
 
-/// Lines that wait to be taken; the thread that reads waits then.
+/// Maximum number of queued lines; the reading thread then waits.
 const MAX_WAITING: usize = 64;
 
-/// The terminal of this process in its usual mode. Control and C arrives as a key.
+/// The terminal of this process in its normal mode. Ctrl+C arrives as a key.
 #[derive(Debug)]
 pub struct LineDevice {
     inputs: mpsc::Receiver<TerminalInput>,
@@ -23,10 +23,10 @@ pub struct LineDevice {
 }
 
 impl LineDevice {
-    /// Begins to read lines from standard input.
+    /// Starts reading lines from stdin.
     ///
     /// # Errors
-    /// When standard input or output is no terminal, or there can be no thread.
+    /// If stdin or stdout is not a terminal, or the thread cannot be started.
     pub fn open() -> Result<Self, DeviceError> {
         if !is_terminal() {
             return Err(io::Error::other("standard input and output must be a terminal").into());
@@ -36,30 +36,30 @@ impl LineDevice {
         Ok(Self { inputs, interrupts: InterruptSignal::new(), hidden: None })
     }
 
-    /// The size of the terminal; the usual one, where it does not say.
+    /// Returns the size of the terminal; a common default if it does not report one.
     pub fn size(&self) -> Size {
         let size = PlatformTerminal::new().and_then(|terminal| terminal.get_dimensions());
         size.map_or(Size::new(80, 24), |size| Size::new(size.cols, size.rows))
     }
 
-    /// Keeps the terminal from showing what is typed, or lets it show it again. Where that is not possible it is shown.
+    /// Hides or shows typed text. If hiding is not possible, it is shown.
     pub fn set_hidden(&mut self, is_hidden: bool) {
         if is_hidden != self.hidden.is_some() {
             self.hidden = if is_hidden { HiddenLine::begin() } else { None };
         }
     }
 
-    /// Writes bytes. Blocks while the terminal does not take them.
+    /// Writes bytes. Blocks while the terminal does not accept them.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(bytes)?;
         out.flush()
     }
 
-    /// The next input: a line, or control and C. Nothing is lost when the future is dropped.
+    /// Returns the next input: a line, or Ctrl+C. Cancel-safe: dropping the future loses nothing.
     pub async fn next(&mut self) -> TerminalInput {
         tokio::select! {
             input = self.inputs.recv() => input.unwrap_or(TerminalInput::Closed),
@@ -67,7 +67,7 @@ impl LineDevice {
         }
     }
 
-    /// The next line, if there is one already.
+    /// Returns the next line, if one is already available.
     pub fn try_next(&mut self) -> Option<TerminalInput> {
         self.inputs.try_recv().ok()
     }
@@ -77,14 +77,14 @@ fn control(c: char) -> TerminalInput {
     TerminalInput::Key(KeyPress::of(Key { ctrl: true, ..Key::plain(KeyCode::Char(c)) }))
 }
 
-/// Reads lines until the input ends or nobody wants to know. Its end is what control and D is elsewhere.
+/// Reads lines until the input ends or the receiver is dropped. The end of input is reported as Ctrl+D.
 fn read(inputs: &mpsc::Sender<TerminalInput>) {
     let mut lines = io::stdin().lock();
     loop {
         let mut line = Vec::new();
         match lines.read_until(b'\n', &mut line) {
             Ok(0) => {
-                // The receiver is gone when the program ends.
+                // The receiver is gone when the program exits.
                 inputs.blocking_send(control('d')).unwrap_or_default();
                 return;
             }
@@ -100,7 +100,7 @@ fn read(inputs: &mpsc::Sender<TerminalInput>) {
     }
 }
 
-/// What is typed is not shown for as long as this lives.
+/// Hides typed text until it is dropped.
 #[cfg(unix)]
 #[derive(Debug)]
 struct HiddenLine {
@@ -114,7 +114,7 @@ impl HiddenLine {
         let before = tcgetattr(io::stdin()).ok()?;
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
-        // The end of the line is shown all the same.
+        // Line ends are still shown.
         hidden.local_modes.insert(LocalModes::ECHONL);
         tcsetattr(io::stdin(), OptionalActions::Now, &hidden).ok()?;
         Some(Self { before })
@@ -130,7 +130,7 @@ impl Drop for HiddenLine {
     }
 }
 
-/// What is typed cannot be hidden on this system.
+/// Typed text cannot be hidden on this system.
 #[cfg(not(unix))]
 #[derive(Debug)]
 struct HiddenLine;
@@ -142,7 +142,7 @@ impl HiddenLine {
     }
 }
 
-/// SIGINT, which control and C sends in the usual mode.
+/// SIGINT, which Ctrl+C sends in normal mode.
 #[cfg(unix)]
 #[derive(Debug)]
 struct InterruptSignal(Option<tokio::signal::unix::Signal>);

@@ -1,26 +1,26 @@
-//! Notifications of the desktop, which terminals show for programs.
+//! Desktop notifications, which terminals show for programs.
 
 use pinch_stdx::host::Env;
 
 use crate::text::{SanitizeMode, sanitize};
 
-/// Characters of a notification that are sent.
+/// Maximum length of a notification, in characters.
 const MAX_CHARS: usize = 200;
 
-/// How a terminal is asked to notify the user.
+/// How to ask a terminal to notify the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NotificationKind {
     /// It rings its bell.
     #[default]
     Bell,
-    /// It shows a text (OSC 9, as iTerm2, WezTerm, Ghostty and kitty take it).
+    /// It shows a text (OSC 9, as in iTerm2, WezTerm, Ghostty and kitty).
     Osc9,
-    /// It shows a title and a text (OSC 777, as foot, urxvt and terminals with VTE take it).
+    /// It shows a title and a text (OSC 777, as in foot, urxvt and VTE-based terminals).
     Osc777,
 }
 
 impl NotificationKind {
-    /// The way that the terminal of this environment knows. Terminal multiplexers pass on the bell alone.
+    /// Detects the kind supported by the terminal in this environment. Terminal multiplexers only pass on the bell.
     pub fn of(env: &Env) -> Self {
         let var = |name: &str| env.get(name).filter(|value| !value.is_empty()).map(str::to_lowercase);
         let (term, program) = (var("TERM").unwrap_or_default(), var("TERM_PROGRAM").unwrap_or_default());
@@ -38,7 +38,7 @@ impl NotificationKind {
         }
     }
 
-    /// The way that the setting `terminal.notify` names: `bell`, `osc9` or `osc777`; `None` for other words.
+    /// Parses the setting `terminal.notify`: `bell`, `osc9` or `osc777`; `None` for other words.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "bell" => Some(Self::Bell),
@@ -48,7 +48,7 @@ impl NotificationKind {
         }
     }
 
-    /// What asks the terminal. Control characters of the texts are left out; long texts are cut.
+    /// Returns the control sequence. Control characters in the texts are removed, and long texts truncated.
     pub fn bytes(self, title: &str, text: &str) -> Vec<u8> {
         let clean = |text: &str| -> String {
             let text = sanitize(text, SanitizeMode::Output);
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminals_are_asked_in_the_way_they_know() {
+    fn notifications_use_the_protocol_of_the_terminal() {
         let kind = |variables: &[(&str, &str)]| NotificationKind::of(&variables.iter().copied().collect());
         assert_eq!(kind(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "iTerm.app")]), NotificationKind::Osc9);
         assert_eq!(kind(&[("TERM", "xterm-kitty")]), NotificationKind::Osc9);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_cannot_end_a_notification_or_begin_something_else() {
+    fn texts_cannot_inject_control_sequences() {
         let text = "done\x1b\\\x1b]52;c;x\x07 a;b\n\u{9c}c";
         let text = |kind: NotificationKind| String::from_utf8(kind.bytes("pinch; x", text)).unwrap();
         assert_eq!(text(NotificationKind::Osc9), "\x1b]9;pinch; x: done a;b c\x1b\\");

@@ -1,36 +1,36 @@
-//! A screen that only ever grows: what is new is written below what was written, in plain lines. For screen readers, logs, and terminals that cannot
-//! move their cursor.
+//! An append-only screen: new content is written below the old, in plain lines. For screen readers, logs, and terminals that cannot move
+//! their cursor.
 
 use crate::Row;
 
-/// How often what goes on is repeated, in milliseconds.
+/// How often the current activity is repeated, in milliseconds.
 const REPEAT_MS: i64 = 10_000;
 
-/// What is to be said beside the conversation.
+/// Notes besides the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlainNotes {
-    /// Messages that wait, and the dialog that is open. Lines that were said before are not said again.
+    /// Waiting messages, and the open dialog. Lines already written are not repeated.
     pub(crate) rows: Vec<Row>,
-    /// What goes on.
+    /// The current activity.
     pub(crate) activity: Option<String>,
-    /// What stands before the line that the user types; `None`: none is expected now.
+    /// Prompt for the user's input; `None`: no input is expected now.
     pub(crate) prompt: Option<&'static str>,
-    /// What the user types is a secret.
+    /// Whether the input is secret.
     pub(crate) is_secret: bool,
 }
 
-/// What was written, as far as it matters for what comes next.
+/// State of the output that affects what comes next.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlainScreen {
     said: Vec<String>,
-    /// What went on, since when, and when that was said last.
+    /// The activity, when it began, and when it was last written.
     activity: Option<(String, i64, i64)>,
-    /// The prompt that is on the last line, where one is.
+    /// The prompt on the last line, if any.
     prompt: Option<&'static str>,
 }
 
 impl PlainScreen {
-    /// The bytes that say what is new.
+    /// Returns the bytes that write new content.
     pub(crate) fn draw(&mut self, finished: &[Row], notes: &PlainNotes, now_ms: i64) -> Vec<u8> {
         let mut lines: Vec<String> = finished.iter().filter_map(line).collect();
         let rows: Vec<String> = notes.rows.iter().filter_map(line).collect();
@@ -55,7 +55,7 @@ impl PlainScreen {
         out.into_bytes()
     }
 
-    /// What is to be said of what goes on: when it begins, and again after a while.
+    /// Returns the line about the current activity: when it begins, and again after a while.
     fn activity(&mut self, activity: Option<&str>, now_ms: i64) -> Option<String> {
         let Some(activity) = activity else {
             self.activity = None;
@@ -76,23 +76,23 @@ impl PlainScreen {
         }
     }
 
-    /// The user has typed a line: the cursor is at the beginning of the next one.
+    /// Records that the user has typed a line, so that the cursor is at the beginning of the next one.
     pub(crate) fn typed(&mut self) {
         self.prompt = None;
     }
 
-    /// Everything that is open is said again.
+    /// Forgets what was written, so that everything open is written again.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// The bytes before the program ends, with what is left to say.
+    /// Returns the bytes to write before the program exits, with the last rows.
     pub(crate) fn leave(&mut self, last: &[Row]) -> Vec<u8> {
         self.draw(last, &PlainNotes::default(), 0)
     }
 }
 
-/// A row as a line of text, without what is drawn in it; `None`: it is a drawing only.
+/// Returns a row as a line of text, without decoration; `None` if it is only decoration.
 fn line(row: &Row) -> Option<String> {
     let is_drawing = |c: char| ('\u{2500}'..='\u{259f}').contains(&c);
     let text = row.to_string();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_twice_and_the_prompt_is_on_a_line_of_its_own() {
+    fn nothing_is_repeated_and_the_prompt_is_on_its_own_line() {
         let mut screen = PlainScreen::default();
         let idle = PlainNotes { prompt: Some("> "), ..PlainNotes::default() };
         assert_eq!(said(&mut screen, &["hello"], &idle, 0), "hello\n> ");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_dialog_only_what_is_new_is_said() {
+    fn only_new_lines_of_a_dialog_are_written() {
         let mut screen = PlainScreen::default();
         let dialog = |lines: &[&str]| PlainNotes { rows: rows(lines), prompt: Some("? "), ..PlainNotes::default() };
         assert_eq!(said(&mut screen, &[], &dialog(&["────", "Go on?", "  Yes", "→ No"]), 0), "Go on?\n  Yes\n→ No\n? ");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn drawings_are_left_out() {
+    fn decoration_is_omitted() {
         let notes = PlainNotes::default();
         let table = ["┌───┬───┐", "│ a │ b │", "└───┴───┘", "", "▍x"];
         assert_eq!(said(&mut PlainScreen::default(), &table, &notes, 0), "| a | b |\n\nx\n");

@@ -1,8 +1,8 @@
-//! The regular screen: finished rows go into the terminal's own scrollback, and only a live area at the end is drawn again.
+//! The regular screen: finished rows go into the terminal's own scrollback, and only a live area at the end is redrawn.
 //!
-//! Nothing is addressed absolutely. The live area is found by going up from the cursor, and rows are added by line feeds of the whole screen,
-//! so that every terminal keeps them in its scrollback; those that leave a part of the screen only get lost in some terminals. It follows that
-//! nothing has to be asked: where the cursor is, or what a change of height moved.
+//! No absolute addressing is used. The live area is found by moving up from the cursor, and rows are added by line feeds of the whole
+//! screen, so that every terminal keeps them in its scrollback; some terminals lose rows that leave only a part of the screen. As a
+//! consequence, nothing has to be queried, such as the position of the cursor, or what a change of height has moved.
 
 use std::collections::VecDeque;
 
@@ -13,10 +13,10 @@ use crate::hyperlink::Hyperlinks;
 use crate::image::{DrawnImage, anchor};
 use crate::text::row_width;
 
-/// A place in the live area.
+/// A cursor position in the live area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// The row, counted from the top of the live area.
+    /// Row, starting at the top of the live area.
     pub row: usize,
     /// The column.
     pub column: usize,
@@ -24,80 +24,80 @@ pub struct Cursor {
     pub visible: bool,
 }
 
-/// What is on the screen, and the bytes that change it.
+/// State of the screen, and the bytes that change it.
 #[derive(Debug)]
 pub struct InlineScreen {
     size: Size,
-    /// The terminal understands synchronized output (DEC mode 2026).
+    /// Whether the terminal supports synchronized output (DEC mode 2026).
     synchronized: bool,
-    /// The addresses of links in rows.
+    /// URLs of links in rows.
     links: Option<Hyperlinks>,
-    /// The terminal wraps rows anew when its width changes.
+    /// Whether the terminal rewraps rows when its width changes.
     reflows: bool,
-    /// The rows of the live area as they are on the screen; empty before the first frame.
+    /// Rows of the live area on the screen; empty before the first frame.
     drawn: Vec<Row>,
-    /// Rows that are on the screen below the live area and have to be cleared.
+    /// Whether there are rows below the live area that must be cleared.
     stale: bool,
-    /// Where the cursor is.
+    /// Position of the cursor.
     cursor: Cursor,
 }
 
 impl InlineScreen {
-    /// A screen whose first frame begins in the row of the cursor. `reflows`: the terminal wraps its rows anew when its width changes, as
-    /// nearly all do.
+    /// Creates a screen whose first frame begins in the row of the cursor. `reflows`: whether the terminal rewraps its rows when its width
+    /// changes, as nearly all do.
     pub fn new(size: Size, reflows: bool) -> Self {
         let cursor = Cursor { row: 0, column: 0, visible: true };
         Self { size, synchronized: false, links: None, reflows, drawn: Vec::new(), stale: false, cursor }
     }
 
-    /// The size that frames are made for.
+    /// Returns the size of frames.
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// The terminal said whether it understands synchronized output.
+    /// Sets whether the terminal supports synchronized output.
     pub fn set_synchronized(&mut self, synchronized: bool) {
         self.synchronized = synchronized;
     }
 
-    /// Links in rows are those of this table.
+    /// Sets the table of links in rows.
     pub fn set_links(&mut self, links: Hyperlinks) {
         self.links = Some(links);
     }
 
-    /// The terminal has another size, and drew its rows anew. The next frame redraws the live area; rows above it are left as they are.
+    /// Sets the size after the terminal has redrawn its rows. The next frame redraws the live area; rows above it are left alone.
     pub fn resize(&mut self, size: Size) {
         if size.columns != self.size.columns && self.reflows {
             let height = |row: &Row| row_width(row).max(1).div_ceil(size.width());
             let above: usize = self.drawn.iter().take(self.cursor.row).map(height).sum();
             self.cursor.row = above + self.cursor.column / size.width();
         }
-        // Whoever asked for the width has moved it.
+        // The width query has moved it.
         self.cursor.column = usize::MAX;
         self.size = size;
         self.invalidate();
     }
 
-    /// The next frame draws the whole live area.
+    /// Makes the next frame draw the whole live area.
     pub fn invalidate(&mut self) {
         self.drawn.clear();
         self.stale = true;
     }
 
-    /// Another program wrote to the terminal: the next frame begins where the cursor is now.
+    /// Makes the next frame begin at the cursor, after another program has written to the terminal.
     pub fn restart(&mut self) {
         self.drawn.clear();
         self.stale = true;
         self.cursor = Cursor { row: 0, column: 0, visible: true };
     }
 
-    /// The bytes that add finished rows above the live area and make the live area look like `live`. The rows may not be wider than the screen,
-    /// and `live` may not be higher; what is too high loses its upper rows.
+    /// Returns the bytes that add finished rows above the live area and make the live area show `live`. The rows must not be wider than the
+    /// screen; if `live` is higher than the screen, its upper rows are omitted.
     pub fn draw(&mut self, finished: &[Row], live: &[Row], cursor: Cursor) -> Vec<u8> {
         self.draw_with_images(finished, live, &[], cursor)
     }
 
-    /// The same with images that are drawn over blank ones of the finished rows.
+    /// Like [`Self::draw`], with images drawn over blank rows of the finished ones.
     pub(crate) fn draw_with_images(
         &mut self,
         finished: &[Row],
@@ -115,7 +115,7 @@ impl InlineScreen {
                 if new != old {
                     move_to(&mut out, &mut self.cursor, at, 0);
                     row(&mut out, new, self.size.width(), self.links.as_ref());
-                    // Behind a full row the column depends on the terminal.
+                    // After a full row, the column depends on the terminal.
                     self.cursor.column = usize::MAX;
                 }
             }
@@ -146,7 +146,7 @@ impl InlineScreen {
                 out.extend(b"\x1b[J");
             }
             row(out, line, self.size.width(), self.links.as_ref());
-            // All rows of an image are on the screen when it is drawn, and it cannot scroll.
+            // When an image is drawn, all its rows are on the screen, and it cannot scroll.
             if let Some((_, column, image)) = due.pop_front_if(|(below, ..)| *below == at) {
                 draw_image(out, column, image);
             }
@@ -166,7 +166,7 @@ impl InlineScreen {
         self.cursor.column = usize::MAX;
     }
 
-    /// Puts a frame around a change: the cursor does not wander over the screen, and terminals that can show the change at once.
+    /// Wraps a change so that the cursor does not wander across the screen, and terminals that support it show the change at once.
     fn frame(&mut self, out: &mut Vec<u8>, visible: bool) {
         let body = std::mem::take(out);
         if self.synchronized {
@@ -185,7 +185,7 @@ impl InlineScreen {
         }
     }
 
-    /// The bytes that take the live area away, put `last` in its place and leave the cursor below it.
+    /// Returns the bytes that replace the live area with `last` and leave the cursor below it.
     pub fn leave(&mut self, last: &[Row]) -> Vec<u8> {
         let mut out = Vec::new();
         self.stale = true;
@@ -197,7 +197,7 @@ impl InlineScreen {
     }
 }
 
-/// Draws an image that ends above the row of the cursor, and puts the cursor back.
+/// Draws an image that ends above the row of the cursor, and restores the cursor.
 fn draw_image(out: &mut Vec<u8>, column: usize, image: &DrawnImage) {
     write_to(out, format_args!("\x1b7\x1b[{}A\r", image.rows));
     if column > 0 {

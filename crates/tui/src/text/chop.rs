@@ -1,4 +1,4 @@
-//! Breaking text in which every space counts: code, and the output of programs.
+//! Wraps text in which every space counts: code, and the output of programs.
 
 use ratatui_core::style::Style;
 use ratatui_core::text::Span;
@@ -8,15 +8,15 @@ use super::row_break::{RowBreak, set_row_break};
 use super::width::grapheme_width;
 use crate::Row;
 
-/// Breaks styled text without line feeds into rows of at most `width` columns, between graphemes wherever a row is full. Nothing is dropped; a tab
-/// becomes three spaces. Text without content is one empty row.
+/// Wraps styled text without line feeds into rows of at most `width` columns, between graphemes wherever a row is full. Nothing is dropped;
+/// a tab becomes three spaces. Empty text is one empty row.
 pub fn chop(spans: &[Span<'_>], width: usize) -> Vec<Row> {
     let mut chopper = Chopper::new(width);
     spans.iter().for_each(|span| chopper.push(&span.content, span.style));
     chopper.finish()
 }
 
-/// Breaks text that arrives in pieces as [`chop`] breaks the whole of it. Rows that are finished can be taken while the last one is open.
+/// Wraps text that arrives in pieces in the same way as [`chop`]. Finished rows can be taken while the last one is open.
 #[derive(Clone, Debug)]
 pub struct Chopper {
     width: usize,
@@ -26,12 +26,12 @@ pub struct Chopper {
 }
 
 impl Chopper {
-    /// Rows of at most `width` columns, one at least.
+    /// Creates a chopper for rows of at most `width` columns, at least one.
     pub fn new(width: usize) -> Self {
         Self { width: width.max(1), rows: Vec::new(), row: Vec::new(), used: 0 }
     }
 
-    /// More text, without line feeds.
+    /// Appends text without line feeds.
     pub fn push(&mut self, text: &str, style: Style) {
         if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
             let mut rest = text;
@@ -48,19 +48,19 @@ impl Chopper {
         for grapheme in text.graphemes(true) {
             match (grapheme, grapheme_width(grapheme)) {
                 ("\t", _) => (0..3).for_each(|_| self.append_grapheme(" ", 1, style)),
-                // What is wider than a row cannot be shown.
+                // A grapheme wider than a row cannot be shown.
                 (_, columns) if columns > self.width => self.append_grapheme("…", 1, style),
                 (_, columns) => self.append_grapheme(grapheme, columns, style),
             }
         }
     }
 
-    /// The rows that are finished and were not taken yet.
+    /// Takes the finished rows.
     pub fn take_rows(&mut self) -> Vec<Row> {
         std::mem::take(&mut self.rows)
     }
 
-    /// Ends the text, and returns the rows that were not taken.
+    /// Ends the text, and returns the remaining rows.
     pub fn finish(mut self) -> Vec<Row> {
         self.break_row();
         self.rows
@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_in_pieces_is_broken_like_the_whole(text in "[a-z日👍 \t]{0,60}", cut in 0usize..60, width in 1usize..20) {
+        fn text_in_pieces_is_wrapped_like_the_whole(text in "[a-z日👍 \t]{0,60}", cut in 0usize..60, width in 1usize..20) {
             let cut = text.char_indices().map(|(at, _)| at).nth(cut).unwrap_or(text.len());
             let mut chopper = Chopper::new(width);
             chopper.push(&text[..cut], Style::new());

@@ -1,18 +1,18 @@
-//! Foreign text made harmless: nothing that a model, a tool or a file name says reaches the terminal as a command.
+//! Sanitises untrusted text: nothing from a model, a tool or a file name reaches the terminal as a control sequence.
 
 use std::borrow::Cow;
 
-/// How much is taken out of a text beside control sequences.
+/// What is removed from a text besides control sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SanitizeMode {
-    /// Prose of models and people: only what reorders text goes.
+    /// Prose of models and people: only characters that reorder text are removed.
     Prose,
-    /// Output of tools, names of files, titles: invisible characters are shown as `�`.
+    /// Tool output, file names, titles: invisible characters are shown as `�`.
     Output,
 }
 
-/// Takes out escape sequences and control characters other than line feed and tab; `\r\n` and `\r` become line feeds. Text that needs no
-/// change is returned as it is.
+/// Removes escape sequences and control characters other than line feed and tab; `\r\n` and `\r` become line feeds. Text that needs no
+/// change is borrowed.
 pub fn sanitize(text: &str, strictness: SanitizeMode) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | 0x20..0x7f)) {
         return Cow::Borrowed(text);
@@ -76,7 +76,7 @@ fn skip_csi(chars: &mut Chars<'_>) {
     chars.next_if(|c| matches!(c, '@'..='~'));
 }
 
-/// Skips a string up to its terminator. One without a terminator ends with its line, so that it hides no more than that.
+/// Skips a string up to its terminator. An unterminated string ends with its line, so that it hides no more than that.
 fn skip_string(chars: &mut Chars<'_>) {
     while let Some(&c) = chars.peek() {
         if c == '\n' {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_sequences_are_taken_out_whole() {
+    fn control_sequences_are_removed_entirely() {
         for (text, clean) in [
             ("\u{1b}[31mred\u{1b}[0m", "red"),
             ("a\u{1b}]52;c;ZXZpbA==\u{7}b", "ab"),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn invisible_characters_show_in_output_only() {
+    fn invisible_characters_are_only_shown_in_output() {
         assert_eq!(sanitize("a\u{202e}b\u{200b}", SanitizeMode::Output), "a\u{fffd}b\u{fffd}");
         assert_eq!(sanitize("a\u{202e}b\u{200b}", SanitizeMode::Prose), "ab\u{200b}");
     }

@@ -1,9 +1,9 @@
-//! How many columns text takes.
+//! Width of text in columns.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// The columns of a text without line breaks. A tab counts as three columns, as it is drawn.
+/// Returns the width of a text without line breaks, in columns. A tab counts as three columns, as it is drawn.
 pub fn width(text: &str) -> usize {
     if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         return text.len();
@@ -11,9 +11,9 @@ pub fn width(text: &str) -> usize {
     text.graphemes(true).map(grapheme_width).sum()
 }
 
-/// The columns of one grapheme: 0, 1, 2, or 3 for a tab.
+/// Returns the width of one grapheme: 0, 1, 2, or 3 for a tab.
 ///
-/// Regional indicators are two columns wide also when their partner has not arrived, so that a flag does not move what follows.
+/// A regional indicator is two columns wide even if its partner has not arrived, so that completing a flag does not move what follows.
 pub fn grapheme_width(grapheme: &str) -> usize {
     let mut chars = grapheme.chars();
     let Some(first) = chars.next() else { return 0 };
@@ -25,7 +25,7 @@ pub fn grapheme_width(grapheme: &str) -> usize {
         _ => {}
     }
     let base = UnicodeWidthStr::width(grapheme).min(2);
-    // The vowels AM of Thai and Lao stand behind their base, which terminals show as a column of its own.
+    // The Thai and Lao vowel AM follows its base, and terminals show it in a separate column.
     let has_am = chars.as_str().contains(['\u{e33}', '\u{eb3}']);
     if has_am && base < 2 { base + 1 } else { base }
 }
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_takes_the_columns_that_terminals_give_it() {
+    fn widths_match_those_of_terminals() {
         for (text, columns) in [
             ("plain", 5),
             ("", 0),

@@ -1,4 +1,4 @@
-//! Breaking styled text into rows, and cutting it to a width.
+//! Wraps styled text into rows, and truncates it to a width.
 
 use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::Span;
@@ -8,30 +8,30 @@ use super::row_break::{RowBreak, set_row_break};
 use super::width::grapheme_width;
 use crate::Row;
 
-/// The columns of a row.
+/// Returns the width of a row, in columns.
 pub fn row_width(row: &Row) -> usize {
     row.spans.iter().map(|span| super::width(&span.content)).sum()
 }
 
-/// Breaks styled text without line feeds into rows of at most `width` columns: at spaces where there are some, else between graphemes. Spaces
-/// at a break are dropped. Text without content is one empty row.
+/// Wraps styled text without line feeds into rows of at most `width` columns: at spaces if possible, else between graphemes. Spaces at a
+/// break are dropped. Empty text is one empty row.
 pub fn wrap(spans: &[Span<'_>], width: usize) -> Vec<Row> {
     let mut wrapper = TextWrapper::new(width);
     spans.iter().for_each(|span| wrapper.push(span));
     wrapper.finish()
 }
 
-/// Breaks text that arrives in pieces as [`wrap`] breaks the whole of it. Rows that are finished can be taken while the last one is open.
+/// Wraps text that arrives in pieces in the same way as [`wrap`]. Finished rows can be taken while the last one is open.
 #[derive(Clone, Debug)]
 pub struct TextWrapper {
     width: usize,
     rows: Vec<Row>,
     /// Whether a row was finished, taken or not.
     has_rows: bool,
-    /// The row under way, with the spaces behind it.
+    /// The current row, with trailing spaces.
     row: Vec<(String, Style)>,
     used: usize,
-    /// The word under way.
+    /// The current word.
     word: Vec<(String, Style)>,
     word_width: usize,
 }
@@ -44,7 +44,7 @@ fn append(to: &mut Vec<(String, Style)>, text: &str, style: Style) {
 }
 
 impl TextWrapper {
-    /// Rows of at most `width` columns, one at least.
+    /// Creates a wrapper for rows of at most `width` columns, at least one.
     pub fn new(width: usize) -> Self {
         Self {
             width: width.max(1),
@@ -57,7 +57,7 @@ impl TextWrapper {
         }
     }
 
-    /// More text, without line feeds.
+    /// Appends text without line feeds.
     pub fn push(&mut self, span: &Span<'_>) {
         for grapheme in span.content.graphemes(true) {
             self.push_grapheme(grapheme, span.style);
@@ -70,12 +70,12 @@ impl TextWrapper {
         self.break_row(None);
     }
 
-    /// The rows that are finished and were not taken yet.
+    /// Takes the finished rows.
     pub fn take_rows(&mut self) -> Vec<Row> {
         std::mem::take(&mut self.rows)
     }
 
-    /// Ends the text, and returns the rows that were not taken.
+    /// Ends the text, and returns the remaining rows.
     pub fn finish(mut self) -> Vec<Row> {
         self.end_word();
         if !self.row.is_empty() || !self.has_rows {
@@ -87,7 +87,7 @@ impl TextWrapper {
     fn push_grapheme(&mut self, grapheme: &str, style: Style) {
         if grapheme == " " || grapheme == "\t" {
             self.end_word();
-            // Spaces beyond the end are dropped with the break.
+            // Spaces beyond the end are dropped at the break.
             let text = if grapheme == "\t" { "   " } else { " " };
             if self.used + text.len() <= self.width {
                 append(&mut self.row, text, style);
@@ -96,10 +96,10 @@ impl TextWrapper {
             return;
         }
         let columns = grapheme_width(grapheme);
-        // What is wider than a row cannot be shown.
+        // A grapheme wider than a row cannot be shown.
         let (grapheme, columns) = if columns > self.width { ("…", 1) } else { (grapheme, columns) };
         if self.word_width + columns > self.width {
-            // The word fills a row by itself.
+            // The word alone fills a row.
             self.end_word();
             self.break_row(Some(RowBreak::Within));
         }
@@ -113,7 +113,7 @@ impl TextWrapper {
         }
         if self.used > 0 && self.used + self.word_width > self.width {
             if self.row.iter().all(|(text, _)| text.trim_start_matches(' ').is_empty()) {
-                // Nothing but the spaces before a word that needs the whole row.
+                // Only spaces before a word that needs the whole row.
                 self.row.clear();
                 self.used = 0;
             } else {
@@ -145,7 +145,7 @@ impl TextWrapper {
     }
 }
 
-/// Cuts a row to `width` columns; where something is cut, `ellipsis` takes the place of its end.
+/// Truncates a row to `width` columns; if anything is cut off, `ellipsis` replaces its end.
 pub fn truncate(row: &Row, width: usize, ellipsis: &str) -> Row {
     if row_width(row) <= width {
         return row.clone();
@@ -175,7 +175,7 @@ pub fn truncate(row: &Row, width: usize, ellipsis: &str) -> Row {
     Row::from(kept).style(row.style)
 }
 
-/// Fills a row with spaces of a style up to `width` columns.
+/// Pads a row with styled spaces to `width` columns.
 pub fn pad(mut row: Row, width: usize, style: Style) -> Row {
     let missing = width.saturating_sub(row_width(&row));
     if missing > 0 {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn text_breaks_at_spaces_and_long_words_between_graphemes() {
+    fn text_wraps_at_spaces_and_long_words_between_graphemes() {
         for (text, width, expected) in [
             ("one two three", 7, &["one two", "three"][..]),
             ("", 5, &[""]),
@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_in_pieces_breaks_like_the_whole(text in "[a-z日👍 ]{0,60}", cut in 0usize..60, width in 1usize..20) {
+        fn text_in_pieces_wraps_like_the_whole(text in "[a-z日👍 ]{0,60}", cut in 0usize..60, width in 1usize..20) {
             let cut = text.char_indices().map(|(at, _)| at).nth(cut).unwrap_or(text.len());
             let mut wrapper = TextWrapper::new(width);
             wrapper.push(&Span::raw(&text[..cut]));

@@ -1,4 +1,4 @@
-//! One entry of the transcript.
+//! Entries of the transcript.
 
 mod frame;
 mod answer;
@@ -28,7 +28,7 @@ use crate::keymap::{KeyAction, Keymap};
 use crate::markdown::{Markdown, MarkdownOptions};
 use crate::theme::{ColorRole, Palette};
 
-/// What entries are drawn with.
+/// Context for drawing entries.
 #[derive(Clone, Copy)]
 pub(crate) struct ViewCx<'a> {
     pub(crate) columns: usize,
@@ -36,24 +36,24 @@ pub(crate) struct ViewCx<'a> {
     pub(crate) keymap: &'a Keymap,
     pub(crate) options: &'a TranscriptOptions,
     pub(crate) now_ms: i64,
-    /// The rows go into the scrollback.
+    /// Whether the rows go into the scrollback.
     pub(crate) is_final: bool,
 }
 
 impl ViewCx<'_> {
-    /// What expands output.
+    /// Returns the hint about the key that expands output.
     pub(crate) fn expand_hint(&self) -> String {
         format!("{} to expand", self.keymap.hint(KeyAction::ToolsExpand))
     }
 }
 
-/// How important a note of the interface is.
+/// Kind of a notice of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoticeKind {
     Status,
     Warning,
     Error,
-    /// What was loaded at the start.
+    /// Resources loaded at the start.
     Resources,
 }
 
@@ -70,7 +70,7 @@ pub(crate) enum TranscriptEntry {
         kind: NoticeKind,
         text: String,
     },
-    /// A text of the interface, in Markdown.
+    /// A Markdown text of the interface.
     Text(Box<AnswerView>),
     User {
         text: String,
@@ -79,7 +79,7 @@ pub(crate) enum TranscriptEntry {
     AnswerView(Box<AnswerView>),
     Tool(Box<ToolCallView>),
     Bash(Box<Bash>),
-    /// A summary, or a message of an extension: a label, a line that stands for it, and the whole.
+    /// A summary, or a message of an extension: a label, a collapsed form, and the whole.
     Labelled {
         label: String,
         line: String,
@@ -88,7 +88,7 @@ pub(crate) enum TranscriptEntry {
     },
 }
 
-/// Why an answer failed, as it is shown.
+/// Returns the displayed reason for a failed answer.
 pub(super) fn failure_of(answer: &AssistantMessage) -> Option<String> {
     let text = answer.error_message.as_deref().unwrap_or_default();
     match answer.stop_reason {
@@ -100,7 +100,7 @@ pub(super) fn failure_of(answer: &AssistantMessage) -> Option<String> {
     }
 }
 
-/// The entries for messages of a session.
+/// Returns the entries for messages of a session.
 pub(super) fn of_messages(messages: &[Arc<Message>]) -> Vec<TranscriptEntry> {
     let mut entries: Vec<TranscriptEntry> = Vec::new();
     let mut open = std::collections::HashMap::new();
@@ -133,7 +133,7 @@ pub(super) fn of_messages(messages: &[Arc<Message>]) -> Vec<TranscriptEntry> {
             _ => entries.extend(TranscriptEntry::of_message(message)),
         }
     }
-    // Calls without results never get one.
+    // Calls without results will never get one.
     for entry in &mut entries {
         entry.settle();
     }
@@ -170,7 +170,7 @@ impl TranscriptEntry {
         }
     }
 
-    /// The entry for a message that is neither an answer nor the result of a tool, if it is shown.
+    /// Returns the entry for a message that is neither an answer nor a tool result, if it is shown.
     pub(super) fn of_message(message: &Arc<Message>) -> Option<Self> {
         match &**message {
             Message::User(user) => {
@@ -206,7 +206,7 @@ impl TranscriptEntry {
         }
     }
 
-    /// The entry for something that was appended to the session outside of a run.
+    /// Returns the entry for something appended to the session outside a run.
     pub(super) fn of_entry(body: &EntryBody) -> Option<Self> {
         match body {
             EntryBody::CustomMessage(message) if message.display => Some(Self::Labelled {
@@ -219,12 +219,12 @@ impl TranscriptEntry {
         }
     }
 
-    /// The rows, with a blank one before all but the first entry.
+    /// Returns the rows, with a blank one before all but the first entry.
     pub(super) fn rows(&mut self, cx: ViewCx<'_>, is_first: bool) -> Vec<Row> {
         self.rows_in(0..usize::MAX, cx, is_first)
     }
 
-    /// Some of the rows; the others cost nothing where there can be many.
+    /// Returns a range of the rows; if there can be many, the cost does not depend on the others.
     pub(super) fn rows_in(&mut self, range: Range<usize>, cx: ViewCx<'_>, is_first: bool) -> Vec<Row> {
         let n_blank = self.n_before(cx, is_first);
         let inner = range.start.saturating_sub(n_blank)..range.end.saturating_sub(n_blank);
@@ -238,12 +238,12 @@ impl TranscriptEntry {
         rows
     }
 
-    /// The rows before the first one of its own: a blank one, or the one that says whose it is.
+    /// Returns the number of rows before its own first one: a blank one, or the one that names its role.
     fn n_before(&self, cx: ViewCx<'_>, is_first: bool) -> usize {
         usize::from(if cx.options.plain { !self.role().is_empty() } else { !is_first })
     }
 
-    /// Whose it is, where everything is plain lines.
+    /// Returns its role, for plain output.
     fn role(&self) -> &'static str {
         match self {
             Self::User { .. } => "You:",
@@ -254,7 +254,7 @@ impl TranscriptEntry {
         }
     }
 
-    /// How many of the first rows never change.
+    /// Returns how many of the first rows never change.
     pub(super) fn n_final(&mut self, cx: ViewCx<'_>, is_first: bool) -> usize {
         match self {
             Self::AnswerView(answer) => match answer.n_final(cx) {
@@ -318,7 +318,7 @@ impl TranscriptEntry {
         }
     }
 
-    /// The images that it shows.
+    /// Returns its images.
     pub(super) fn images(&self) -> &[ImageSource] {
         match self {
             Self::User { images, .. } => images,
@@ -327,7 +327,7 @@ impl TranscriptEntry {
         }
     }
 
-    /// Calls back with every text that may be shown, or would be if it was expanded.
+    /// Calls back with every text that is shown, or would be if expanded.
     pub(super) fn texts(&self, each: &mut dyn FnMut(&str)) {
         match self {
             Self::Header { name, hints } => [name, hints].into_iter().for_each(|text| each(text)),
@@ -350,7 +350,7 @@ impl TranscriptEntry {
         }
     }
 
-    /// What was not finished never will be.
+    /// Marks the entry as never to be finished.
     pub(super) fn settle(&mut self) {
         match self {
             Self::AnswerView(answer) if !answer.is_finished() => answer.finish(None, false),
@@ -359,7 +359,7 @@ impl TranscriptEntry {
         }
     }
 
-    /// Forgets rows that can be made again.
+    /// Drops rows that can be rebuilt.
     pub(super) fn release(&mut self) {
         if let Self::Text(answer) | Self::AnswerView(answer) = self {
             answer.release();
@@ -394,7 +394,7 @@ impl TranscriptEntry {
         }
     }
 
-    /// The answer that is still arriving, if this is one.
+    /// Returns the answer that is still arriving, if this is one.
     pub(super) fn open_answer(&mut self) -> Option<&mut AnswerView> {
         match self {
             Self::AnswerView(answer) if !answer.is_finished() => Some(answer),
@@ -449,7 +449,7 @@ impl TranscriptEntry {
         self.as_tool().map(ToolCallView::id)
     }
 
-    /// The id of a call that has not ended.
+    /// Returns the id of a call that has not ended.
     pub(super) fn open_call(&self) -> Option<&str> {
         self.as_tool().filter(|tool| !tool.is_settled()).map(ToolCallView::id)
     }
@@ -458,7 +458,7 @@ impl TranscriptEntry {
         self.as_tool().filter(|tool| tool.is_running()).map(ToolCallView::name)
     }
 
-    /// Whether this is the call whose arguments are still arriving as a block of the answer.
+    /// Returns whether this is the call whose arguments are still arriving in this block of the answer.
     pub(super) fn takes_arguments(&self, index: usize) -> bool {
         self.as_tool().is_some_and(|tool| tool.block() == Some(index))
     }

@@ -1,4 +1,4 @@
-//! Messages of a long session that are not shown yet: an entry stands for them until somebody scrolls there or searches.
+//! Folding of long sessions: an entry stands for messages that are not shown until the user scrolls there or searches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use pinch_llm::message::Message;
 use super::entry::{self, TranscriptEntry};
 use super::{Cached, TranscriptView};
 
-/// Messages that are shown of a session that is opened, and that are unfolded at a time.
+/// Number of messages shown when a session is opened, and unfolded at a time.
 pub(super) const MAX_SHOWN: usize = 100;
-/// Messages that are looked through for a better place to begin.
+/// Number of messages searched for a better place to begin.
 const MAX_MORE: usize = 50;
 
-/// The last place up to `at` where a part of a conversation can begin: at a message of the user, if one is near, and never between a call and
-/// its result.
+/// Returns the last index up to `at` where a part of a conversation can begin: at a user message, if one is near, and never between a call
+/// and its result.
 fn beginning_before(messages: &[Arc<Message>], at: usize) -> usize {
     let before = || messages.iter().take(at + 1).rev().enumerate();
     let user = before().take(MAX_MORE).find(|(_, message)| matches!(***message, Message::User(_)));
@@ -22,18 +22,18 @@ fn beginning_before(messages: &[Arc<Message>], at: usize) -> usize {
     user.or_else(whole).map_or(0, |(above, _)| at - above)
 }
 
-/// Where a part ends that has at least the messages before `at`.
+/// Returns the end of a part that contains at least the messages before `at`.
 fn end_after(messages: &[Arc<Message>], at: usize) -> usize {
     at + messages.iter().skip(at).take_while(|message| matches!(***message, Message::ToolResult(_))).count()
 }
 
-/// The end of a conversation.
+/// Returns the end of a conversation.
 fn last_part(messages: &[Arc<Message>]) -> Range<usize> {
     let from = messages.len().saturating_sub(MAX_SHOWN);
     beginning_before(messages, from)..messages.len()
 }
 
-/// Which of the messages that are not shown are to be.
+/// Which of the folded messages to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unfold {
     First,
@@ -57,7 +57,7 @@ impl Unfold {
 }
 
 impl TranscriptView {
-    /// Shows the end of a session; an entry stands for what is above it.
+    /// Shows the end of a session; an entry stands for the messages above it.
     pub(crate) fn load(&mut self, messages: &[Arc<Message>]) {
         let (earlier, shown) = messages.split_at(last_part(messages).start);
         if !earlier.is_empty() {
@@ -69,7 +69,7 @@ impl TranscriptView {
         }
     }
 
-    /// The messages that an entry stands for, if it is one of those.
+    /// Returns the messages that an entry stands for, if it is folded.
     pub(super) fn messages_behind(&self, at: usize) -> Option<&[Arc<Message>]> {
         match &self.entries.get(at)?.entry {
             TranscriptEntry::Earlier(messages) => Some(messages),
@@ -77,8 +77,7 @@ impl TranscriptView {
         }
     }
 
-    /// Puts entries in place of messages that were not shown. Returns by how much the entries behind them move; `None`: there was nothing to
-    /// unfold.
+    /// Replaces folded messages with entries. Returns by how much later entries move; `None`: there was nothing to unfold.
     pub(super) fn unfold(&mut self, at: usize, which: Unfold) -> Option<isize> {
         let Some(TranscriptEntry::Earlier(messages)) = self.entries.get_mut(at).map(|cached| &mut cached.entry) else {
             return None;
@@ -103,14 +102,14 @@ impl TranscriptView {
         }
         self.folded.splice(nth..=nth, folded);
         if self.n_committed > at {
-            // The scrollback is past this place.
+            // The scrollback is past this position.
             self.n_committed = self.n_committed.saturating_add_signed(moved);
         }
         self.viewport.entries_moved(at, moved);
         Some(moved)
     }
 
-    /// The messages before an entry; those of the program itself count as well.
+    /// Returns the number of messages before an entry, including those of the program itself.
     pub(super) fn n_messages_before(&self, at: usize) -> usize {
         let before = self.folded.iter().take_while(|folded| **folded < at);
         at + before.map(|at| self.messages_behind(*at).map_or(0, |messages| messages.len() - 1)).sum::<usize>()

@@ -1,4 +1,4 @@
-//! The rows of entries, kept as long as they are near to the window.
+//! Cached rows of entries near the window.
 
 use std::ops::Range;
 
@@ -6,20 +6,20 @@ use super::TranscriptView;
 use super::entry::ViewCx;
 use crate::Row;
 
-/// Entries whose rows are kept.
+/// Maximum number of entries with cached rows.
 const MAX_LAID_OUT: usize = 200;
 
-/// The rows at the end of an entry that can still change, as they are in one frame.
+/// The rows at the end of an entry that can still change, as drawn in one frame.
 #[derive(Debug)]
 pub(super) struct OpenTail {
     pub(super) entry: usize,
-    /// Rows before them, which never change.
+    /// Number of rows before them, which never change.
     n_final: usize,
     rows: Vec<Row>,
 }
 
 impl TranscriptView {
-    /// How many rows an entry has.
+    /// Returns the number of rows of an entry.
     pub(super) fn n_rows(&mut self, at: usize, cx: ViewCx<'_>) -> usize {
         let Some(cached) = self.entries.get_mut(at) else { return 0 };
         if !cached.entry.is_settled() {
@@ -45,7 +45,7 @@ impl TranscriptView {
         }
     }
 
-    /// Some rows of an entry whose number of rows was asked for before.
+    /// Returns a range of an entry's rows. Its number of rows must have been requested before.
     pub(super) fn rows_of(&mut self, at: usize, range: Range<usize>, cx: ViewCx<'_>) -> Vec<Row> {
         let Some(cached) = self.entries.get_mut(at) else { return Vec::new() };
         match &cached.rows {
@@ -68,7 +68,7 @@ impl TranscriptView {
         }
     }
 
-    /// Keeps rows near to the window only.
+    /// Drops rows that are far from the window.
     pub(super) fn forget_far_rows(&mut self) {
         if self.viewport.n_laid_out <= MAX_LAID_OUT {
             return;

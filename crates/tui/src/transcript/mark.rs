@@ -1,4 +1,4 @@
-//! Columns of rows in another style.
+//! Restyles columns of rows.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use crate::Row;
 use crate::text::grapheme_width;
 
-/// Shows some columns of a row in a style on top of their own.
+/// Applies a style to some columns of a row, on top of their own.
 pub(super) fn mark(row: &mut Row, columns: &Range<usize>, style: Style) {
     let mut spans: Vec<Span<'static>> = Vec::with_capacity(row.spans.len() + 2);
     let mut column = 0;
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_begin_and_end_between_and_inside_of_spans() {
+    fn marks_begin_and_end_between_and_inside_spans() {
         let reversed = Style::new().add_modifier(Modifier::REVERSED);
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let of = |columns: Range<usize>| {

@@ -1,4 +1,4 @@
-//! What is searched for, and where it is in texts and rows.
+//! Search patterns, and their matches in texts and rows.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use crate::Row;
 use crate::text::{RowBreak, grapheme_width, row_break};
 
-/// What is searched for. Capitals count if there are any in it; space is space, however much there is of it.
+/// A search pattern. Case is only significant if the pattern contains upper-case letters; any amount of white space matches any other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SearchPattern {
     text: String,
-    /// The same without signs that Markdown does not show.
+    /// The pattern without characters that Markdown does not show.
     loose: String,
     has_capitals: bool,
 }
 
-/// A match: where it begins, and its columns in each row.
+/// A match: its start, and its columns in each row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RowMatch {
     pub(super) row: usize,
@@ -24,12 +24,12 @@ pub(super) struct RowMatch {
     pub(super) parts: Vec<(usize, Range<usize>)>,
 }
 
-/// Whether Markdown may not show a character.
+/// Returns whether Markdown may hide a character.
 fn is_markup(c: char) -> bool {
     matches!(c, '*' | '_' | '`' | '~' | '\\')
 }
 
-/// A text as it is compared.
+/// Normalises a text for comparison.
 fn folded(text: &str, has_capitals: bool, has_markup: bool) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.chars() {
@@ -38,7 +38,7 @@ fn folded(text: &str, has_capitals: bool, has_markup: bool) -> String {
                 folded.push(' ');
             }
         } else if !has_markup && is_markup(c) {
-            // Left out.
+            // Omitted.
         } else if has_capitals {
             folded.push(c);
         } else {
@@ -49,7 +49,7 @@ fn folded(text: &str, has_capitals: bool, has_markup: bool) -> String {
 }
 
 impl SearchPattern {
-    /// `None`: there is nothing to search for.
+    /// Creates a pattern; `None` if there is nothing to search for.
     pub(super) fn new(typed: &str) -> Option<Self> {
         let has_capitals = typed.chars().any(char::is_uppercase);
         let text = folded(typed, has_capitals, true);
@@ -57,7 +57,7 @@ impl SearchPattern {
         (!text.trim().is_empty()).then_some(Self { text, loose, has_capitals })
     }
 
-    /// Whether a text in Markdown may have it when it is shown.
+    /// Returns whether a Markdown text may contain the pattern when displayed.
     pub(super) fn may_be_in(&self, text: &str) -> bool {
         match self.loose.trim() {
             "" => self.is_in(text),
@@ -65,19 +65,19 @@ impl SearchPattern {
         }
     }
 
-    /// Whether a text has it as it is.
+    /// Returns whether a plain text contains the pattern.
     pub(super) fn is_in(&self, text: &str) -> bool {
         folded(text, self.has_capitals, true).contains(&self.text)
     }
 
-    /// Where it is in rows. A match goes on in the next row where the text does.
+    /// Returns the matches in rows. A match continues in the next row if the text does.
     pub(super) fn matches(&self, rows: &[Row]) -> Vec<RowMatch> {
         let mut text = String::new();
-        // Where each character begins in the text, its row, its column and its width.
+        // For each character: its start in the text, its row, its column and its width.
         let mut places: Vec<(usize, usize, usize, usize)> = Vec::new();
         for (at, row) in rows.iter().enumerate() {
             let mut column = 0;
-            // The beginning of a row is a break where no space is, unless a word goes on there.
+            // The start of a row is a break even without a space, unless a word continues there.
             let goes_on = at.checked_sub(1).and_then(|before| row_break(&rows[before])) == Some(RowBreak::Within);
             let mut space = (!text.is_empty() && !goes_on).then_some((at, 0, 0));
             let mut is_indent = true;
@@ -102,7 +102,7 @@ impl SearchPattern {
     }
 }
 
-/// The place of a match in rows.
+/// Returns the position of a match in rows.
 fn row_match(places: &[(usize, usize, usize, usize)], bytes: &Range<usize>) -> Option<RowMatch> {
     let first = places.partition_point(|place| place.0 <= bytes.start).saturating_sub(1);
     let end = places.partition_point(|place| place.0 < bytes.end);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn capitals_count_where_there_are_some() {
+    fn case_matters_only_if_the_pattern_has_upper_case() {
         assert_eq!(matches("ab", &["ab AB Ab"]), [vec![(0, 0..2)], vec![(0, 3..5)], vec![(0, 6..8)]]);
         assert_eq!(matches("Ab", &["ab AB Ab"]), [vec![(0, 6..8)]]);
         assert_eq!(matches("straße", &["STRASSE Straße"]), [vec![(0, 8..14)]]);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_go_on_in_the_next_row_and_know_wide_characters() {
+    fn matches_continue_in_the_next_row_and_handle_wide_characters() {
         assert_eq!(matches("two  three", &[" one two   ", " three", " two three"]).len(), 2);
         assert_eq!(matches("two three", &["│ one two", "│ three"]), [vec![(0, 6..9), (1, 2..7)]]);
         assert_eq!(matches("本x", &[" 日本x"]), [vec![(0, 3..6)]]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_broken_are_found() {
+    fn wrapped_words_are_found() {
         let rows = crate::text::wrap(&[ratatui_core::text::Span::raw("one abcdefghijklmnop two")], 6);
         let found = SearchPattern::new("fgh").unwrap().matches(&rows);
         assert_eq!(found[0].parts, [(1, 5..6), (2, 0..2)]);

@@ -1,24 +1,24 @@
-//! Places in the conversation.
+//! Positions in the conversation.
 
 /// A row of the conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RowPlace {
     pub(super) entry: usize,
-    /// The row within the entry.
+    /// Row within the entry.
     pub(super) row: usize,
 }
 
-/// A place within a row.
+/// A position within a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
     pub(super) place: RowPlace,
     pub(super) column: usize,
 }
 
-/// Where the window is to go.
+/// Target of scrolling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scroll {
-    /// Down by so many rows; up if there are fewer than none.
+    /// Down by this many rows; up if negative.
     Rows(isize),
     Top,
     End,

@@ -1,4 +1,4 @@
-//! The search in the transcript. It looks through texts, a bounded amount with each frame, and lays out only what it finds something in.
+//! Search in the transcript. It searches texts, a limited amount per frame, and lays out only entries with matches.
 
 use std::ops::Range;
 
@@ -14,12 +14,12 @@ use crate::Row;
 use crate::keymap::Keymap;
 use crate::theme::{ColorRole, Palette};
 
-/// Bytes that are looked through with each frame. A message counts as some bytes more, and what is laid out as many.
+/// Number of bytes searched per frame. Each message adds a fixed number, and laying out counts as well.
 const STEP: usize = 256 * 1024;
 const PER_TEXT: usize = 128;
 const PER_LAYOUT: usize = 16 * 1024;
 
-/// Where to search next.
+/// Direction of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SearchDirection {
     /// Towards the beginning.
@@ -28,31 +28,31 @@ pub(crate) enum SearchDirection {
     Down,
 }
 
-/// How a search goes.
+/// State of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SearchStatus {
-    /// Nothing to search for was typed.
+    /// The search text is empty.
     Empty,
     Searching,
     NotFound,
     Found {
-        /// The search went on from the other end.
+        /// Set if the search has wrapped around to the other end.
         wrapped: Option<SearchDirection>,
-        /// What was found is not shown: output that is collapsed, or thinking that is hidden.
+        /// Whether the match is in collapsed output or hidden thinking.
         hidden: bool,
     },
 }
 
-/// A search that is under way.
+/// A search in progress.
 #[derive(Clone, Copy, Debug)]
 struct SearchWalk {
     direction: SearchDirection,
     from: Spot,
-    /// The entry that is next.
+    /// Index of the next entry.
     at: usize,
-    /// The message that is next, where the entry stands for several.
+    /// Index of the next message, if the entry is folded.
     message: Option<usize>,
-    /// The entry that the search began in is looked at again, whole.
+    /// Whether the search has wrapped around; its first entry is then searched again, entirely.
     wrapped: bool,
 }
 
@@ -60,7 +60,7 @@ struct SearchWalk {
 #[derive(Debug)]
 pub(super) struct TranscriptSearch {
     pattern: Option<SearchPattern>,
-    /// Where searches for what is typed begin.
+    /// Where searches for the typed text begin.
     origin: Spot,
     current: Option<Spot>,
     walk: Option<SearchWalk>,
@@ -100,7 +100,7 @@ impl TranscriptView {
         self.viewport.search.as_ref().map(|search| search.status)
     }
 
-    /// Searches for a text that is being typed: the nearest match above the place where the search began.
+    /// Searches for a text as it is typed: the nearest match above the start of the search.
     pub(crate) fn search_for(&mut self, typed: &str) {
         let Some(search) = &mut self.viewport.search else { return };
         search.pattern = SearchPattern::new(typed);
@@ -132,7 +132,7 @@ impl TranscriptView {
         }
     }
 
-    /// Searches on, as far as is done within a frame.
+    /// Continues the search by the amount of one frame.
     pub(crate) fn search_step(&mut self, columns: usize, theme: &Palette, keymap: &Keymap) {
         let options = self.options.clone();
         let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms, is_final: false };
@@ -168,7 +168,7 @@ impl TranscriptView {
         }
     }
 
-    /// Goes on to the next entry.
+    /// Continues with the next entry.
     fn search_on(&mut self, walk: SearchWalk) {
         let last = self.entries.len().saturating_sub(1);
         if walk.wrapped && walk.at == walk.from.place.entry {
@@ -182,7 +182,7 @@ impl TranscriptView {
         self.set_walk(SearchWalk { at, wrapped, message: None, ..walk });
     }
 
-    /// Looks through messages that are not shown; those around one that may have the text are then.
+    /// Searches folded messages, and unfolds those around a possible match.
     fn search_messages(&mut self, walk: SearchWalk, pattern: &SearchPattern, budget: &mut usize) {
         let Some(messages) = self.messages_behind(walk.at) else { return };
         let is_up = walk.direction == SearchDirection::Up;
@@ -212,7 +212,7 @@ impl TranscriptView {
         *budget = budget.saturating_sub(PER_LAYOUT);
         let Some(moved) = self.unfold(walk.at, Unfold::Around(found)) else { return };
         let last = walk.at.saturating_add_signed(moved);
-        // What is still not shown at the side that the search comes from has been looked through.
+        // Messages that are still folded on the side that the search comes from have been searched.
         let at = match is_up {
             true if self.messages_behind(last).is_some() && last > walk.at => last - 1,
             true => last,
@@ -223,7 +223,7 @@ impl TranscriptView {
         }
     }
 
-    /// The nearest match in an entry, and whether it is not to be seen.
+    /// Returns the nearest match in an entry, and whether it is hidden.
     fn search_entry(
         &mut self,
         walk: SearchWalk,
@@ -256,7 +256,7 @@ impl TranscriptView {
         found.map(|spot| (spot, false)).or_else(|| is_hidden.then(|| (hidden(), true)))
     }
 
-    /// Shows the matches in the rows of the window.
+    /// Highlights the matches in the rows of the window.
     pub(super) fn mark_matches(&self, rows: &mut [Row], cx: ViewCx<'_>) {
         let Some(search) = &self.viewport.search else { return };
         let Some(pattern) = &search.pattern else { return };

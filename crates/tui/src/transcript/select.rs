@@ -1,4 +1,4 @@
-//! Text that is selected with the mouse. It stays selected while the window moves, and can be longer than the window is high.
+//! Text selected with the mouse. It stays selected while the window moves, and can extend beyond the window.
 
 use std::ops::Range;
 
@@ -15,28 +15,28 @@ use crate::keymap::Keymap;
 use crate::text::{RowBreak, grapheme_width, row_break};
 use crate::theme::Palette;
 
-/// How long a row takes to scroll by while the mouse is held beyond an edge, in milliseconds.
+/// Time per row when scrolling because the mouse is held beyond an edge, in milliseconds.
 const SCROLL_MS: i64 = 25;
 
-/// What a selection grows by.
+/// Unit by which a selection grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SelectionUnit {
     Cells,
     Words,
-    /// Lines of the text, however many rows each has.
+    /// Lines of the text, however many rows each takes.
     Lines,
 }
 
-/// A selection, from a first to a last cell.
+/// A selection from a first to a last cell.
 #[derive(Debug)]
 pub(super) struct TranscriptSelection {
     unit: SelectionUnit,
-    /// What was pressed on, and where the mouse is or was released.
+    /// The units at the initial press, and at the current or final position of the mouse.
     anchor: (Spot, Spot),
     head: (Spot, Spot),
-    /// The mouse is held: its row and column in the window.
+    /// Row and column of the mouse in the window, while its button is held.
     held: Option<(usize, usize)>,
-    /// When the window was last moved by it, in Unix milliseconds.
+    /// When it last moved the window, in Unix milliseconds.
     moved_ms: i64,
 }
 
@@ -48,13 +48,13 @@ impl TranscriptSelection {
         }
     }
 
-    /// The first and the last cell; a click alone selects nothing.
+    /// Returns the first and the last cell; a click alone selects nothing.
     fn ends(&self) -> Option<(Spot, Spot)> {
         let is_click = self.unit == SelectionUnit::Cells && self.anchor.0 == self.head.0;
         (!is_click).then(|| (self.anchor.0.min(self.head.0), self.anchor.1.max(self.head.1)))
     }
 
-    /// The columns that are selected of a row.
+    /// Returns the selected columns of a row.
     fn columns(&self, place: RowPlace) -> Option<Range<usize>> {
         let (first, last) = self.ends()?;
         if !(first.place..=last.place).contains(&place) {
@@ -66,7 +66,7 @@ impl TranscriptSelection {
     }
 }
 
-/// The text in some columns of a row.
+/// Returns the text in some columns of a row.
 fn text_in(row: &Row, columns: &Range<usize>) -> String {
     let mut column = 0;
     let mut text = String::new();
@@ -79,12 +79,12 @@ fn text_in(row: &Row, columns: &Range<usize>) -> String {
     text
 }
 
-/// What words are made of: paths and addresses are words.
+/// Returns whether a grapheme is part of a word; paths and URLs are words.
 fn is_word(grapheme: &str) -> bool {
     !grapheme.chars().any(|c| c.is_whitespace() || "()[]{}<>\"'`,;|│".contains(c))
 }
 
-/// The first and the last column of the word at a column, or of what is between words there.
+/// Returns the first and last column of the word at a column, or of the text between words.
 fn word_at(row: &Row, at: usize) -> (usize, usize) {
     let mut column = 0;
     let mut word: Option<(bool, usize, usize)> = None;
@@ -104,10 +104,10 @@ fn word_at(row: &Row, at: usize) -> (usize, usize) {
 }
 
 impl TranscriptView {
-    /// The cell of the conversation that is shown somewhere in the window.
+    /// Returns the cell of the conversation at a position in the window.
     fn spot_at(&self, row: usize, column: usize) -> Option<Spot> {
         let shown = &self.viewport.shown;
-        // What is too short for the window is at its bottom.
+        // Content shorter than the window is at its bottom.
         let Some(at) = row.checked_sub(self.viewport.height.saturating_sub(shown.len())) else {
             return Some(Spot { place: *shown.first()?, column: 0 });
         };
@@ -117,13 +117,13 @@ impl TranscriptView {
         }
     }
 
-    /// The row of a place, if there is one.
+    /// Returns the row at a position, if there is one.
     fn row_at(&mut self, place: RowPlace, cx: ViewCx<'_>) -> Option<Row> {
         self.n_rows(place.entry, cx);
         self.rows_of(place.entry, place.row..place.row + 1, cx).pop()
     }
 
-    /// What belongs together with a cell.
+    /// Returns the unit around a cell.
     fn unit_at(&mut self, spot: Spot, unit: SelectionUnit, cx: ViewCx<'_>) -> (Spot, Spot) {
         let place = spot.place;
         match unit {
@@ -150,12 +150,12 @@ impl TranscriptView {
         }
     }
 
-    /// Whether a row of the window is the note of what is below it.
+    /// Returns whether a row of the window is the note about rows below it.
     pub(crate) fn is_note(&self, row: usize) -> bool {
         self.is_scrolled() && row + 1 == self.viewport.height
     }
 
-    /// The mouse was pressed; outside of the window that selects nothing.
+    /// Handles a mouse press; outside the window it selects nothing.
     pub(crate) fn select(&mut self, at: (usize, usize), unit: SelectionUnit, look: (&Palette, &Keymap), now_ms: i64) {
         let options = self.options.clone();
         let cx = self.selection_cx(look, &options);
@@ -177,7 +177,7 @@ impl TranscriptView {
         ViewCx { columns, theme, keymap, options, now_ms: self.heard_ms, is_final: false }
     }
 
-    /// The mouse was moved with its button held.
+    /// Handles a drag.
     pub(crate) fn select_to(&mut self, at: (usize, usize), look: (&Palette, &Keymap)) {
         if let Some(selection) = self.viewport.selection.as_mut().filter(|selection| selection.held.is_some()) {
             selection.held = Some(at);
@@ -186,7 +186,7 @@ impl TranscriptView {
         }
     }
 
-    /// The selection ends where the mouse is, whatever is shown there now.
+    /// Extends the selection to the mouse, whatever is shown there now.
     pub(super) fn follow_mouse(&mut self, cx: ViewCx<'_>) {
         let Some((row, column)) = self.viewport.selection.as_ref().and_then(|selection| selection.held) else { return };
         let Some(spot) = self.spot_at(row, column) else { return };
@@ -197,10 +197,10 @@ impl TranscriptView {
         }
     }
 
-    /// Which way the window moves because the mouse is held beyond an edge.
+    /// Returns the direction in which the window scrolls because the mouse is held beyond an edge.
     fn pull(&self) -> isize {
         let Some((row, _)) = self.viewport.selection.as_ref().and_then(|selection| selection.held) else { return 0 };
-        // The last row is covered by a note while there is something below it.
+        // A note covers the last row while there is more below it.
         let bottom = self.viewport.height.saturating_sub(usize::from(self.is_scrolled()));
         match row {
             0 if self.viewport.shown.first().is_some_and(|top| *top > RowPlace::default()) => -1,
@@ -209,12 +209,12 @@ impl TranscriptView {
         }
     }
 
-    /// Whether the window moves because the mouse is held beyond an edge.
+    /// Returns whether the window scrolls because the mouse is held beyond an edge.
     pub(crate) fn is_pulled(&self) -> bool {
         self.pull() != 0
     }
 
-    /// Moves the window while the mouse is held beyond an edge.
+    /// Scrolls the window while the mouse is held beyond an edge.
     pub(crate) fn follow_pull(&mut self, now_ms: i64) {
         let pull = self.pull();
         let Some(selection) = &mut self.viewport.selection else { return };
@@ -228,7 +228,7 @@ impl TranscriptView {
         }
     }
 
-    /// The mouse was released. Returns the text that is selected.
+    /// Handles the release of the mouse. Returns the selected text.
     pub(crate) fn selected(&mut self, look: (&Palette, &Keymap)) -> Option<String> {
         let options = self.options.clone();
         let cx = self.selection_cx(look, &options);
@@ -273,12 +273,12 @@ impl TranscriptView {
         (!text.trim().is_empty()).then_some(text)
     }
 
-    /// Nothing is selected any longer. Returns whether something was.
+    /// Clears the selection. Returns whether there was one.
     pub(crate) fn unselect(&mut self) -> bool {
         self.viewport.selection.take().is_some()
     }
 
-    /// Shows the selection in the rows of the window.
+    /// Highlights the selection in the rows of the window.
     pub(super) fn mark_selection(&self, rows: &mut [Row]) {
         let Some(selection) = &self.viewport.selection else { return };
         for (row, place) in rows.iter_mut().zip(&self.viewport.shown) {
@@ -289,7 +289,7 @@ impl TranscriptView {
     }
 }
 
-/// A row without what the transcript puts before each one.
+/// Strips the transcript's margin from a row.
 fn without_margin<'a>(text: &'a str, cx: ViewCx<'_>) -> &'a str {
     let bar = text.strip_prefix("│ ").filter(|_| !cx.theme.has_backgrounds());
     bar.or_else(|| text.strip_prefix(' ')).unwrap_or(text)
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_paths_and_addresses_and_what_is_between_them() {
+    fn paths_and_urls_are_words() {
         let row = Row::from("see (src/main.rs:12) or https://a.b/c?d=e, 日本 x");
         for (at, expected) in
             [(0, "see"), (3, " ("), (6, "src/main.rs:12"), (30, "https://a.b/c?d=e"), (44, "日本"), (48, "x"), (99, "")]

@@ -1,4 +1,4 @@
-//! What arrives piece by piece: answers whose text may be taken back, and calls of tools.
+//! Streaming content: answers whose text may be truncated, and tool calls.
 
 use std::sync::Arc;
 
@@ -9,40 +9,40 @@ use super::entry::{self, TranscriptEntry};
 use super::{TranscriptView, prompts_in};
 
 impl TranscriptView {
-    /// Shows the messages of a session, with its calls of tools or without them. Returns the texts of the user in it.
+    /// Shows the messages of a session, with or without its tool calls. Returns the user's texts in it.
     pub(crate) fn load_conversation(&mut self, messages: &[Arc<Message>], with_tools: bool) -> Vec<String> {
         let is_shown = |entry: &TranscriptEntry| with_tools || !matches!(entry, TranscriptEntry::Tool(_));
         entry::of_messages(messages).into_iter().filter(is_shown).for_each(|entry| self.push(entry));
         prompts_in(messages)
     }
 
-    /// A message of the user.
+    /// Shows a user message.
     pub(crate) fn user(&mut self, text: &str) {
         self.push(TranscriptEntry::User { text: text.to_owned(), images: Vec::new() });
     }
 
-    /// The text of the answer is cut at a byte, and goes on with another text from there.
+    /// Truncates the text of the answer at a byte, and appends another text.
     pub(crate) fn answer_text(&mut self, at: usize, text: &str) {
         if let Some(answer) = self.answer_to_continue() {
             answer.put_text(at, text);
         }
     }
 
-    /// The model thinks.
+    /// Appends thinking.
     pub(crate) fn answer_thinking(&mut self, text: &str, now_ms: i64) {
         if let Some(answer) = self.answer_to_continue() {
             answer.put_thinking(text, now_ms);
         }
     }
 
-    /// The model does not think any longer.
+    /// Ends thinking.
     pub(crate) fn thinking_ended(&mut self, now_ms: i64) {
         if let Some(answer) = self.open_answer() {
             answer.end_thinking(Some(now_ms));
         }
     }
 
-    /// The answer is whole.
+    /// Ends the answer.
     pub(crate) fn answer_ended(&mut self) {
         while let Some(answer) = self.open_answer() {
             answer.finish(None, false);
@@ -53,7 +53,7 @@ impl TranscriptView {
         self.entries.iter_mut().skip(self.n_committed).rev().find_map(|cached| cached.entry.open_answer())
     }
 
-    /// The answer that is open, or a new one.
+    /// Returns the open answer, or a new one.
     fn answer_to_continue(&mut self) -> Option<&mut entry::AnswerView> {
         if self.open_answer().is_none() {
             self.push(TranscriptEntry::answer());

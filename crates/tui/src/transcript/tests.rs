@@ -1,4 +1,4 @@
-//! What of a conversation goes where.
+//! Tests of where the parts of a conversation go.
 
 mod images;
 
@@ -26,7 +26,7 @@ fn text(rows: &[Row]) -> String {
     rows.iter().map(|row| line(row) + "\n").collect()
 }
 
-/// The numbers of the messages in a text, in their order.
+/// Returns the numbers of the messages in a text, in order.
 fn numbers(text: &str) -> Vec<usize> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.windows(3).filter(|words| words[2] == "end").filter_map(|words| words[1].parse().ok()).collect()
@@ -49,7 +49,7 @@ fn n_folded(view: &TranscriptView) -> usize {
 }
 
 #[test]
-fn of_a_long_session_the_end_is_shown_and_the_rest_on_demand() {
+fn only_the_end_of_a_long_session_is_shown_until_the_rest_is_needed() {
     let mut view = TranscriptView::default();
     view.load(&conversation(1_001));
     let shown = finished(&mut view);
@@ -69,7 +69,7 @@ fn of_a_long_session_the_end_is_shown_and_the_rest_on_demand() {
 }
 
 #[test]
-fn what_comes_after_a_long_session_is_shown_at_its_end() {
+fn new_messages_appear_at_the_end_of_a_long_session() {
     let mut view = TranscriptView::default();
     view.load(&conversation(300));
     window(&mut view);
@@ -84,7 +84,7 @@ fn what_comes_after_a_long_session_is_shown_at_its_end() {
 }
 
 #[test]
-fn the_ends_of_a_long_session_are_reached_without_laying_out_what_is_between_them() {
+fn jumping_to_the_ends_of_a_long_session_does_not_lay_out_its_middle() {
     let mut view = TranscriptView::default();
     view.load(&conversation(20_001));
     let laid_out = |view: &TranscriptView| view.entries.iter().filter(|cached| cached.rows.is_some()).count();
@@ -96,7 +96,7 @@ fn the_ends_of_a_long_session_are_reached_without_laying_out_what_is_between_the
     assert_eq!(top.thumb, Some(0..1));
     assert!(matches!(top.below, Remaining::Messages(19_990..20_000)), "{:?}", top.below);
     assert!(laid_out(&view) <= 40 && view.entries.len() <= 350, "{} {}", laid_out(&view), view.entries.len());
-    // Reading on from there goes through everything.
+    // Scrolling on from there passes through everything.
     view.scroll(Scroll::Rows(500));
     assert!(numbers(&window(&mut view)).first().is_some_and(|first| (200..300).contains(first)));
     for _ in 0..30 {
@@ -111,7 +111,7 @@ fn the_ends_of_a_long_session_are_reached_without_laying_out_what_is_between_the
 }
 
 #[test]
-fn what_is_read_does_not_move_when_something_arrives() {
+fn visible_text_does_not_move_when_new_text_arrives() {
     let mut view = TranscriptView::default();
     view.load(&conversation(50));
     window(&mut view);
@@ -128,7 +128,7 @@ fn what_is_read_does_not_move_when_something_arrives() {
 }
 
 #[test]
-fn with_another_width_the_same_part_is_at_the_top() {
+fn changing_the_width_keeps_the_same_part_at_the_top() {
     let mut view = TranscriptView::default();
     let words: String = (0..2_000).map(|n| format!("word{n} ")).collect();
     view.message_ended(&Arc::new(Message::user(words, 1)));
@@ -146,7 +146,7 @@ fn with_another_width_the_same_part_is_at_the_top() {
 }
 
 #[test]
-fn calls_are_not_cut_off_from_their_results() {
+fn calls_are_not_separated_from_their_results() {
     use pinch_llm::message::{Block, ToolCall, ToolResult};
     let mut messages = conversation(1);
     for n in 0..400 {
@@ -172,7 +172,7 @@ fn calls_are_not_cut_off_from_their_results() {
 }
 
 #[test]
-fn a_session_that_is_not_long_is_shown_whole() {
+fn a_short_session_is_shown_entirely() {
     for n in [0, 1, 2, fold::MAX_SHOWN] {
         let mut view = TranscriptView::default();
         view.load(&conversation(n));
@@ -180,7 +180,7 @@ fn a_session_that_is_not_long_is_shown_whole() {
     }
 }
 
-/// Searches on until something is found or not.
+/// Continues the search until it has a result.
 fn search(view: &mut TranscriptView, columns: usize) -> SearchStatus {
     let (theme, keymap) = (Palette::builtin("dark", ColorDepth::None), Keymap::default());
     while view.search_status() == Some(SearchStatus::Searching) {
@@ -191,7 +191,7 @@ fn search(view: &mut TranscriptView, columns: usize) -> SearchStatus {
 }
 
 #[test]
-fn what_is_not_unfolded_is_found_and_little_else_is_laid_out() {
+fn folded_messages_are_found_and_few_others_laid_out() {
     let mut view = TranscriptView::default();
     view.load(&conversation(20_000));
     window(&mut view);
@@ -203,7 +203,7 @@ fn what_is_not_unfolded_is_found_and_little_else_is_laid_out() {
     view.search_for("there is no such text");
     assert_eq!(search(&mut view, COLUMNS), SearchStatus::NotFound);
     assert!(numbers(&window(&mut view)).contains(&5_000), "the window stays");
-    // Matches in both directions, one after another, across what was not unfolded.
+    // Matches in both directions, one after another, across folded messages.
     view.search_for("QUESTION");
     assert_eq!(search(&mut view, COLUMNS), SearchStatus::NotFound);
     view.search_for("question 7");
@@ -239,7 +239,7 @@ fn what_is_not_unfolded_is_found_and_little_else_is_laid_out() {
 }
 
 #[test]
-fn text_that_is_not_shown_is_found_and_said_to_be_hidden() {
+fn hidden_text_is_found_and_reported_as_hidden() {
     let mut view = TranscriptView::default();
     view.load(&conversation(30));
     view.bash_started("seq 100", false);
@@ -263,7 +263,7 @@ fn text_that_is_not_shown_is_found_and_said_to_be_hidden() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(24))]
 
-    /// However the window was moved, it shows a part of the whole conversation, and as many rows as there are.
+    /// However the window was moved, it shows a part of the whole conversation, and is full.
     #[test]
     fn the_window_is_a_part_of_the_whole(
         lengths in proptest::collection::vec(0_usize..60, 1..400),
@@ -306,7 +306,7 @@ proptest::proptest! {
         }
     }
 
-    /// Going up from match to match visits all messages that have the text, from the last one to the first, and then begins again.
+    /// Searching upwards visits all messages that contain the text, from last to first, and then starts over.
     #[test]
     fn every_match_is_visited_once(
         has in proptest::collection::vec(proptest::bool::weighted(0.02), 1..600),
@@ -337,7 +337,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn an_answer_that_arrives_is_read_from_its_beginning_and_followed_at_its_end() {
+fn a_streaming_answer_can_be_read_from_its_start_or_followed_at_its_end() {
     use pinch_llm::event::BlockKind;
     let mut view = TranscriptView::default();
     view.agent_event(&AgentEvent::MessageStart(conversation(2).remove(1)), 0);

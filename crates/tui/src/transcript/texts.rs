@@ -1,4 +1,4 @@
-//! The texts of messages and entries, for searches that lay nothing out.
+//! Texts of messages and entries, for searching without layout.
 
 use pinch_llm::message::{Block, Content, Message};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The window on the whole conversation that the fullscreen mode shows. Its place is that of its first row, so that what arrives does not move what
-//! is being read. Only entries that are in the window, or near to where it goes, are laid out.
+//! The window on the whole conversation in fullscreen mode. Its position is that of its first row, so that arriving text does not move what
+//! is being read. Only entries in the window, or near its target, are laid out.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::Row;
 use crate::keymap::Keymap;
 use crate::theme::Palette;
 
-/// What is below the window.
+/// Content below the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remaining {
     Nothing,
@@ -23,38 +23,38 @@ pub(crate) enum Remaining {
     Messages(usize),
 }
 
-/// What is in the window.
+/// Content of the window.
 #[derive(Clone, Debug)]
 pub(crate) struct TranscriptWindow {
     pub(crate) rows: Vec<Row>,
     pub(crate) below: Remaining,
-    /// The thumb of a scrollbar as high as the window; `None`: everything is in the window.
+    /// Thumb of a scrollbar as high as the window; `None`: everything fits into the window.
     pub(crate) thumb: Option<Range<usize>>,
 }
 
-/// The place of the window.
+/// Position of the window.
 #[derive(Debug, Default)]
 pub(super) struct Viewport {
-    /// The first row; `None`: the end of the conversation is followed.
+    /// The first row; `None`: it follows the end of the conversation.
     pub(super) top: Option<RowPlace>,
-    /// Rows that it moves down with the next frame, or up.
+    /// Number of rows to move down with the next frame; negative: up.
     pending: isize,
     pub(super) columns: usize,
     pub(super) height: usize,
-    /// The entry of each row that was shown last.
+    /// Position of each row in the last frame.
     pub(super) shown: Vec<RowPlace>,
-    /// The ends of entries that are open, in the frame that was made last.
+    /// The ends of open entries in the last frame.
     pub(super) tails: Vec<OpenTail>,
-    /// Entries that were laid out since far ones were forgotten last.
+    /// Number of entries laid out since far ones were last dropped.
     pub(super) n_laid_out: usize,
-    /// A row that is to be in the window.
+    /// A row that must be in the window.
     pub(super) reveal: Option<RowPlace>,
     pub(super) search: Option<TranscriptSearch>,
     pub(super) selection: Option<TranscriptSelection>,
 }
 
 impl Viewport {
-    /// Entries behind one have moved.
+    /// Adjusts positions after entries have moved.
     pub(super) fn entries_moved(&mut self, at: usize, by: isize) {
         if let Some(search) = &mut self.search {
             search.entries_moved(at, by);
@@ -83,12 +83,12 @@ impl TranscriptView {
         }
     }
 
-    /// Whether the window is not at the end of the conversation.
+    /// Returns whether the window is not at the end of the conversation.
     pub(crate) fn is_scrolled(&self) -> bool {
         self.viewport.top.is_some()
     }
 
-    /// The rows of the window.
+    /// Returns the rows of the window.
     pub(crate) fn window(
         &mut self,
         columns: usize,
@@ -107,7 +107,7 @@ impl TranscriptView {
             self.viewport.top = (top.entry < self.entries.len()).then_some(RowPlace { row, ..top });
         }
         if let Some(place) = self.viewport.reveal.take()
-            // The last row may be covered by a note.
+            // A note may cover the last row.
             && !self.viewport.shown.iter().rev().skip(1).any(|shown| *shown == place)
         {
             self.viewport.top = Some(self.above(place, height / 3, cx));
@@ -145,7 +145,7 @@ impl TranscriptView {
         TranscriptWindow { rows, below, thumb }
     }
 
-    /// With another width the same part of the entry is at the top.
+    /// Keeps the same part of the entry at the top when the width changes.
     fn keep_place(&mut self, cx: ViewCx<'_>) {
         let columns = std::mem::replace(&mut self.viewport.columns, cx.columns);
         if columns == cx.columns {
@@ -160,7 +160,7 @@ impl TranscriptView {
         }
     }
 
-    /// The place that is `n` rows above another one, or the beginning.
+    /// Returns the position `n` rows above another one, or the beginning.
     fn above(&mut self, from: RowPlace, mut n: usize, cx: ViewCx<'_>) -> RowPlace {
         let mut place = from;
         while n > place.row {
@@ -174,7 +174,7 @@ impl TranscriptView {
         RowPlace { row: place.row - n, ..place }
     }
 
-    /// The place that is `n` rows below another one, or the end.
+    /// Returns the position `n` rows below another one, or the end.
     fn below(&mut self, from: RowPlace, mut n: usize, cx: ViewCx<'_>) -> RowPlace {
         let mut place = from;
         while place.entry < self.entries.len() {
@@ -191,12 +191,12 @@ impl TranscriptView {
         place
     }
 
-    /// Where a window of this height begins that shows the end.
+    /// Returns where a window of this height begins if it shows the end.
     fn top_of_end(&mut self, height: usize, cx: ViewCx<'_>) -> RowPlace {
         self.above(RowPlace { entry: self.entries.len(), row: 0 }, height, cx)
     }
 
-    /// The rows from a place on, and the place behind them. What is shown is remembered.
+    /// Returns the rows from a position on, and the position after them. Records what is shown.
     fn fill(&mut self, top: RowPlace, height: usize, cx: ViewCx<'_>) -> (Vec<Row>, RowPlace) {
         let (mut rows, mut place) = (Vec::new(), top);
         self.viewport.shown.clear();
@@ -220,7 +220,7 @@ impl TranscriptView {
                 break;
             }
         }
-        // Entries that have no rows are not below the window.
+        // Entries without rows are not below the window.
         while place.entry < self.entries.len()
             && self.messages_behind(place.entry).is_none()
             && self.n_rows(place.entry, cx) == 0
@@ -241,7 +241,7 @@ impl TranscriptView {
         }
     }
 
-    /// The thumb of the scrollbar. It is measured in messages, because what was never shown has no number of rows.
+    /// Returns the thumb of the scrollbar. It is measured in messages, because the number of rows of what was never shown is unknown.
     fn thumb(&mut self, end: RowPlace, height: usize, cx: ViewCx<'_>) -> Option<Range<usize>> {
         let top = self.viewport.shown.first().copied()?;
         if top <= RowPlace::default() && end.entry >= self.entries.len() {
@@ -256,7 +256,7 @@ impl TranscriptView {
         };
         let (first, last) = (position(top), position(end));
         let scale = height as f64 / (self.n_messages_before(self.entries.len()) as f64).max(1.0);
-        // Never less than a row, and at the ends only when the window is.
+        // Never less than a row, and only at the ends if the window is.
         let length = (((last - first) * scale).round() as usize).clamp(1, height);
         let free = height - length;
         let begin = match (top <= RowPlace::default(), end.entry >= self.entries.len()) {

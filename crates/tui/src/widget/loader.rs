@@ -1,4 +1,4 @@
-//! A sign that something is going on.
+//! A spinner.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::theme::{ColorRole, Palette};
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const INTERVAL: Duration = Duration::from_millis(80);
 
-/// A spinner with a text. It has no state of its own: the frame follows from how long it has been there.
+/// A spinner with a text. It is stateless: the frame follows from the elapsed time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loader {
     frames: Vec<String>,
@@ -24,22 +24,22 @@ impl Default for Loader {
 }
 
 impl Loader {
-    /// A spinner with frames of one's own. One frame stands still, none shows the text alone.
+    /// Creates a spinner with custom frames. A single frame does not move, and without frames only the text is shown.
     pub fn with_frames(frames: Vec<String>, interval: Duration) -> Self {
         Self { frames, interval: interval.max(Duration::from_millis(10)) }
     }
 
-    /// A sign that does not move.
+    /// Creates a spinner that does not move.
     pub fn still() -> Self {
         Self::with_frames(vec!["*".to_owned()], INTERVAL)
     }
 
-    /// How long each frame is shown; `None`: nothing moves, and no timer is needed.
+    /// Returns how long each frame is shown; `None`: nothing moves, and no timer is needed.
     pub fn interval(&self) -> Option<Duration> {
         (self.frames.len() > 1).then_some(self.interval)
     }
 
-    /// The row after a while.
+    /// Returns the row at an elapsed time.
     pub fn row(&self, elapsed: Duration, text: &str, theme: &Palette) -> Row {
         let at = elapsed.as_millis() / self.interval.as_millis().max(1);
         let frame = usize::try_from(at).ok().and_then(|at| self.frames.get(at % self.frames.len().max(1)));

@@ -1,4 +1,4 @@
-//! A list to choose from: a window of rows around the selection, and a search.
+//! A selection list: a window of rows around the selection, and a search.
 
 use pinch_stdx::text::fuzzy;
 use ratatui_core::style::Modifier;
@@ -16,71 +16,71 @@ use crate::theme::{ColorRole, Palette};
 pub struct PickItem {
     /// What is shown.
     pub label: String,
-    /// More about it, in a second column or at the right side.
+    /// Details, in a second column or on the right side.
     pub detail: String,
-    /// What a search looks at; empty: the label and the detail.
+    /// Text that searches match; empty: the label and the detail.
     pub search: String,
-    /// It is the current choice and has a mark.
+    /// Whether it is the current choice, which is marked.
     pub is_current: bool,
 }
 
 impl PickItem {
-    /// An item with a label alone.
+    /// Creates an item with only a label.
     pub fn new(label: impl Into<String>) -> Self {
         Self { label: label.into(), ..Self::default() }
     }
 
-    /// The same with more about it.
+    /// Sets the details.
     pub fn detail(self, detail: impl Into<String>) -> Self {
         Self { detail: detail.into(), ..self }
     }
 
-    /// The same, found by this text.
+    /// Sets the text that searches match.
     pub fn search(self, search: impl Into<String>) -> Self {
         Self { search: search.into(), ..self }
     }
 
-    /// The same, marked when it is the current choice.
+    /// Sets whether it is the current choice.
     pub fn current(self, is_current: bool) -> Self {
         Self { is_current, ..self }
     }
 }
 
-/// What a key did to a list.
+/// Effect of a key on a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PickerEvent {
-    /// Nothing: the key means nothing here.
+    /// None: the list does not handle the key.
     Ignored,
-    /// Something else is selected or searched for.
+    /// The selection or the search text has changed.
     Changed,
-    /// The item at this place was chosen.
+    /// The item at this index was chosen.
     Chosen(usize),
-    /// The list was left.
+    /// The list was cancelled.
     Cancelled,
 }
 
-/// A list to choose from.
+/// A selection list.
 #[derive(Clone, Debug)]
 pub struct Picker {
     items: Vec<PickItem>,
-    /// Places of the items that the search leaves, in their order.
+    /// Indices of the items that match the search, in order.
     shown: Vec<usize>,
     selected: usize,
     height: usize,
     query: Option<String>,
-    /// Sanitised labels are cut to this column where there are details.
+    /// Width to which sanitised labels are truncated if there are details.
     label_columns: usize,
 }
 
 impl Picker {
-    /// A list with a search; the current item is selected.
+    /// Creates a list with a search; the current item is selected.
     pub fn new(items: Vec<PickItem>, height: usize) -> Self {
         let mut picker = Self::without_search(items, height);
         picker.query = Some(String::new());
         picker
     }
 
-    /// A list without a search: digits choose where there are at most nine items.
+    /// Creates a list without a search: digits choose items if there are at most nine.
     pub fn without_search(items: Vec<PickItem>, height: usize) -> Self {
         let mut picker = Self {
             items: Vec::new(),
@@ -94,7 +94,7 @@ impl Picker {
         picker
     }
 
-    /// Replaces the items. The search stays; the current item is selected.
+    /// Replaces the items. The search text is kept, and the current item selected.
     pub fn set_items(&mut self, items: Vec<PickItem>) {
         self.label_columns = items.iter().map(|item| crate::text::width(&item.label)).max().unwrap_or(0);
         self.items = items;
@@ -103,31 +103,31 @@ impl Picker {
         self.selected = current.unwrap_or(0);
     }
 
-    /// Searches for a text.
+    /// Sets the search text.
     pub fn set_query(&mut self, query: impl Into<String>) {
         self.query = Some(query.into());
         self.filter();
         self.selected = 0;
     }
 
-    /// What is searched for.
+    /// Returns the search text.
     pub fn query(&self) -> &str {
         self.query.as_deref().unwrap_or_default()
     }
 
-    /// Selects an item by its place, if the search leaves it.
+    /// Selects an item by its index, if it matches the search.
     pub fn select(&mut self, item: usize) {
         if let Some(at) = self.shown.iter().position(|&shown| shown == item) {
             self.selected = at;
         }
     }
 
-    /// The place of the selected item among all items.
+    /// Returns the index of the selected item among all items.
     pub fn selected(&self) -> Option<usize> {
         self.shown.get(self.selected).copied()
     }
 
-    /// The places of the items that the search leaves.
+    /// Returns the indices of the items that match the search.
     pub fn shown(&self) -> &[usize] {
         &self.shown
     }
@@ -145,7 +145,7 @@ impl Picker {
         };
     }
 
-    /// The item that a typed line names: by its number among those that are shown, or by the beginning of its label where no other begins so.
+    /// Returns the item that a typed line refers to: by its number among the displayed ones, or by an unambiguous prefix of its label.
     pub(crate) fn item_of_line(&self, line: &str) -> Option<usize> {
         let line = line.trim().to_lowercase();
         if let Ok(number) = line.parse::<usize>() {
@@ -158,7 +158,7 @@ impl Picker {
         exact.or(first.filter(|_| named.next().is_none()))
     }
 
-    /// Handles a key: the keys of lists, and typing where there is a search.
+    /// Handles a key: list keys, and typing if there is a search.
     pub fn key(&mut self, press: &KeyPress, keymap: &Keymap) -> PickerEvent {
         let n = self.shown.len();
         let last = n.saturating_sub(1);
@@ -232,7 +232,7 @@ impl Picker {
         }
     }
 
-    /// The rows: the search, the window of items, and how many there are when not all are shown.
+    /// Returns the rows: the search, the window of items, and their number if not all are shown.
     pub fn rows(&self, columns: usize, theme: &Palette) -> Vec<Row> {
         let mut rows = Vec::new();
         if let Some(query) = &self.query {
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_stays_on_its_row() {
+    fn untrusted_text_stays_on_its_row() {
         let item = PickItem::new("a\nb\u{1b}[2J").detail("c\u{202e}d\ne");
         insta::assert_snapshot!(shown(&Picker::new(vec![item], 4)));
     }

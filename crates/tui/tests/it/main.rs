@@ -1,1 +1,1 @@
-//! What the interactive mode shows, on real terminal emulators.
+//! Tests of the interactive mode on real terminal emulators.

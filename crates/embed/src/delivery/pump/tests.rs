@@ -8,7 +8,7 @@ use super::super::snapshot::PartialReply;
 use super::*;
 use crate::replies::piece::Growth;
 
-/// How a sink behaves at one call of `send`.
+/// Behaviour of a sink in one call of `send`.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Take,
@@ -19,18 +19,18 @@ enum Act {
     Refuse,
     Panic,
     Hang,
-    /// The channel takes the block and then the answer is lost.
+    /// The channel takes the block, but its confirmation is lost.
     TakeAndHang,
 }
 
 #[derive(Default)]
 struct Recording {
     calls: Mutex<Vec<String>>,
-    /// What arrived, by id.
+    /// Number of arrivals by id.
     arrived: Mutex<HashMap<ReplyId, u32>>,
     acts: Mutex<Vec<Act>>,
     limits: SinkLimits,
-    /// It hangs when the text has this length.
+    /// Text length at which the sink hangs.
     hangs_at_partial: Option<usize>,
 }
 
@@ -120,7 +120,7 @@ fn texts<'a>(blocks: impl IntoIterator<Item = &'a OutgoingBlock>) -> Vec<&'a str
 }
 
 #[tokio::test(start_paused = true)]
-async fn growth_merges_while_nobody_reads() {
+async fn growth_is_merged_while_the_sink_is_busy() {
     let sink = Recording::with([]);
     deliver(&sink, vec![partial(0, "a"), partial(1, "b"), block(0, "ab"), partial(2, "c")]).await;
     assert_eq!(sink.calls(), ["partial ab", "block ab", "partial abc"]);
@@ -137,7 +137,7 @@ async fn a_failed_block_does_not_count_as_delivered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transient_failure_is_tried_three_times_and_obeys_retry_after() {
+async fn a_transient_failure_is_tried_three_times_and_honours_retry_after() {
     let began = Instant::now();
     let sink = Recording::with([Act::Fail { retry_after: Some(7) }, Act::Fail { retry_after: Some(30) }]);
     assert!(deliver(&sink, three()).await.is_complete());
@@ -151,7 +151,7 @@ async fn a_transient_failure_is_tried_three_times_and_obeys_retry_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_beyond_the_cap_is_not_waited_for() {
+async fn a_retry_delay_beyond_the_limit_fails_the_block() {
     let began = Instant::now();
     let sink = Recording::with([Act::Fail { retry_after: Some(31) }]);
     let delivered = deliver(&sink, three()).await;
@@ -159,7 +159,7 @@ async fn a_pause_beyond_the_cap_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stuck_sink_is_cut_off_and_the_block_under_way_is_unconfirmed() {
+async fn a_stuck_sink_is_cut_off_and_its_current_block_is_unconfirmed() {
     let sink = Recording::with([Act::Take, Act::TakeAndHang]);
     let delivered = deliver(&sink, three()).await;
     assert_eq!(sink.calls(), ["block a", "cut off"]);
@@ -168,7 +168,7 @@ async fn a_stuck_sink_is_cut_off_and_the_block_under_way_is_unconfirmed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_disturbs_no_other_block() {
+async fn a_panic_does_not_affect_other_blocks() {
     let sink = Recording::with([Act::Panic]);
     let delivered = deliver(&sink, three()).await;
     assert_eq!(
@@ -198,8 +198,8 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    /// Whatever the sink does at any piece: each block is in exactly one place, what counts as delivered arrived once, what does not has
-    /// not arrived (but for the unconfirmed one), and the run ends.
+    /// Whatever the sink does: each block is in exactly one field, delivered blocks arrived once, others did not arrive (except the
+    /// unconfirmed one), and the run ends.
     #[test]
     fn nothing_is_lost_and_nothing_arrives_twice(
         acts in prop::collection::vec(act(), 0..12),

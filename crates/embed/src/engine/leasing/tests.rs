@@ -17,7 +17,7 @@ use crate::runtime::Attempts;
 
 const NOW: i64 = 1_767_225_600_000;
 
-/// A directory for a session file that may be locked already.
+/// A directory with a session file that may already be locked.
 struct LeasingFixture {
     dir: TempDir,
 }
@@ -36,7 +36,7 @@ impl LeasingFixture {
     }
 }
 
-/// A runtime that never makes an attempt: it hangs in `open`, or fails there.
+/// A runtime that never makes an attempt: it hangs or fails in `open`.
 struct Opening {
     is_stuck: bool,
 }

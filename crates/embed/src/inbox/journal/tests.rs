@@ -1,4 +1,4 @@
-//! Tests of the file of messages.
+//! Tests of the message journal.
 
 use super::super::InboundMessage;
 use super::super::known::MAX_AGE_MS;
@@ -22,7 +22,7 @@ fn check(dir: &Path, key: &str, now: i64) -> Result<(), MessageRefusal> {
 }
 
 #[test]
-fn messages_are_forgotten_after_a_day_whatever_the_clock_of_their_process_said() {
+fn messages_are_forgotten_after_a_day_despite_wrong_clocks() {
     let dir = tempfile::tempdir().unwrap();
     let journal = MessageJournal::new(dir.path());
     journal.append(&id("ahead"), "run-1", NOW + 10 * MAX_AGE_MS).unwrap().unwrap();
@@ -37,7 +37,7 @@ fn messages_are_forgotten_after_a_day_whatever_the_clock_of_their_process_said()
 }
 
 #[test]
-fn the_file_is_bounded_and_another_process_follows_when_it_is_replaced() {
+fn the_file_is_bounded_and_other_processes_notice_its_replacement() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, other) = (MessageJournal::new(dir.path()), MessageJournal::new(dir.path()));
     let mut longest = 0;
@@ -62,7 +62,7 @@ fn the_file_is_bounded_and_another_process_follows_when_it_is_replaced() {
 }
 
 #[test]
-fn processes_that_append_at_once_accept_each_message_once() {
+fn concurrent_processes_accept_each_message_once() {
     let dir = tempfile::tempdir().unwrap();
     let n_accepted: usize = std::thread::scope(|scope| {
         let append_all = |process: usize| {
@@ -78,7 +78,7 @@ fn processes_that_append_at_once_accept_each_message_once() {
 }
 
 #[test]
-fn a_file_that_is_far_too_long_is_read_from_near_its_end_and_made_shorter() {
+fn an_oversized_file_is_read_from_near_its_end_and_shortened() {
     let dir = tempfile::tempdir().unwrap();
     MessageJournal::new(dir.path()).append(&id("old"), "run-1", NOW).unwrap().unwrap();
     let path = dir.path().join(FILE);
@@ -98,7 +98,7 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn hashes_survive_their_text_and_nothing_else_is_one() {
+fn hashes_round_trip_through_text_and_other_texts_are_rejected() {
     let hash = id("m").key;
     assert_eq!(from_hex(&to_hex(&hash)), Some(hash));
     for text in ["", "00", &"é".repeat(32), &"+1".repeat(32), &"0".repeat(66)] {

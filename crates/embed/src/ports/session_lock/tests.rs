@@ -7,12 +7,12 @@ use super::*;
 
 const NOW: i64 = 1_767_225_600_000;
 const MINUTE: i64 = 60_000;
-/// An id that no process has: above the kernel's maximum.
+/// An id above the kernel's maximum, which no process has.
 const DEAD_PID: u32 = 999_999_999;
 /// A process that always runs: init.
 const LIVE_PID: u32 = 1;
 
-/// A directory for a session file that may be locked already.
+/// A directory with a session file that may already be locked.
 struct LockFixture {
     dir: TempDir,
     host: Host,
@@ -23,7 +23,7 @@ impl LockFixture {
         Self { dir: tempfile::tempdir().unwrap(), host: Host::builder().clock(NOW, 0).build() }
     }
 
-    /// A fixture with the lock of another process, written a moment ago.
+    /// Creates a fixture with a lock of another process, written a moment ago.
     fn with(text: &str) -> Self {
         let fixture = Self::new();
         fs::write(fixture.lock(), text).unwrap();
@@ -129,7 +129,7 @@ fn a_lock_of_a_live_process_is_respected() {
 }
 
 #[test]
-fn abandoned_locks_are_taken_over_at_once() {
+fn abandoned_locks_are_taken_over_immediately() {
     let own = std::process::id();
     let mut texts = vec![lock_of(LIVE_PID, 31 * MINUTE)];
     if cfg!(unix) {

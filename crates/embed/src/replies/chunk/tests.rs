@@ -26,14 +26,14 @@ fn is_balanced(block: &str) -> bool {
     !code.in_fence()
 }
 
-/// What a text says, without fence lines and white space.
+/// Returns the words of a text, without fence lines and white space.
 fn words(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("```"));
     lines.flat_map(str::split_whitespace).collect()
 }
 
 #[test]
-fn a_long_fence_is_closed_and_opened_again() {
+fn a_long_fence_is_closed_and_reopened() {
     let text = "Code:\n\n```rust\nlet a = 1;\nlet b = 2;\nlet c = 3;\n```\n\nDone.";
     insta::assert_json_snapshot!(cut(chunking(5, 32, BreakPreference::Paragraph), &[text]), @r#"
     [
@@ -59,7 +59,7 @@ fn code_spans_directives_and_tables_stay_whole() {
 }
 
 #[test]
-fn equal_pieces_are_different_pieces() {
+fn equal_pieces_have_different_positions() {
     let text = format!("```\n{}\n```", "x".repeat(80));
     let blocks = cut(chunking(10, 33, BreakPreference::Paragraph), &[&text]);
     assert_eq!(blocks.iter().map(|block| block.matches('x').count()).sum::<usize>(), 80);
@@ -67,7 +67,7 @@ fn equal_pieces_are_different_pieces() {
 }
 
 #[test]
-fn a_megabyte_takes_no_time() {
+fn a_megabyte_is_chunked_quickly() {
     let text = "Some words in a line. `code` and more.\n".repeat(30_000);
     let start = std::time::Instant::now();
     let blocks = cut(Chunking::default(), &[&text]);
@@ -82,11 +82,12 @@ fn any_text() -> impl Strategy<Value = Vec<&'static str>> {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_or_said_twice(parts in any_text(), min in 1_usize..40, extra in 16_usize..60, newline: bool) {
+    fn nothing_is_lost_or_duplicated(parts in any_text(), min in 1_usize..40, extra in 16_usize..60, newline: bool) {
         let preference = if newline { BreakPreference::Newline } else { BreakPreference::Paragraph };
         let text = parts.concat();
         let blocks = cut(chunking(min, min + extra, preference), &parts);
-        // A fence in the middle of a line is no fence: only texts whose marks stand alone can be compared line by line.
+        // A fence marker in the middle of a line does not open a fence, so only texts whose markers are on their own lines can be compared
+        // line by line.
         if text.split("```").skip(1).all(|rest| rest.starts_with("\n") || rest.starts_with("js\n"))
             && text.split("```").all(|before| before.is_empty() || before.ends_with('\n'))
         {

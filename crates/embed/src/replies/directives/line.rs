@@ -1,7 +1,7 @@
-//! One line of an answer without its directives, cleaned as it grows.
+//! Removes directives from one line of an answer as it grows.
 //!
-//! Every character is seen once. What may still become a tag is held back; everything before it is final, except in a line that begins
-//! with `MEDIA:`, which may turn out to be nothing but media.
+//! Every character is processed once. Text that may still become a tag is held back; everything before it is final, except in a line that
+//! begins with `MEDIA:`, which may turn out to contain only media.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -10,13 +10,13 @@ use super::super::code::CodeState;
 use super::media::{LineMedia, MediaRoots, media_line};
 use super::{Parsed, take_tag};
 
-/// The longest tag, brackets included, in bytes. Longer text between brackets is not a directive.
+/// The longest tag including brackets, in bytes. Longer text between brackets is not a directive.
 pub(in crate::replies) const MAX_TAG: usize = 4200;
 
-/// The longest line, in bytes, that is read for media before it ends.
+/// The longest incomplete line that is scanned for media, in bytes.
 const MAX_PREVIEW: usize = 4096;
 
-/// The word that a line which names media begins with.
+/// The keyword at the start of a line that names media.
 pub(super) const MEDIA: &str = "MEDIA:";
 
 /// Whether the line may name media.
@@ -31,38 +31,38 @@ enum MediaLine {
     No,
 }
 
-/// How a finished line ended.
+/// How a line ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::replies) enum Ending {
-    /// Nothing of it is left: it held directives only.
+    /// Nothing is left, because it contained only directives.
     Gone,
-    /// [`GrowingLine::shown`] is the line, an extension of what was shown before.
+    /// [`GrowingLine::shown`] is the line, and extends what was shown before.
     Kept,
-    /// [`GrowingLine::shown`] is what a `MEDIA:` line leaves as text.
+    /// [`GrowingLine::shown`] is the remaining text of a `MEDIA:` line.
     Replaced,
 }
 
-/// The line that is growing.
+/// The growing line.
 #[derive(Clone, Debug, Default)]
 pub(in crate::replies) struct GrowingLine {
     code: CodeState,
-    /// The line as it came, from `raw_at` on.
+    /// The raw line, from `raw_at` on.
     raw: String,
     raw_at: usize,
-    /// Up to here the line is in `shown`.
+    /// How much of the line is in `shown`.
     done: usize,
     shown: String,
-    /// Length of `shown` without white space at its end.
+    /// Length of `shown` without trailing white space.
     n_solid: usize,
-    /// Length of `shown` without spaces and tabs at its end.
+    /// Length of `shown` without trailing spaces and tabs.
     n_words: usize,
-    /// The part of `shown` that the owner took away was not blank.
+    /// Whether the part of `shown` that the owner took was not blank.
     taken_words: bool,
-    /// Where `[[` stands that no `]]` has closed yet.
+    /// Positions of `[[` that are not closed yet.
     open: VecDeque<usize>,
-    /// Where the last character is a bracket that another may follow.
+    /// Position of a trailing bracket that another may follow.
     half: Option<usize>,
-    /// A tag was just removed: white space that follows goes too.
+    /// Whether a tag was just removed, so that following white space is also removed.
     gap: bool,
     any_tag: bool,
     fenced: bool,
@@ -72,18 +72,18 @@ pub(in crate::replies) struct GrowingLine {
 }
 
 impl GrowingLine {
-    /// An empty line. `roots`: files that may be named by an absolute path.
+    /// Creates an empty line. `roots`: directories whose files may be named by absolute paths.
     pub(in crate::replies) fn new(roots: MediaRoots) -> Self {
         Self { roots, ..Self::default() }
     }
 
-    /// Takes more of the line in; no line feed.
+    /// Appends text, without a line feed.
     pub(in crate::replies) fn push(&mut self, text: &str) {
         let had_fence = self.code.in_fence();
         self.fenced |= had_fence;
         let start = self.raw_at + self.raw.len();
         self.raw.push_str(text);
-        // Most text has neither brackets nor code.
+        // Most text contains neither brackets nor code.
         let is_plain = !text.bytes().any(|byte| byte == b'[' || byte == b']') && self.code.push_plain(text).is_some();
         if is_plain {
             self.half = None;
@@ -104,7 +104,7 @@ impl GrowingLine {
         self.forget();
     }
 
-    /// Looks for tags in the newest text of the line, which begins at `start`.
+    /// Scans the newest text of the line, which begins at `start`, for tags.
     fn follow_tags(&mut self, text: &str, start: usize) {
         for (n, c) in text.char_indices() {
             let in_code = self.code.push(c);
@@ -125,13 +125,12 @@ impl GrowingLine {
         self.raw.as_bytes().get((at - self.raw_at).checked_sub(1)?).copied()
     }
 
-    /// What may be shown of the line so far, white space at its end included.
+    /// Returns what can be shown of the line so far, including trailing white space.
     pub(in crate::replies) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// What may be shown without the white space at its end: the owner has it now, and it will never change. Not for lines that may name
-    /// media.
+    /// Takes what can be shown, without trailing white space; this part never changes again. `None` for lines that may name media.
     pub(in crate::replies) fn take_solid(&mut self) -> Option<String> {
         if self.media != MediaLine::No || self.n_solid == 0 {
             return None;
@@ -143,7 +142,7 @@ impl GrowingLine {
         Some(solid)
     }
 
-    /// What a line that may name media shows so far; `None` for other lines, and for those too long to be read again and again.
+    /// Returns what a line that may name media shows so far; `None` for other lines, and for those too long to be parsed repeatedly.
     pub(in crate::replies) fn media_preview(&self) -> Option<Cow<'_, str>> {
         (self.media != MediaLine::No && self.raw.len() <= MAX_PREVIEW).then(|| {
             let end = self.open.front().copied().or(self.half).map_or(self.raw.len(), |at| at - self.raw_at);
@@ -154,18 +153,18 @@ impl GrowingLine {
         })
     }
 
-    /// Media that the line names, if nothing follows on it.
+    /// Returns the media that the line names, if it ends here.
     pub(in crate::replies) fn media(&self) -> Vec<String> {
         let media = (self.media == MediaLine::Yes).then(|| media_line(&self.raw, &self.roots)).flatten();
         media.map_or_else(Vec::new, |media| media.targets)
     }
 
-    /// Directives found so far, media of a line that is still growing excepted.
+    /// Returns the directives found so far, except media of the growing line.
     pub(in crate::replies) fn found(&self) -> &Parsed {
         &self.found
     }
 
-    /// Ends the line, and gives its directives to `found`. [`GrowingLine::next`] must follow.
+    /// Ends the line and adds its directives to `found`. The caller must then call [`GrowingLine::next`].
     pub(in crate::replies) fn end(&mut self, found: &mut Parsed) -> Ending {
         self.fenced |= self.code.in_fence();
         self.open.clear();
@@ -185,17 +184,17 @@ impl GrowingLine {
         if self.any_tag && is_blank { Ending::Gone } else { Ending::Kept }
     }
 
-    /// Whether the finished line has a directive, and is thus not what the model wrote.
+    /// Returns whether the finished line has a directive, and thus differs from the model's text.
     pub(in crate::replies) fn is_changed(&self, ending: Ending) -> bool {
         self.any_tag || ending != Ending::Kept
     }
 
-    /// Whether there is nothing but white space in the finished line.
+    /// Returns whether the finished line is blank.
     pub(in crate::replies) fn is_blank(&self) -> bool {
         !self.taken_words && self.shown.trim().is_empty()
     }
 
-    /// Begins the next line.
+    /// Starts the next line.
     pub(in crate::replies) fn next(&mut self) {
         let (code, roots) = (std::mem::take(&mut self.code), std::mem::take(&mut self.roots));
         let (mut raw, mut shown) = (std::mem::take(&mut self.raw), std::mem::take(&mut self.shown));
@@ -204,7 +203,7 @@ impl GrowingLine {
         *self = Self { code, raw, shown, roots, ..Self::default() };
     }
 
-    /// All tags that are open end here: those that are directives go.
+    /// Closes all open tags here, and removes those that are directives.
     fn close_tags(&mut self, end: usize) {
         while let Some(start) = self.open.pop_front() {
             if start < self.done {
@@ -264,7 +263,7 @@ impl GrowingLine {
             () if MEDIA.starts_with(trimmed) => MediaLine::Undecided,
             () => MediaLine::No,
         };
-        // White space before the keyword says nothing, and is not read again.
+        // White space before the keyword is irrelevant and is not read again.
         let n_shown = (self.done - self.raw_at).min(n_blank);
         if self.media != MediaLine::No && n_shown > 0 {
             self.raw.drain(..n_shown);
@@ -272,7 +271,7 @@ impl GrowingLine {
         }
     }
 
-    /// Drops what is shown and will not be needed again.
+    /// Drops what is shown and no longer needed.
     fn forget(&mut self) {
         let n_shown = self.done - self.raw_at;
         if self.media == MediaLine::No && n_shown > 256 && n_shown * 2 > self.raw.len() {

@@ -1,39 +1,39 @@
-//! `MEDIA:` lines: which files and addresses a text wants sent along.
+//! `MEDIA:` lines: files and URLs to send with a text.
 
 use std::collections::HashSet;
 use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The directories whose files a model may name by an absolute path, and the files that tools of the session reported. Clones share the
-/// reported files. By default there are none: only addresses and paths that begin with `./` count.
+/// Directories whose files a model may name by absolute paths, and the files reported by tools of the session. Clones share the reported
+/// files. By default there are none: only URLs and paths that begin with `./` are allowed.
 #[derive(Clone, Debug, Default)]
 pub struct MediaRoots {
     dirs: Arc<[String]>,
     home: Option<Arc<str>>,
     reported: Arc<Mutex<HashSet<String>>>,
-    /// Whether files count where they really are.
+    /// Whether files are checked by their real path.
     is_confined: bool,
 }
 
-/// How many reported files are remembered.
+/// Maximum number of reported files.
 const MAX_REPORTED: usize = 1_000;
 
 impl MediaRoots {
-    /// Files below these directories, which are absolute. `home` is what `~` stands for.
+    /// Allows files below these directories, which must be absolute. `home` is the expansion of `~`.
     pub fn new(dirs: impl IntoIterator<Item = String>, home: Option<&str>) -> Self {
         let dirs = dirs.into_iter().filter(|dir| Path::new(dir).is_absolute());
         Self { dirs: dirs.collect(), home: home.map(Arc::from), reported: Arc::default(), is_confined: false }
     }
 
-    /// Lets only files count that exist and really are below one of the directories, of which the first is the one that `./` stands for: a model
-    /// in a sandbox can make links and let commands print what it likes, but must not get at files outside with that.
+    /// Only allows existing files whose real path is below one of the directories; `./` refers to the first one. A model in a sandbox can
+    /// create links and make commands print anything, but must not reach files outside that way.
     #[must_use]
     pub fn confined(mut self) -> Self {
         self.is_confined = true;
         self
     }
 
-    /// Whether a file may be sent by what it really is.
+    /// Returns whether a file may be sent according to its real path.
     fn is_inside(&self, target: &str) -> bool {
         let Some(first) = self.dirs.first() else { return false };
         let Ok(real) = Path::new(first).join(target).canonicalize() else { return false };
@@ -41,7 +41,7 @@ impl MediaRoots {
         dirs.any(|dir| real.starts_with(dir))
     }
 
-    /// Allows the files that the output of a tool names in `MEDIA:` lines.
+    /// Allows the files that a tool's output names in `MEDIA:` lines.
     pub fn report(&self, output: &str) {
         let named = output.lines().filter_map(|line| line.trim().strip_prefix("MEDIA:"));
         let named = named.map(bare).filter(|target| Path::new(target).is_absolute());
@@ -53,7 +53,7 @@ impl MediaRoots {
         }
     }
 
-    /// The path, with the home directory spelled out, if a model may name it.
+    /// Returns the path, with the home directory expanded, if a model may name it.
     fn allowed(&self, target: &str) -> Option<String> {
         let path = match (target.strip_prefix("~/"), &self.home) {
             (Some(below), Some(home)) => format!("{}/{below}", home.trim_end_matches('/')),
@@ -70,19 +70,19 @@ impl MediaRoots {
     }
 }
 
-/// What a `MEDIA:` line came to.
+/// A parsed `MEDIA:` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineMedia {
-    /// The media.
+    /// Media to send.
     pub targets: Vec<String>,
-    /// What of the line stays as text.
+    /// Rest of the line, which stays as text.
     pub rest: String,
 }
 
-/// The longest target that is taken for one.
+/// The longest target, in bytes.
 const MAX_TARGET: usize = 4096;
 
-/// Reads a line whose first word is `MEDIA:`; `None` for other lines and for targets that may not be sent.
+/// Parses a line whose first word is `MEDIA:`; `None` for other lines and for targets that may not be sent.
 pub fn media_line(line: &str, roots: &MediaRoots) -> Option<LineMedia> {
     let payload = line.trim_start().strip_prefix("MEDIA:")?.trim();
     if let Some(inner) = quoted(payload) {
@@ -107,7 +107,7 @@ pub fn media_line(line: &str, roots: &MediaRoots) -> Option<LineMedia> {
     (!targets.is_empty()).then(|| LineMedia { targets, rest: rest.join(" ") })
 }
 
-/// A candidate without quotes and brackets around it.
+/// Strips quotes and brackets around a candidate.
 fn bare(candidate: &str) -> &str {
     let target = candidate.trim();
     let target = target.trim_start_matches(['`', '"', '\'', '[', '{', '(']);
@@ -115,8 +115,8 @@ fn bare(candidate: &str) -> &str {
     target.strip_prefix("file://").unwrap_or(target)
 }
 
-/// Reads one target; `None` when it may not be sent. Absolute paths, the home directory and parents are refused outside the roots: a model
-/// could name any file.
+/// Parses one target; `None` if it may not be sent. Absolute paths, the home directory and parent directories are rejected outside the
+/// roots, since a model could name any file.
 pub fn media_target(candidate: &str, spaces: bool, roots: &MediaRoots) -> Option<String> {
     let target = bare(candidate);
     if target.is_empty() || target.chars().count() > MAX_TARGET || (!spaces && target.contains(char::is_whitespace)) {
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn media_lines_are_parsed() {
         for (line, targets, rest) in [
             ("MEDIA:https://e.com/a.png", &["https://e.com/a.png"][..], ""),
             ("  MEDIA: https://e.com/a.png words", &["https://e.com/a.png"], "words"),
@@ -177,7 +177,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_confined_run_sends_no_file_from_outside_by_link_or_by_output() {
+    fn a_confined_run_sends_no_outside_file_by_link_or_by_output() {
         let dir = tempfile::tempdir().unwrap();
         let (work, secret) = (dir.path().join("work"), dir.path().join("secret"));
         std::fs::create_dir(&work).unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn absolute_paths_count_below_a_root_and_where_a_tool_reported_them() {
+    fn absolute_paths_are_allowed_below_a_root_and_if_a_tool_reported_them() {
         let roots = MediaRoots::new(["/work/a".to_owned()], Some("/home/u"));
         roots.report("Saved.\nMEDIA:/tmp/shot 1.png\nMEDIA:~/no\nsee MEDIA:/etc/passwd");
         for (target, expect) in [

@@ -1,10 +1,10 @@
-//! Which message a payload replies to.
+//! Sets the message that a payload replies to.
 
 use super::super::Stage;
 use super::super::piece::{BlockReply, Out, Piece};
 use super::parse;
 
-/// How a channel wants threads.
+/// How a channel uses threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplyToMode {
     /// Every payload keeps its thread.
@@ -12,14 +12,14 @@ pub enum ReplyToMode {
     All,
     /// Only the first payload with a thread keeps it.
     First,
-    /// None keeps it, but for explicit tags where the channel allows them.
+    /// No payload keeps its thread, except for explicit tags if the channel allows them.
     Off {
-        /// Explicit tags count.
+        /// Whether explicit tags are honoured.
         tags_allowed: bool,
     },
 }
 
-/// Reads tags in the text of a payload and fills in the id of the message that started the run.
+/// Parses tags in the text of a payload and fills in the id of the message that started the run.
 pub fn apply_reply_tags(reply: &mut BlockReply, current: Option<&str>) {
     let current = current.map(str::trim).filter(|id| !id.is_empty());
     if !reply.text.contains("[[") {
@@ -45,7 +45,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// No block seen yet. `current`: the message that the run answers.
+    /// Creates the stage. `current`: the message that the run answers.
     pub fn new(mode: ReplyToMode, current: Option<String>) -> Self {
         Self { filter: ThreadFilter::new(mode), current }
     }
@@ -62,7 +62,7 @@ impl Stage for Threads {
     fn finish(&mut self, _: &mut Out) {}
 }
 
-/// Removes the threads that a channel's mode does not want from the payloads of a run, one after another.
+/// Removes threads from the payloads of a run according to a channel's mode, one payload after another.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadFilter {
     mode: ReplyToMode,
@@ -70,12 +70,12 @@ pub struct ThreadFilter {
 }
 
 impl ThreadFilter {
-    /// A filter that has seen no payload.
+    /// Creates a filter.
     pub fn new(mode: ReplyToMode) -> Self {
         Self { mode, has_thread: false }
     }
 
-    /// Removes the thread of the next payload if the mode does not want it.
+    /// Removes the thread of the next payload unless the mode keeps it.
     pub fn filter(&mut self, reply: &mut BlockReply) {
         if reply.reply_to_id.is_none() {
             return;

@@ -25,20 +25,20 @@ struct Marker {
     closes: bool,
 }
 
-/// Removes blocks that hold a call or a result, to the end of the text when they never end. A marker in prose or in code stays.
+/// Removes blocks with a call or a result; an unclosed block extends to the end of the text. A marker in prose or in code is kept.
 pub fn strip_bracket_blocks(text: &str) -> Cow<'_, str> {
     let markers = markers(text);
     if markers.is_empty() {
         return text.into();
     }
     let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
-    // Where the next block of a sort ends, looked up once a sort and block: both only move forward.
+    // Where the next block of each kind ends; looked up once per block, since both only move forward.
     let mut closing = [0; 2];
     for (n, marker) in markers.iter().enumerate() {
         if marker.closes || marker.start < at {
             continue;
         }
-        // Only what stands before the next marker speaks for this one: a marker that is only mentioned takes no block with it.
+        // Only text before the next marker decides about this one, so that a marker in prose removes no block.
         let payload = &text[marker.end..markers.get(n + 1).map_or(text.len(), |next| next.start)];
         if !holds_payload(payload, marker.is_result) {
             continue;
@@ -55,12 +55,12 @@ pub fn strip_bracket_blocks(text: &str) -> Cow<'_, str> {
     kept.into()
 }
 
-/// Whether there may be a marker: patterns cost more to build than a whole run, so they are built for texts that need them.
+/// Returns whether there may be a marker: compiling the patterns takes longer than a whole run, so they are only compiled if needed.
 fn may_have_markers(text: &str) -> bool {
     text.contains('[') && contains_ignoring_case(text, "tool_")
 }
 
-/// The markers outside code.
+/// Returns the markers outside code.
 fn markers(text: &str) -> Vec<Marker> {
     if !may_have_markers(text) {
         return Vec::new();
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks() {
+    fn blocks_with_calls_and_results_are_removed() {
         let call = r#"[TOOL_CALL]{tool => "web_search", args => {"query":"é"}}[/TOOL_CALL]"#;
         for (text, expect) in [
             (format!("Vor\n{call}\nnäch"), "Vor\n\nnäch"),

@@ -1,4 +1,4 @@
-//! Tokens by which a model marks the parts of its answer, when they arrive as text.
+//! Channel tokens by which a model marks the parts of its answer, when they arrive as text.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -7,24 +7,24 @@ use regex::Regex;
 
 use super::{and_then, code_at};
 
-/// Stands between planning and answer.
+/// Separates planning from the answer.
 const DELIMITER: &str = "<channel|>";
 
 /// Begins planning.
 const PLANNING: &str = "<|channel>";
 
-/// The longest text between two tokens that may name a part.
+/// The longest header between two tokens, in bytes.
 const MAX_HEADER: usize = 128;
 
 #[expect(clippy::unwrap_used, reason = "the pattern is constant")]
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"<[|｜]([\w▁.:-]{1,64})[|｜]>").unwrap());
 
-/// Removes the tokens, and with them parts that were not meant for people. Outside code only.
+/// Removes the tokens together with parts that are not for people. Code is left alone.
 pub fn strip_channels(text: &str) -> Cow<'_, str> {
     and_then(without_planning(text), without_tokens)
 }
 
-/// Drops what stands before `<channel|>`, and what stands between `<|channel>` and it. Of several answers the last counts.
+/// Drops everything before `<channel|>`, and between `<|channel>` and it. Of several answers the last is kept.
 fn without_planning(text: &str) -> Cow<'_, str> {
     if !text.contains(DELIMITER) && !text.contains(PLANNING) {
         return text.into();
@@ -36,7 +36,7 @@ fn without_planning(text: &str) -> Cow<'_, str> {
         openings.get(next).copied().filter(|at| *at < to)
     };
     let (mut shown, mut from, mut goes_on) = (String::new(), 0, true);
-    // Where the first word behind `from` begins.
+    // Start of the first word after `from`.
     let first_word = |from: usize| text.len() - text[from..].trim_start().len();
     let mut word = first_word(0);
     for (at, _) in text.match_indices(DELIMITER) {
@@ -62,16 +62,17 @@ fn without_planning(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// Whether a delimiter behind words stands where a model puts it: at a line's start or right between two texts. Between spaces it is a word.
+/// Returns whether a delimiter after text is in a position where a model puts it: at the start of a line or directly between two texts.
+/// Between spaces it is an ordinary word.
 fn delimits(text: &str, at: usize) -> bool {
     let (before, after) = (&text[..at], &text[at + DELIMITER.len()..]);
     let is_tight = !before.ends_with(char::is_whitespace) && !after.starts_with([' ', '\t']);
     before.ends_with('\n') || is_tight
 }
 
-/// Removes tokens; names of parts and the parts themselves where they are reasoning or addressed to a tool.
+/// Removes tokens and names of parts, and the parts themselves if they are reasoning or addressed to a tool.
 fn without_tokens(text: &str) -> Cow<'_, str> {
-    // The pattern costs more to build than a whole run: it is built for texts that need it.
+    // Compiling the pattern takes longer than a whole run, so it is only compiled if needed.
     if !text.contains("<|") && !text.contains("<｜") {
         return text.into();
     }
@@ -106,7 +107,7 @@ fn without_tokens(text: &str) -> Cow<'_, str> {
             header.push_str(part);
             header.push('\n');
         } else if !hidden {
-            // Two words do not become one.
+            // Two words must not be joined.
             if kept.ends_with(char::is_alphanumeric) && part.starts_with(char::is_alphanumeric) {
                 kept.push(' ');
             }
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn planning() {
+    fn planning_is_removed() {
         check(&[
             ("internal planning<channel|>Visible", "Visible"),
             ("I plan é.\n<channel|> Sichtbar 🙂", "Sichtbar 🙂"),
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens() {
+    fn channel_tokens_are_removed() {
         check(&[
             ("<|assistant|>Here it is<|end|>", "Here it is"),
             ("<｜begin▁of▁sentence｜>Hello", "Hello"),
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_an_answer() {
+    fn parts_that_are_not_for_people_are_removed() {
         check(&[
             (
                 "<|channel|>analysis<|message|>Plan<|end|><|start|>assistant<|channel|>final<|message|>Answer<|return|>",

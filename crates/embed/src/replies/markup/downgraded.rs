@@ -1,4 +1,4 @@
-//! Tool calls that a history made into text, and a model repeats.
+//! Tool calls that the history contains as text, and that a model repeats.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ pub fn strip_downgraded(text: &str) -> Cow<'_, str> {
         return text.into();
     }
     let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
-    // Behind the last closing bracket no call ends.
+    // No call ends after the last closing bracket.
     let n_open = text.len() - text.rfind(']').map_or(0, |at| at + 1);
     while let Some(start) = rest.find('[') {
         kept.push_str(&rest[..start]);
@@ -44,7 +44,7 @@ pub fn strip_downgraded(text: &str) -> Cow<'_, str> {
     kept.into()
 }
 
-/// The length of a call with its arguments.
+/// Returns the length of a call with its arguments.
 fn call_len(text: &str) -> Option<usize> {
     let head = text.find(']')? + 1;
     let rest = &text[head..];
@@ -63,7 +63,7 @@ fn result_len(text: &str) -> usize {
     next.map_or(text.len(), |(at, _)| head + at)
 }
 
-/// The length of the JSON value a text begins with; without one, of the line.
+/// Returns the length of the JSON value at the start of a text, or of its first line if there is none.
 fn json_len(text: &str) -> usize {
     let line = text.find('\n').unwrap_or(text.len());
     if !text.starts_with(['{', '[', '"']) {

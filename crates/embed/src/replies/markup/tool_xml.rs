@@ -7,14 +7,14 @@ use super::code_at;
 const NAMES: [&str; 7] =
     ["tool_calls", "tool_call", "tool_result", "function_calls", "function_call", "function_response", "function"];
 
-/// Removes tags of tool calls with the call inside. A tag around prose is an example and stays.
+/// Removes tags of tool calls including the call. A tag around prose is an example and is kept.
 pub fn strip_tool_xml(text: &str) -> Cow<'_, str> {
     if !NAMES.iter().any(|name| text.contains(name)) {
         return text.into();
     }
     let is_code = code_at(text);
     let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
-    // Of each name, how many tags stay that are not closed yet.
+    // Number of unclosed tags kept, per name.
     let mut examples = [0_usize; NAMES.len()];
     while let Some(start) = text[at..].find('<').map(|n| at + n) {
         kept.push_str(&text[at..start]);
@@ -37,7 +37,7 @@ pub fn strip_tool_xml(text: &str) -> Cow<'_, str> {
         match removed {
             Some(n) => {
                 at = start + n;
-                // One space where two would meet.
+                // Avoid two consecutive spaces.
                 if kept.ends_with(' ') && text[at..].starts_with(' ') {
                     at += 1;
                 }
@@ -61,14 +61,14 @@ enum XmlTagKind {
 
 #[derive(Clone, Copy)]
 struct XmlTag {
-    /// Its place in [`NAMES`].
+    /// Index in [`NAMES`].
     name: usize,
     kind: XmlTagKind,
     len: usize,
 }
 
 fn read_tag(text: &str) -> Option<XmlTag> {
-    // A tag holds no second bracket: the search ends at the next one.
+    // A tag contains no other bracket, so the search ends at the next one.
     let len = text[1..].find(['<', '>']).map(|n| n + 2).filter(|len| text[..*len].ends_with('>'))?;
     let inner = text[1..len - 1].trim();
     let (closes, inner) = inner.strip_prefix('/').map_or((false, inner), |rest| (true, rest.trim_start()));
@@ -84,7 +84,7 @@ fn read_tag(text: &str) -> Option<XmlTag> {
     Some(XmlTag { name, kind, len })
 }
 
-/// Whether what stands after an opening tag is a call: JSON, or the markup of one.
+/// Returns whether the text after an opening tag is a call: JSON, or the markup of one.
 fn holds_call(content: &str) -> bool {
     let content = content.trim_start();
     content.starts_with(['{', '['])
@@ -93,7 +93,7 @@ fn holds_call(content: &str) -> bool {
             .any(|mark| content.starts_with(mark))
 }
 
-/// The length of the content with its closing tag. A closing tag inside a JSON string does not count.
+/// Returns the length of the content including its closing tag. A closing tag inside a JSON string is ignored.
 fn content_len(content: &str, name: usize) -> usize {
     let is_json = content.trim_start().starts_with(['{', '[']);
     let (mut in_string, mut escaped) = (false, false);

@@ -1,4 +1,4 @@
-//! Lines that report tool calls to programs, repeated by a model as if they were part of its answer.
+//! Lines that report tool calls to programs, and that a model repeats as part of its answer.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub fn strip_trace_lines(text: &str) -> Cow<'_, str> {
             after_trace = true;
             continue;
         }
-        // Of the blank lines around it one is enough.
+        // Keep one of the surrounding blank lines.
         let is_spare = after_trace && line.trim().is_empty() && (kept.is_empty() || kept.ends_with("\n\n"));
         if !is_spare {
             after_trace = false;
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn trace_lines_are_removed() {
         for (text, expect) in [
             ("Hi\n🛠️ Exec: ls -la\nDone", "Hi\nDone"),
             ("Hi\n\n  🛠️ Exec: ls\n📖 Read: ~/ä.rs:1-20\n\nDone", "Hi\n\nDone"),

@@ -1,26 +1,26 @@
-//! The block of an answer that is under way: which one, and how much of its text came so far.
+//! The current block of an answer: which one it is, and how much of its text has arrived.
 
 use pinch_llm::event::BlockKind;
 
-/// The block under way.
+/// The current block.
 pub(super) struct StreamedBlock {
     index: usize,
     kind: Kind,
 }
 
 enum Kind {
-    /// How many bytes came, and the last of them.
+    /// Number of bytes received, and the last of them.
     Text(usize, String),
     Thinking,
     Call,
 }
 
-/// What a delta adds to.
+/// The kind of text that a delta extends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeltaKind {
     Text,
     Thinking,
-    /// Neither; or the block is not under way.
+    /// Neither, or the block is not the current one.
     Nothing,
 }
 
@@ -34,7 +34,7 @@ impl StreamedBlock {
         Self { index, kind }
     }
 
-    /// Counts a delta, and says what it adds to.
+    /// Counts a delta, and returns what it extends.
     pub(super) fn add(&mut self, index: usize, text: &str) -> DeltaKind {
         match &mut self.kind {
             _ if self.index != index => DeltaKind::Nothing,
@@ -51,7 +51,7 @@ impl StreamedBlock {
         }
     }
 
-    /// The block with its whole text, after what was open; and what of that text the deltas did not bring.
+    /// Returns the completed block, and the part of its whole text that the deltas did not contain.
     pub(super) fn complete(open: Option<Self>, index: usize, whole: &str) -> (Self, &str) {
         let (n_bytes, tail) = match open {
             Some(Self { index: open, kind: Kind::Text(n_bytes, tail) }) if open == index => (n_bytes, tail),
@@ -64,13 +64,13 @@ impl StreamedBlock {
     }
 }
 
-/// Bytes of a block's text that are kept to compare its end with: a text that agrees in so many and in its length is the same.
+/// Bytes of a block's text kept to compare its end: texts that agree in these bytes and in length are considered equal.
 const MAX_TAIL: usize = 1024;
 
-/// The overlap from which on two texts count as pieces of one.
+/// Minimum overlap for two texts to be considered pieces of one.
 const MIN_OVERLAP: usize = 10;
 
-/// What of a block's whole text the deltas did not bring.
+/// Returns the part of a block's whole text that the deltas did not contain.
 fn missing_text<'a>(n_bytes: usize, tail: &str, whole: &'a str) -> &'a str {
     if n_bytes == 0 {
         return whole;
@@ -85,8 +85,8 @@ fn missing_text<'a>(n_bytes: usize, tail: &str, whole: &'a str) -> &'a str {
     if whole[..overlap].chars().count() >= MIN_OVERLAP { &whole[overlap..] } else { whole }
 }
 
-/// The length of the longest start of `whole` that `so_far` ends with: the failure function of Knuth, Morris and Pratt, so that each byte is
-/// compared a constant number of times.
+/// Returns the length of the longest prefix of `whole` that `so_far` ends with. Uses the failure function of Knuth, Morris and Pratt, so
+/// that each byte is compared a constant number of times.
 fn overlap(so_far: &[u8], whole: &[u8]) -> usize {
     let tail = &so_far[so_far.len().saturating_sub(whole.len())..];
     let mut borders = vec![0; whole.len() + 1];
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_deltas_did_not_bring() {
+    fn text_missing_from_the_deltas_is_recovered() {
         for (so_far, whole, expect) in [
             ("", "Grüße", "Grüße"),
             ("Grü", "Grüße", "ße"),

@@ -47,7 +47,7 @@ fn by_paragraph() -> Replies {
 }
 
 #[test]
-fn after_a_restart_nothing_is_said_twice() {
+fn a_restart_repeats_no_delivered_text() {
     let mut replies = by_paragraph();
     let first = blocks(&mut replies, start().into_iter().chain([delta("One.\n\nTwo.\n\nThr")]));
     assert_eq!(first, ["One.", "Two."]);
@@ -70,7 +70,7 @@ fn equal_paragraphs_are_all_delivered() {
 }
 
 #[test]
-fn half_a_tag_is_never_shown() {
+fn partial_tags_are_never_shown() {
     let mut replies = by_paragraph();
     let mut out = Out::new();
     let pieces = ["Hi <thi", "nk>secret</th", "ink> there"].map(delta);
@@ -85,7 +85,7 @@ fn half_a_tag_is_never_shown() {
     assert_eq!(deltas, ["Hi", "  there"]);
 }
 
-/// The blocks of an answer that comes in these pieces, and the text that grew meanwhile.
+/// Returns the blocks of an answer that arrives in these pieces, and the accumulated partial text.
 fn said(when: BlockBreak, pieces: &[&str]) -> (Vec<String>, String) {
     let options = ReplyOptions { block_streaming: true, block_reply_break: when, ..ReplyOptions::default() };
     let (mut replies, mut out) = (Replies::new(options), Out::new());
@@ -139,9 +139,9 @@ const FRAGMENTS: [&str; 26] = [
 ];
 
 proptest! {
-    /// It does not matter how the provider cut the answer.
+    /// The provider's chunking of the answer does not matter.
     #[test]
-    fn what_people_read_does_not_depend_on_the_deltas(words in prop::collection::vec(prop::sample::select(FRAGMENTS.to_vec()), 1..30)) {
+    fn the_reply_does_not_depend_on_how_deltas_are_split(words in prop::collection::vec(prop::sample::select(FRAGMENTS.to_vec()), 1..30)) {
         let text = words.concat();
         let chars: Vec<String> = text.chars().map(String::from).collect();
         let chars: Vec<&str> = chars.iter().map(String::as_str).collect();
@@ -154,7 +154,7 @@ proptest! {
         prop_assert_eq!(trimmed(said(BlockBreak::TextEnd, &chars)), trimmed(said(BlockBreak::TextEnd, &[&text])), "{:?}", text);
     }
 
-    /// No token is shown as a message of its own, in a block or while it grows.
+    /// A token is never shown as a separate message, in a block or in partial text.
     #[test]
     fn tokens_alone_are_never_shown(words in prop::collection::vec(prop::sample::select(vec!["NO_REPLY", "HEARTBEAT_OK", " ", "\n"]), 1..4)) {
         let (blocks, partial) = said(BlockBreak::TextEnd, &words);

@@ -1,23 +1,23 @@
-//! Keeps tokens that are not for people out of the text as it grows.
+//! Keeps tokens that are not for people out of partial text.
 
 use std::borrow::Cow;
 
 use super::super::tokens::{HEARTBEAT, SILENT, may_become};
 
-/// The longest end of a text, in bytes, that is held back: white space around a token.
+/// The longest end of a text that is held back, in bytes: white space around a token.
 const MAX_HELD: usize = 4_096;
 
-/// Holds back the end of a growing text while it may be a token, which is only shown if words follow.
+/// Holds back the end of a growing text while it may be a token; it is only shown if more words follow.
 #[derive(Debug, Default)]
 pub(super) struct TokenGuard {
     held: String,
     has_passed: bool,
-    /// What was shown last is part of a word.
+    /// Whether the shown text ends inside a word.
     in_word: bool,
 }
 
 impl TokenGuard {
-    /// Takes more of the text in, and returns what may be shown.
+    /// Appends text and returns what may be shown.
     pub(super) fn push<'a>(&mut self, text: Cow<'a, str>) -> Cow<'a, str> {
         let mut text = match self.held.is_empty() {
             true => text,
@@ -31,7 +31,7 @@ impl TokenGuard {
                 Cow::Owned(owned) => owned.truncate(kept),
             }
         }
-        // The token in front of an answer acknowledges a heartbeat; it is not part of the answer.
+        // A token before an answer acknowledges a heartbeat and is not part of the answer.
         if !self.has_passed
             && let Some(rest) =
                 text.trim_start().strip_prefix(HEARTBEAT).filter(|rest| rest.starts_with(char::is_whitespace))
@@ -43,14 +43,14 @@ impl TokenGuard {
         text
     }
 
-    /// The text is over: returns what was held back and is no token.
+    /// Ends the text and returns held-back text that is not a token.
     pub(super) fn settle(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         if is_token(last_word(&held).1) { String::new() } else { held }
     }
 }
 
-/// Where the end of a text begins that is a token, or the start of one, with the white space around it.
+/// Returns where a trailing token or prefix of one begins, including the white space around it.
 fn undecided_from(text: &str, in_word: bool) -> usize {
     let (before, word) = last_word(text);
     let start = word.trim_start_matches('*');
@@ -70,7 +70,7 @@ fn undecided_from(text: &str, in_word: bool) -> usize {
     kept.len()
 }
 
-/// The last word of a text, and what stands before it.
+/// Returns the last word of a text, and the text before it.
 fn last_word(text: &str) -> (&str, &str) {
     let words = text.trim_end();
     let is_space = |(_, c): &(usize, char)| c.is_whitespace();
@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn how_a_text_is_cut_does_not_matter(
+        fn chunking_does_not_matter(
             words in prop::collection::vec(prop::sample::select(vec!["NO_REPLY", "NO", "_REPLY", "HEARTBEAT_OK", "HE", " ", "\n", "a", "*", "."]), 0..20),
         ) {
             let text = words.concat();

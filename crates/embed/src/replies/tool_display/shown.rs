@@ -1,14 +1,14 @@
-//! Distinguishes a line that shows a call from a line that somebody wrote.
+//! Distinguishes a line that displays a tool call from one that somebody wrote.
 
 use super::table::{Display, TABLE};
 
-/// Marks a character as an emoji; models leave it out as they like.
+/// Variation selector that marks a character as emoji; models sometimes omit it.
 const EMOJI_STYLE: char = '\u{fe0f}';
 
-/// Whether a line is what a call is shown as: emoji, title, colon, and what the call is about. Where the title is a word people put in front
-/// of their own lines (`📝 Edit: …`), what follows must look like the arguments of that tool.
+/// Returns whether a line displays a call: emoji, title, colon, and a description. If people also begin lines with the title (`📝 Edit: …`),
+/// what follows must look like the arguments of that tool.
 pub fn is_shown_call(line: &str) -> bool {
-    // Nothing else is worth a look at the table.
+    // Other lines need no table lookup.
     !line.starts_with(|c: char| c.is_ascii()) && TABLE.iter().any(|display| is_call_of(display, line))
 }
 

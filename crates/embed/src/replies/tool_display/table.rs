@@ -1,16 +1,16 @@
-//! The tools known by name: emoji, title, and which arguments describe a call.
+//! Table of known tools: emoji, title, and the arguments that describe a call.
 
-/// Actions of a tool: name, label (empty = the name), and the arguments that describe it.
+/// Actions of a tool: name, label (empty: the name), and the arguments that describe it.
 pub type Actions = &'static [(&'static str, &'static str, &'static [&'static str])];
 
-/// How one tool is shown.
+/// How one tool is displayed.
 #[derive(Clone, Copy, Debug)]
 pub struct Display {
     /// The tool's name.
     pub name: &'static str,
-    /// Shown in front.
+    /// Emoji before the title.
     pub emoji: &'static str,
-    /// Shown next.
+    /// Title before the description.
     pub title: &'static str,
     /// Arguments that describe a call.
     pub keys: &'static [&'static str],
@@ -18,12 +18,12 @@ pub struct Display {
     pub actions: Actions,
 }
 
-/// The tool's row, when there is one.
+/// Returns the tool's row, if there is one.
 pub fn display_of(name: &str) -> Option<&'static Display> {
     TABLE.iter().find(|display| display.name == name)
 }
 
-/// Arguments that describe the calls of an unknown tool best.
+/// Arguments that best describe the calls of an unknown tool.
 pub const FALLBACK: &[&str] = &[
     "command",
     "path",

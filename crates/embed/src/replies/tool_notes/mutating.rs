@@ -1,4 +1,4 @@
-//! Which tool calls change something, and what: a later success on the same thing makes a failure good.
+//! Which tool calls have side effects, and on what: a later success on the same target resolves a failure.
 
 use pinch_agent_core::tool::JsonObject;
 use serde_json::Value;
@@ -15,7 +15,7 @@ const READING_ACTIONS: &[&str] = &[
     "probe",
 ];
 
-/// Whether a tool by its name alone is one that changes something.
+/// Returns whether a tool has side effects, judging only by its name.
 pub fn is_mutating_name(name: &str) -> bool {
     ALWAYS.contains(&name)
         || matches!(name, "process" | "message" | "cron" | "gateway" | "canvas" | "nodes" | "session_status")
@@ -24,7 +24,7 @@ pub fn is_mutating_name(name: &str) -> bool {
         || name.contains("send")
 }
 
-/// Whether a call changes something.
+/// Returns whether a call has side effects.
 pub fn is_mutating(name: &str, args: &JsonObject) -> bool {
     let action = action_of(args);
     let action = action.as_deref();
@@ -49,11 +49,11 @@ fn action_of(args: &JsonObject) -> Option<String> {
     (!action.is_empty()).then(|| action.replace([' ', '-'], "_"))
 }
 
-/// What a call changes: two calls with equal fingerprints change the same thing.
+/// Target of a call's side effects: calls with equal fingerprints change the same thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint(String);
 
-/// What a target is called, and the arguments that may name it. Paths keep their case.
+/// Kinds of targets, and the arguments that may name them. Paths keep their case.
 const TARGETS: &[(&str, &[&str])] = &[
     ("path", &["path", "file_path", "filePath", "filepath", "file"]),
     ("oldpath", &["oldPath", "old_path"]),
@@ -67,7 +67,7 @@ const TARGETS: &[(&str, &[&str])] = &[
 ];
 
 impl Fingerprint {
-    /// The fingerprint of a call.
+    /// Returns the fingerprint of a call.
     pub fn of(name: &str, args: &JsonObject, meta: Option<&str>) -> Self {
         let mut parts = vec![format!("tool={name}")];
         if let Some(action) = action_of(args) {
@@ -94,7 +94,7 @@ impl Fingerprint {
         Self(parts.join("|"))
     }
 
-    /// The fingerprint as text.
+    /// Returns the fingerprint as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Failures other than an overflow: the next profile, a retry, another thinking level, the next model, or the end.
+//! Failures other than an overflow: try the next profile, retry, change the thinking level, try the next model, or end.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::run::outcome::{AttemptOutcome, FailureStage};
 use crate::run::result::{FailoverError, RunError, RunErrorKind};
 use crate::texts::Phrase;
 
-/// The longest wait that a provider may ask for.
+/// The longest delay that a provider may ask for.
 const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(60);
 
 /// Decides what follows a failure of the provider.
@@ -50,7 +50,7 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
         true => state.mark_failure(reason, error.retry_after).into_iter().collect(),
         false => Vec::new(),
     };
-    // A request that timed out would time out with any other key of the same provider.
+    // A request that timed out would also time out with any other key of the same provider.
     let may_rotate = stage == FailureStage::Answer || reason != FailoverReason::Timeout;
     if may_rotate && state.advance() {
         return match overload_wait(state, reason, NextStep::Attempt) {
@@ -120,7 +120,7 @@ fn fail_before_attempt(state: &RunState, failure: FailoverError) -> Action {
     if state.terms.has_fallbacks { Action::FailOver(failure) } else { Action::Fail(failure.into()) }
 }
 
-/// Ends with a failure: in an answer it is shown, otherwise the run itself fails.
+/// Ends with a failure: within an answer it is shown, otherwise the run itself fails.
 fn end(state: &RunState, stage: FailureStage, error: &LlmError, marks: Vec<Mark>) -> Decision {
     let action = match stage {
         FailureStage::Answer => Action::Finish(Finish::Answer),
@@ -134,12 +134,12 @@ fn retry_thinking(state: &mut RunState, level: pinch_llm::thinking::ThinkingLeve
     Decision { marks, action: state.attempt() }
 }
 
-/// Whether another profile or model may help. A failure of unknown class may be caused by the request itself.
+/// Returns whether another profile or model may help. A failure of unknown class may be caused by the request itself.
 fn is_worth_another(reason: FailoverReason) -> bool {
     !matches!(reason, FailoverReason::Unknown | FailoverReason::NoErrorDetails | FailoverReason::EmptyResponse)
 }
 
-/// Whether a failure is recorded for the profile. Slow or broken servers are not its fault.
+/// Returns whether a failure is recorded for the profile. It is not to blame for slow or broken servers.
 fn marks_profile(reason: FailoverReason) -> bool {
     !matches!(reason, FailoverReason::Timeout | FailoverReason::ServerError)
 }
@@ -158,7 +158,7 @@ fn same_profile_wait(state: &mut RunState, reason: FailoverReason, error: &LlmEr
         (false, RateLimit) => policy.rate_limits,
         (false, _) => policy.others,
     };
-    // A quota that is used up does not come back soon.
+    // An exhausted quota does not recover soon.
     let is_spent = policy.before_rotation && error.kind == LlmErrorKind::Quota;
     let asks_long = error.retry_after.is_some_and(|asked| asked > LONGEST_ASKED_WAIT);
     let waits_long = policy.waits_long && !terms.has_fallbacks;
@@ -234,7 +234,7 @@ fn failover_error(state: &RunState, reason: Option<FailoverReason>, error: &LlmE
     }
 }
 
-/// Whether an attempt ended in a tool call or an error and left nothing to show.
+/// Returns whether an attempt ended in a tool call or an error and left nothing to show.
 pub(super) fn is_incomplete(outcome: &AttemptOutcome) -> bool {
     use pinch_llm::message::StopReason;
     let stop = outcome.last_assistant.as_ref().map(|message| message.stop_reason);

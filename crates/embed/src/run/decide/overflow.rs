@@ -10,7 +10,7 @@ use crate::run::outcome::AttemptOutcome;
 use crate::run::result::{FailoverError, RunErrorKind};
 use crate::texts::Phrase;
 
-/// Whether a failure means that the conversation is too long.
+/// Returns whether a failure means that the conversation is too long.
 pub(super) fn is_overflow(error: &LlmError) -> bool {
     match classify(error) {
         Classified::ContextOverflow => true,
@@ -22,7 +22,7 @@ pub(super) fn is_overflow(error: &LlmError) -> bool {
     }
 }
 
-/// The first step against an overflow.
+/// Returns the first step against an overflow.
 pub(super) fn begin(state: &mut RunState, outcome: &AttemptOutcome, error: &LlmError) -> Decision {
     state.overflow.text.clone_from(&error.text);
     state.overflow.oversized_tool_results = outcome.oversized_tool_results;
@@ -34,7 +34,7 @@ pub(super) fn begin(state: &mut RunState, outcome: &AttemptOutcome, error: &LlmE
     }
     state.overflow.n_compactions += 1;
     if outcome.compactions > 0 {
-        // The session has just compacted by itself; compacting again would summarise the summary.
+        // The session has just compacted automatically; compacting again would summarise the summary.
         return Decision::only(state.attempt());
     }
     state.pending = NextStep::Overflow;
@@ -42,7 +42,7 @@ pub(super) fn begin(state: &mut RunState, outcome: &AttemptOutcome, error: &LlmE
     state.within_budget(Vec::new(), Action::Repair(compact))
 }
 
-/// The next step after a repair.
+/// Returns the next step after a repair.
 pub(super) fn after_repair(state: &mut RunState, repaired: &RepairOutcome) -> Decision {
     match repaired {
         RepairOutcome::Compacted => {

@@ -1,4 +1,4 @@
-//! What holds of every run, whatever its terms are and whatever happens.
+//! Properties of every run, whatever its terms and observations are.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::*;
 use crate::run::outcome::{AttemptStart, FailureStage, ToolRun};
 use crate::run::request::Budget;
 
-/// What the runner may report at a decision; it uses the part that the decision asks for.
+/// A possible report of the runner; only the part that the decision asks for is used.
 #[derive(Clone, Debug)]
 struct PossibleReport {
     outcome: AttemptOutcome,
@@ -24,7 +24,7 @@ struct PossibleReport {
     /// The run is stopped before the step ends.
     stop: Option<CancelReason>,
     takes: Duration,
-    /// Which profiles other runs leave usable, a bit each.
+    /// Bit mask of the profiles that other runs leave usable.
     usable: u8,
 }
 
@@ -45,7 +45,7 @@ const KINDS: [LlmErrorKind; 14] = [
     LlmErrorKind::Protocol,
 ];
 
-/// Texts that are classified in different ways.
+/// Texts with different classifications.
 const TEXTS: [&str; 12] = [
     "",
     "no",
@@ -172,34 +172,34 @@ fn any_terms() -> impl Strategy<Value = RunTerms> {
     )
 }
 
-/// An attempt that was planned last, and what has come between it and now.
+/// The last planned attempt, and what has happened since.
 #[derive(Debug)]
 struct Before {
     profile: Option<ProfileId>,
     thinking: ThinkingLevel,
-    /// Its conversation or its surroundings are not what they were: a wait, a repair, a compaction by the session itself.
+    /// Whether its conversation or circumstances have changed: a wait, a repair, or a compaction by the session itself.
     has_changed: bool,
 }
 
-/// What has been seen of a run.
+/// Observations about a run.
 #[derive(Debug, Default)]
 struct Record {
     before: Option<Before>,
     n_attempts: u32,
-    /// Sum over the attempts that were made.
+    /// Total over all attempts made.
     tokens: u64,
     compactions: u32,
-    /// Repairs that were asked for: because of overflows, because of timeouts, and of tool results.
+    /// Number of repairs requested: for overflows, for timeouts, and of tool results.
     repairs: [u32; 3],
     is_over: bool,
 }
 
-/// The position of a profile in the order.
+/// Returns the position of a profile in the order.
 fn position(terms: &RunTerms, profile: Option<&ProfileId>) -> Option<usize> {
     terms.profiles.iter().position(|slot| Some(&slot.id) == profile)
 }
 
-/// Plays steps, again and again, until the run ends.
+/// Repeats the steps until the run ends.
 fn play(terms: RunTerms, steps: &[PossibleReport]) -> Result<(), TestCaseError> {
     let bound = terms.retries.bound(terms.profiles.len());
     // Between two attempts there are at most two repairs and a wait; an attempt without credentials leads to the next profile.
@@ -327,7 +327,7 @@ fn check_attempt(state: &RunState, seen: &Record, plan: &AttemptPlan, usable: &[
     Ok(())
 }
 
-/// Checks marks after an attempt with `profile`; after anything else there are none.
+/// Checks the marks after an attempt with `profile`; after anything else there must be none.
 fn check_marks(
     decision: &Decision,
     profile: Option<&ProfileId>,

@@ -17,7 +17,7 @@ use crate::run::request::Budget;
 use crate::run::result::{FailoverError, RunErrorKind};
 use crate::texts::{Phrase, TextTable};
 
-/// What was done about overflows.
+/// What has been done about overflows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OverflowProgress {
     pub(super) n_compactions: u32,
@@ -36,29 +36,29 @@ pub struct RunTerms {
     pub model: ModelId,
     /// Its context window in tokens; 0 = unknown.
     pub window: u64,
-    /// The profiles that may be used, in order; empty: credentials found without a profile.
+    /// Profiles that may be used, in order; if empty, credentials found without a profile are used.
     pub profiles: Vec<ProfileSlot>,
-    /// Whether the user chose the only profile, which is then used even in cooldown.
+    /// Whether the user chose the profile, which is then the only one and is used even in cooldown.
     pub locked: bool,
     /// Whether another model follows if this one fails.
     pub has_fallbacks: bool,
-    /// Whether one attempt may be made although all profiles are in cooldown.
+    /// Whether one attempt may be made even if all profiles are in cooldown.
     pub allow_cooldown_probe: bool,
     /// Why all profiles are in cooldown, if they are.
     pub cooldown_reason: Option<FailoverReason>,
     /// The initial thinking level.
     pub thinking: ThinkingLevel,
-    /// How the first attempt begins: [`AttemptStart::Resume`] when an earlier model has the prompt in the log already.
+    /// How the first attempt begins: [`AttemptStart::Resume`] if an earlier model already added the prompt to the log.
     pub start: AttemptStart,
     /// The maximum number of attempts.
     pub retries: RunRetries,
-    /// How failures that may pass are retried with the same profile.
+    /// Retries of transient failures with the same profile.
     pub transient: TransientRetries,
     /// The maximum number of compactions after overflows.
     pub overflow_compactions: u32,
     /// Limits of the whole run.
     pub budget: Budget,
-    /// Whether the conversation can be compacted; if not, an overflow is handled by truncating tool results.
+    /// Whether the conversation can be compacted; if not, tool results are truncated after an overflow.
     pub can_compact: bool,
     /// Whether a later attempt can resume from the log; if not, each attempt sends the prompt again.
     pub can_resume: bool,
@@ -69,7 +69,7 @@ pub struct RunTerms {
 }
 
 impl RunTerms {
-    /// The default terms of a model without profiles.
+    /// Creates the default terms for a model without profiles.
     pub fn new(provider: impl Into<ProviderId>, model: impl Into<ModelId>) -> Self {
         Self {
             provider: provider.into(),
@@ -110,7 +110,7 @@ pub struct RunState {
     pub terms: RunTerms,
     /// Wall clock time since the run began. The runner updates it before each decision.
     pub elapsed: Duration,
-    /// Why the whole run was stopped, if it was: no further attempt is made then. The runner sets it before each decision.
+    /// Why the whole run was stopped, if it was: no further attempts are made. The runner sets it before each decision.
     pub stopped: Option<CancelReason>,
     pub(super) current: Option<usize>,
     pub(super) thinking: ThinkingLevel,
@@ -119,14 +119,14 @@ pub struct RunState {
     pub(super) timeout_compactions: u32,
     pub(super) overloads: u32,
     pub(super) same_profile_retries: u32,
-    /// The wall clock time of the first failure that may pass, since an answer was completed.
+    /// Time of the first transient failure since the last completed answer.
     pub(super) failing_since: Option<Duration>,
     pub(super) pending: NextStep,
-    /// Whether the login of the current profile was to be renewed, and whether it was.
+    /// Whether renewing the login of the current profile was attempted (`Some`), and succeeded (`true`).
     renewal: Option<bool>,
     iterations: u32,
     attempts_before: u32,
-    /// An earlier model has the prompt in the log.
+    /// Whether an earlier model already added the prompt to the log.
     prompt_is_logged: bool,
     usage: Usage,
     compactions: u32,
@@ -147,7 +147,7 @@ pub(super) enum NextStep {
 }
 
 impl RunState {
-    /// The state before the first attempt.
+    /// Creates the state before the first attempt.
     pub fn new(terms: RunTerms) -> Self {
         Self {
             thinking: terms.thinking,
@@ -172,11 +172,11 @@ impl RunState {
         }
     }
 
-    /// The initial state of the next model of the same run. What was spent is carried over, and the prompt is in the log if an attempt
-    /// was made by a runtime that can resume.
+    /// Returns the initial state for the next model of the same run. Usage is carried over, and the prompt is in the log if an attempt was
+    /// made by a runtime that can resume.
     #[must_use]
     pub fn next_model(&self, mut terms: RunTerms) -> Self {
-        // A runtime that cannot resume leaves no prompt without an answer in the log.
+        // A runtime that cannot resume leaves no unanswered prompt in the log.
         let is_logged = self.prompt_is_logged || (self.iterations > 0 && self.terms.can_resume);
         if is_logged && terms.can_resume {
             terms.start = AttemptStart::Resume;
@@ -191,32 +191,32 @@ impl RunState {
         next
     }
 
-    /// The current profile.
+    /// Returns the current profile.
     pub fn profile(&self) -> Option<&ProfileId> {
         Some(&self.terms.profiles.get(self.current?)?.id)
     }
 
-    /// Tokens of all attempts.
+    /// Returns the token usage of all attempts.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// Tokens of the last call of all attempts.
+    /// Returns the token usage of the last call of all attempts.
     pub fn last_call_usage(&self) -> Option<&Usage> {
         self.last_call_usage.as_ref()
     }
 
-    /// Compactions of all attempts and between them.
+    /// Returns the number of compactions during and between attempts.
     pub fn n_compactions(&self) -> u32 {
         self.compactions
     }
 
-    /// Attempts of the whole run.
+    /// Returns the number of attempts of the whole run.
     pub fn n_attempts(&self) -> u32 {
         self.attempts_before + self.iterations
     }
 
-    /// Updates which profiles are in cooldown. The runner calls it after recording marks, because other runs record marks too.
+    /// Updates which profiles are in cooldown. The runner calls it after recording marks, because other runs also record marks.
     pub fn refresh_profiles(&mut self, mut usable: impl FnMut(&ProfileId) -> bool) {
         for slot in &mut self.terms.profiles {
             slot.usable = usable(&slot.id);
@@ -227,7 +227,7 @@ impl RunState {
         self.compactions += 1;
     }
 
-    /// Adds up what an attempt used.
+    /// Adds the usage of an attempt.
     pub(crate) fn take_in(&mut self, outcome: &AttemptOutcome) {
         self.usage.add(&outcome.usage);
         self.compactions += outcome.compactions;
@@ -271,23 +271,23 @@ impl RunState {
         true
     }
 
-    /// Whether the login that an attempt used should be renewed: its server refused the access, perhaps before its time.
+    /// Returns whether the login used by an attempt should be renewed: its server refused it, possibly before it expired.
     pub(crate) fn may_renew_login(&self, outcome: &AttemptOutcome) -> bool {
         let is_refused = outcome.error().is_some_and(|error| error.status.is_some_and(|status| status.as_u16() == 401));
         is_refused && self.stopped.is_none() && self.renewal.is_none()
     }
 
-    /// Records whether the login was renewed: then the same profile is tried again.
+    /// Records whether the login was renewed, in which case the same profile is tried again.
     pub(crate) fn renewed_login(&mut self, is_renewed: bool) {
         self.renewal = Some(is_renewed);
     }
 
-    /// Whether the last attempt failed with a login that has been renewed since.
+    /// Returns whether the last attempt failed with a login that has been renewed since.
     pub(super) fn take_renewed_login(&mut self) -> bool {
         self.renewal.replace(false) == Some(true)
     }
 
-    /// The mark for a failure of the current profile, which counts as in cooldown from now on.
+    /// Returns the mark for a failure of the current profile, which counts as in cooldown from now on.
     pub(super) fn mark_failure(&mut self, reason: FailoverReason, retry_after: Option<Duration>) -> Option<Mark> {
         let slot = self.terms.profiles.get_mut(self.current?)?;
         slot.usable = false;
@@ -328,7 +328,7 @@ impl RunState {
         self.iterations = self.iterations.saturating_sub(1);
     }
 
-    /// The end of the run if one of its limits is exceeded.
+    /// Ends the run if one of its limits is exceeded.
     pub(super) fn over_budget(&self) -> Option<Action> {
         let budget = &self.terms.budget;
         let spent = |what: &str, used: String, limit: String| Some(format!("{what}: {used} of {limit}"));
@@ -350,7 +350,7 @@ impl RunState {
         }))
     }
 
-    /// The action with its marks, or the end of the run if a limit is exceeded.
+    /// Returns the action with its marks, or the end of the run if a limit is exceeded.
     pub(super) fn within_budget(&self, marks: Vec<Mark>, action: Action) -> Decision {
         Decision { marks, action: self.over_budget().unwrap_or(action) }
     }

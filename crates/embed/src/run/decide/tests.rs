@@ -38,14 +38,14 @@ fn times_out() -> AttemptOutcome {
     AttemptOutcome::new(AttemptEnd::TimedOut { during_compaction: false })
 }
 
-/// Something the runner reports.
+/// A report of the runner.
 enum RunnerReport {
     Outcome(AttemptOutcome),
     Repair(RepairOutcome),
 }
 use RunnerReport::{Outcome, Repair as Fix};
 
-/// Plays a script; waits pass at once. What was decided, in short words.
+/// Plays a script in which waits end immediately, and returns the decisions in short form.
 fn play(state: &mut RunState, script: Vec<RunnerReport>) -> String {
     let mut words = Vec::new();
     let mut script = script.into_iter();
@@ -109,7 +109,7 @@ fn check(terms: RunTerms, script: Vec<RunnerReport>, expected: &str) {
 }
 
 #[test]
-fn every_class_rotates_and_marks_what_is_the_credentials_fault() {
+fn every_failure_class_rotates_and_only_credential_failures_are_marked() {
     use LlmErrorKind as K;
     let rows = [
         (K::RateLimit, "fail:p1:rate_limit p2/off"),
@@ -129,7 +129,7 @@ fn every_class_rotates_and_marks_what_is_the_credentials_fault() {
 }
 
 #[test]
-fn the_last_profile_waits_and_tries_again() {
+fn the_last_profile_waits_and_retries() {
     use LlmErrorKind as K;
     let script = |kind: K| (0..4).map(|_| Outcome(answer(kind))).collect::<Vec<_>>();
     check(terms(&["p1"]), script(K::Server), "p1!/off wait:2000 p1/off wait:4000 p1/off wait:8000 p1/off Answer");
@@ -143,7 +143,7 @@ fn the_last_profile_waits_and_tries_again() {
     check(terms(&[]), vec![Outcome(good())], "-!/off Answer");
 }
 
-/// A rate limit whose provider asks to wait.
+/// A rate limit whose provider asks for a delay.
 fn asked(seconds: u64) -> RunnerReport {
     let mut error = LlmError::new("openai".into(), LlmErrorKind::RateLimit, "429");
     error.retry_after = Some(Duration::from_secs(seconds));
@@ -151,7 +151,7 @@ fn asked(seconds: u64) -> RunnerReport {
 }
 
 #[test]
-fn waits_a_provider_asks_for() {
+fn delays_requested_by_a_provider_are_honoured_up_to_a_limit() {
     check(
         terms(&["p1"]),
         vec![asked(5), Outcome(good())],
@@ -182,7 +182,7 @@ fn the_same_profile_may_be_retried_before_another() {
 }
 
 #[test]
-fn retries_after_faults_have_to_begin_within_their_window() {
+fn retries_after_failures_must_begin_within_their_window() {
     let mut patient = terms(&["p1"]);
     patient.transient = TransientRetries::same_profile_first();
     let mut state = RunState::new(patient);
@@ -208,7 +208,7 @@ fn retries_after_faults_have_to_begin_within_their_window() {
 }
 
 #[test]
-fn a_locked_profile_is_used_though_it_cools_and_never_left() {
+fn a_locked_profile_is_used_in_cooldown_and_never_rotated() {
     let mut locked = terms(&["p1"]);
     locked.locked = true;
     locked.profiles[0].usable = false;
@@ -217,7 +217,7 @@ fn a_locked_profile_is_used_though_it_cools_and_never_left() {
 }
 
 #[test]
-fn profiles_that_cool_down_are_left_out() {
+fn profiles_in_cooldown_are_skipped() {
     let mut some = terms(&["p1", "p2", "p3"]);
     some.profiles[0].usable = false;
     some.profiles[2].usable = false;
@@ -235,7 +235,7 @@ fn profiles_that_cool_down_are_left_out() {
 }
 
 #[test]
-fn overflow_is_compacted_three_times_then_shortened_once_then_given_up() {
+fn an_overflow_is_compacted_three_times_then_truncated_once_then_fails() {
     let mut big = overflows();
     big.oversized_tool_results = true;
     let not = || Fix(RepairOutcome::NotCompacted { why: "nothing to compact".into() });
@@ -258,7 +258,7 @@ fn overflow_is_compacted_three_times_then_shortened_once_then_given_up() {
 }
 
 #[test]
-fn thinking_goes_down_to_what_the_model_takes() {
+fn thinking_is_lowered_to_a_supported_level() {
     let says = |levels: &str| {
         Outcome(fails(FailureStage::Answer, LlmErrorKind::InvalidRequest, &format!("Supported values are: {levels}.")))
     };
@@ -270,7 +270,7 @@ fn thinking_goes_down_to_what_the_model_takes() {
 }
 
 #[test]
-fn failures_of_the_prompt_itself() {
+fn failures_at_the_prompt_stage_rotate_only_for_credentials() {
     use LlmErrorKind as K;
     let mut fallbacks = terms(&["p1", "p2"]);
     fallbacks.has_fallbacks = true;
@@ -309,13 +309,13 @@ fn timeouts_rotate_without_a_mark_and_compact_long_conversations() {
 }
 
 #[test]
-fn a_user_who_aborts_marks_nothing() {
+fn an_abort_by_the_user_marks_nothing() {
     let aborted = AttemptOutcome::new(AttemptEnd::Aborted(CancelReason::User));
     check(terms(&["p1", "p2"]), vec![Outcome(aborted)], "p1!/off Aborted");
 }
 
 #[test]
-fn an_answer_that_says_nothing() {
+fn an_attempt_that_ends_in_a_tool_call_is_incomplete() {
     let mut message = AssistantMessage::pending("a".into(), "openai".into(), "m".into(), 0);
     message.stop_reason = StopReason::ToolUse;
     let tool = ToolRun { name: "write".into(), mutates: true, failed: false, duration_ms: 0 };
@@ -328,7 +328,7 @@ fn an_answer_that_says_nothing() {
 }
 
 #[test]
-fn bounds() {
+fn attempts_and_budgets_are_bounded() {
     let overflow_for_ever = || (0..40).map(|_| Outcome(AttemptOutcome { compactions: 1, ..overflows() })).collect();
     let mut unbounded = terms(&["p1"]);
     unbounded.overflow_compactions = u32::MAX;
@@ -348,7 +348,7 @@ fn bounds() {
 }
 
 #[test]
-fn no_credential_is_a_failure_of_the_profile_not_of_the_run() {
+fn a_missing_credential_fails_the_profile_not_the_run() {
     let mut state = RunState::new(terms(&["p1", "p2"]));
     decide(&mut state, Observation::Start);
     let next = decide(&mut state, Observation::NoCredential { message: "no key" });
@@ -359,7 +359,7 @@ fn no_credential_is_a_failure_of_the_profile_not_of_the_run() {
 }
 
 #[test]
-fn the_next_model_goes_on_from_the_log() {
+fn the_next_model_resumes_from_the_log() {
     let mut state = RunState::new(terms(&["p1"]));
     decide(&mut state, Observation::Start);
     let mut next = state.next_model(terms(&["q1"]));

@@ -2,13 +2,13 @@
 
 use pinch_llm::thinking::ThinkingLevel;
 
-/// The first supported level in an error text that was not tried yet.
+/// Returns the first supported level in an error text that was not tried yet.
 pub fn next_level(text: &str, tried: &[ThinkingLevel]) -> Option<ThinkingLevel> {
     named_levels(text).into_iter().find(|level| !tried.contains(level))
 }
 
-/// The levels after `supported values are:` or `supported values:`, up to the end of the line or sentence. A text that refuses a level and
-/// names no others leaves thinking off.
+/// Returns the levels after `supported values are:` or `supported values:`, up to the end of the line or sentence. If a text rejects a
+/// level and names no others, thinking is turned off.
 fn named_levels(text: &str) -> Vec<ThinkingLevel> {
     let lower = text.to_lowercase();
     let Some(list) = ["supported values are:", "supported values:"]
@@ -30,7 +30,7 @@ fn named_levels(text: &str) -> Vec<ThinkingLevel> {
     words.into_iter().filter_map(|word| level(&bare(word))).collect()
 }
 
-/// Parses a level as providers and users spell it. A word that is not known, such as `none`, is no level.
+/// Parses a level as spelled by providers and users. Unknown words, such as `none`, are skipped.
 fn level(word: &str) -> Option<ThinkingLevel> {
     let packed: String = word.chars().filter(|c| !matches!(c, ' ' | '_' | '-')).collect();
     Some(match packed.as_str() {

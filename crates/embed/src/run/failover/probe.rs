@@ -1,4 +1,4 @@
-//! Limits probes of providers in cooldown, which detect that a cooldown was too long.
+//! Limits probes of providers in cooldown, which detect cooldowns that are too long.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ const PAUSE_MS: i64 = 30_000;
 /// How long before the end of a cooldown a probe is allowed, in milliseconds.
 const MARGIN_MS: i64 = 120_000;
 
-/// Maximum number of providers that are remembered.
+/// Maximum number of remembered providers.
 const MAX_ENTRIES: usize = 256;
 
-/// After this time a probe is forgotten, in milliseconds.
+/// Time after which a probe is forgotten, in milliseconds.
 const FORGET_MS: i64 = 24 * 3_600_000;
 
 /// When each provider was last probed. Lives as long as the engine.
@@ -35,7 +35,7 @@ impl ProbeThrottle {
     }
 }
 
-/// Whether a cooldown is nearly over.
+/// Returns whether a cooldown is nearly over.
 pub(super) fn is_near(until: i64, now: i64) -> bool {
     now >= until - MARGIN_MS
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_probe_in_half_a_minute() {
+    fn a_provider_is_probed_at_most_every_thirty_seconds() {
         let mut throttle = ProbeThrottle::default();
         assert!(throttle.take("a", 0));
         assert!(!throttle.take("a", PAUSE_MS - 1));

@@ -1,4 +1,4 @@
-//! What holds of every choice of models, whatever their windows and the health of their providers are.
+//! Properties of every choice of models, whatever their windows and the health of their providers.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -8,9 +8,9 @@ use super::*;
 /// How a candidate fails.
 #[derive(Clone, Debug)]
 enum Failure {
-    /// In a way that another model may not.
+    /// A failure that another model may avoid.
     Failover { reason: Option<FailoverReason>, is_overflow: bool },
-    /// In a way that is not the model's fault.
+    /// A failure unrelated to the model.
     Other,
 }
 
@@ -44,7 +44,7 @@ fn any_health() -> impl Strategy<Value = ProviderHealth> {
     ]
 }
 
-/// Candidates: the provider of each, its window, how its provider is, and how it fails.
+/// Candidates: the provider of each, its window, the provider's health, and how the candidate fails.
 fn any_candidates() -> impl Strategy<Value = Vec<(&'static str, u64, ProviderHealth, Failure)>> {
     let provider = select(vec!["a", "b", "c"]);
     let window = select(vec![0_u64, 100, 200, 200, 400]);

@@ -13,7 +13,7 @@ use crate::replies::tool_notes::Verbose;
 use crate::run::outcome::FailureStage;
 
 impl RunMeta {
-    /// The JSON form. Long texts are moved, not copied.
+    /// Returns the JSON form. Long texts are moved, not copied.
     pub fn into_json(mut self) -> Value {
         let mut object = Map::new();
         object.insert("durationMs".into(), self.duration_ms.into());
@@ -165,7 +165,7 @@ impl RequestShaping {
 }
 
 impl AgentMeta {
-    /// Tokens of the last call's request, cached or not.
+    /// Returns the number of tokens in the last call's request, cached or not.
     pub fn prompt_tokens(&self) -> Option<u64> {
         let usage = self.last_call_usage.as_ref()?;
         Some(usage.input + usage.cache_read + usage.cache_write).filter(|tokens| *tokens > 0)
@@ -176,7 +176,7 @@ impl AgentMeta {
         object.insert("sessionId".into(), json!(self.session_id));
         object.insert("provider".into(), json!(self.provider));
         object.insert("model".into(), json!(self.model));
-        // The sums are for billing; the total describes the context, so it is that of the last call.
+        // The sums are for billing; the total describes the context, so it is taken from the last call.
         let total = self.last_call_usage.as_ref().unwrap_or(&self.usage).context_tokens();
         if let Some(usage) = usage_json(&self.usage, Some(total)) {
             object.insert("usage".into(), usage);
@@ -230,7 +230,7 @@ impl AgentMeta {
     }
 }
 
-/// The non-zero members; `None` if all are zero.
+/// Returns the non-zero members; `None` if all are zero.
 fn usage_json(usage: &Usage, total: Option<u64>) -> Option<Value> {
     let mut object = Map::new();
     for (name, tokens) in [

@@ -1,34 +1,34 @@
-//! What the user of a run gets: whether an answer is due, in which blocks it arrives, and what is said of tokens.
+//! What the user of a run receives: whether an answer is required, how it is split into blocks, and the line about token usage.
 
 use crate::replies::blocks::BlockBreak;
 use crate::replies::chunk::Chunking;
 use crate::replies::coalesce::Coalescing;
 
-/// Whether the user must get an answer.
+/// Whether the model must answer the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplyExpectation {
     /// The model may stay silent.
     #[default]
     Optional,
-    /// The model must answer, and the silent token `NO_REPLY` does not count. If it ends without an answer and no message tool sent one, it
-    /// is asked once more, without tools and with a time limit of its own; without an answer then, the run ends with a failure.
+    /// The model must answer, and the silent token `NO_REPLY` does not count. If it stops without an answer and no message tool sent one,
+    /// it is asked once more, without tools and with a separate time limit; if there is still no answer, the run ends with a failure.
     Required,
 }
 
-/// What a run's user is shown of the tokens it used.
+/// Notice about a run's token usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UsageLine {
-    /// Nothing.
+    /// None.
     #[default]
     Off,
-    /// How many there were.
+    /// Number of tokens.
     Tokens,
-    /// How many there were, and what they cost.
+    /// Number of tokens and their cost.
     Full,
 }
 
 impl UsageLine {
-    /// Parses the word used in session indexes: `off`, `tokens` or `full`.
+    /// Parses the name used in session indexes: `off`, `tokens` or `full`.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "off" => Self::Off,
@@ -39,13 +39,13 @@ impl UsageLine {
     }
 }
 
-/// When and in which blocks replies are delivered.
+/// How replies are delivered in blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockReplies {
     /// What ends a block.
     pub break_at: BlockBreak,
     /// Sizes of the blocks; `None`: whole text blocks.
     pub chunking: Option<Chunking>,
-    /// How small blocks are joined; `None`: as the configuration says for the channel.
+    /// How small blocks are joined; `None`: as configured for the channel.
     pub coalescing: Option<Coalescing>,
 }

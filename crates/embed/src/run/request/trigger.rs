@@ -13,14 +13,14 @@ pub enum RunTrigger {
     Cron,
     /// Saving of memories before a compaction.
     Memory,
-    /// A conversation that no longer fits the context window.
+    /// The conversation no longer fits the context window.
     Overflow,
     /// Anything else, by name.
     Other(String),
 }
 
 impl RunTrigger {
-    /// The name used in events and hooks.
+    /// Returns the name used in events and hooks.
     pub fn as_str(&self) -> &str {
         match self {
             Self::User => "user",

@@ -2,23 +2,23 @@
 
 use crate::config::cli::{CliBackend, CliSessionMode, SystemPromptWhen};
 
-/// What stands for the name of the conversation in configured arguments.
+/// Placeholder for the session id in configured arguments.
 const SESSION_ID: &str = "{sessionId}";
 
 /// One prompt for a command-line agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CliTurn<'a> {
-    /// The model, as its reference names it.
+    /// The model, as in its reference.
     pub model: &'a str,
     /// The system prompt.
     pub system_prompt: Option<&'a str>,
-    /// The prompt of the user.
+    /// The user's prompt.
     pub prompt: &'a str,
     /// Paths of images.
     pub images: &'a [String],
-    /// What the agent called the conversation before.
+    /// The agent's id of an existing conversation.
     pub known_session: Option<&'a str>,
-    /// What a new conversation would be called.
+    /// The id for a new conversation.
     pub new_session: &'a str,
 }
 
@@ -27,15 +27,15 @@ pub struct CliTurn<'a> {
 pub struct CliInvocation {
     /// Its arguments.
     pub args: Vec<String>,
-    /// What is written to its input.
+    /// Text written to its stdin.
     pub input: Option<String>,
     /// Whether it resumes a conversation.
     pub resumes: bool,
-    /// What the conversation is called, as far as that is known before.
+    /// Id of the conversation, as far as it is known in advance.
     pub session: Option<String>,
 }
 
-/// The command that hands a prompt to a backend.
+/// Builds the command that passes a prompt to a backend.
 pub fn command_line(backend: &CliBackend, turn: &CliTurn<'_>) -> CliInvocation {
     let known = turn.known_session.filter(|id| backend.session_mode != CliSessionMode::None && !id.is_empty());
     let resumes = known.is_some() && !backend.resume_args.is_empty();
@@ -86,7 +86,7 @@ pub fn command_line(backend: &CliBackend, turn: &CliTurn<'_>) -> CliInvocation {
     CliInvocation { args, input, resumes, session: session.map(str::to_owned) }
 }
 
-/// What the backend calls a model.
+/// Returns the backend's name for a model.
 fn model_name(backend: &CliBackend, model: &str) -> String {
     let aliases = &backend.model_aliases;
     aliases.get(model).or_else(|| aliases.get(&model.to_lowercase())).map_or_else(|| model.to_owned(), Clone::clone)
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn long_prompts_go_to_the_input_and_images_follow_a_prompt_without_an_option_for_them() {
+    fn long_prompts_are_passed_on_stdin_and_images_without_an_option_follow_the_prompt() {
         let images = ["/a.png".to_owned(), "/b.png".to_owned()];
         let turn = CliTurn { model: "m", prompt: "hello", images: &images, ..CliTurn::default() };
         let long = backend(|backend| (backend.max_prompt_arg_chars, backend.images_as_list) = (Some(4), true));

@@ -1,4 +1,4 @@
-//! What a command-line agent prints.
+//! Parses the output of command-line agents.
 
 use pinch_llm::error::LlmError;
 use pinch_llm::ids::ProviderId;
@@ -12,13 +12,13 @@ use crate::config::cli::{CliBackend, CliOutput};
 pub struct CliReply {
     /// Its text.
     pub text: String,
-    /// What it calls the conversation.
+    /// Its id of the conversation.
     pub session_id: Option<String>,
-    /// The tokens it used.
+    /// Its token usage.
     pub usage: Option<Usage>,
 }
 
-/// Reads what a backend printed. Output in another form than announced is the answer as it is.
+/// Parses the output of a backend. Output in another format than announced is taken as the plain answer.
 pub fn parse(backend: &CliBackend, form: CliOutput, stdout: &str) -> CliReply {
     let raw = || CliReply { text: stdout.trim().to_owned(), ..CliReply::default() };
     match form {
@@ -51,22 +51,22 @@ pub fn parse(backend: &CliBackend, form: CliOutput, stdout: &str) -> CliReply {
     }
 }
 
-/// A line that is a JSON object.
+/// Parses a line that is a JSON object.
 pub(super) fn line_of(line: &str) -> Option<Value> {
     serde_json::from_str(line.trim()).ok().filter(Value::is_object)
 }
 
-/// The text of a line that contains a message.
+/// Returns the text of a line that contains a message.
 pub(super) fn message_of(line: &Value) -> Option<String> {
     let item = &line["item"];
     let is_message = item["type"].as_str().is_some_and(|kind| kind.to_lowercase().contains("message"));
     item["text"].as_str().filter(|text| is_message && !text.is_empty()).map(str::to_owned)
 }
 
-/// How deep texts are looked for.
+/// Maximum depth searched for texts.
 const MAX_DEPTH: usize = 16;
 
-/// The text of a value: a text, or the texts in its `text` and `content`.
+/// Returns the text of a value: the value itself, or the texts in its `text` and `content`.
 fn text_of(value: &Value) -> String {
     fn within(value: &Value, depth: usize) -> String {
         match value {
@@ -104,10 +104,10 @@ fn usage(value: &Value) -> Option<Usage> {
     })
 }
 
-/// The longest text of a failure, in characters.
+/// The longest failure message, in characters.
 const MAX_FAILURE: usize = 2_000;
 
-/// The failure of a command that ended with another status than 0: what it said about it.
+/// Returns the failure of a command that exited with a non-zero status, from its output.
 pub fn failure(provider: &ProviderId, status: i32, stdout: &str, stderr: &str) -> LlmError {
     let said = [stderr, stdout].map(str::trim).into_iter().find(|text| !text.is_empty());
     let text = said.map_or_else(
@@ -117,7 +117,7 @@ pub fn failure(provider: &ProviderId, status: i32, stdout: &str, stderr: &str) -
     LlmError::refused(provider.clone(), None, None, text)
 }
 
-/// Whether a failure says that the conversation does not exist any more.
+/// Returns whether a failure means that the conversation no longer exists.
 pub(super) fn has_lost_session(text: &str) -> bool {
     let text = text.to_lowercase();
     ["no conversation found", "session not found", "conversation not found", "no session found", "no rollout found"]

@@ -1,4 +1,4 @@
-//! The events of an answer that a program prints.
+//! Events of an answer printed by a program.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::run::facts::Facts;
 use crate::run::outcome::{AttemptEnd, AttemptOutcome, FailureStage};
 use crate::runtime::AttemptEvent;
 
-/// An answer in the making.
+/// An answer in progress.
 pub(super) struct PrintedAnswer<'e> {
     emitter: &'e Emitter<AttemptEvent>,
     answer: AssistantMessage,
     facts: Facts,
-    /// What was printed of a line that has not ended.
+    /// Output since the last complete line.
     line: Vec<u8>,
-    /// What was emitted so far; `None` before the answer began.
+    /// Text emitted so far; `None` before the answer began.
     shown: Option<String>,
 }
 
@@ -39,17 +39,17 @@ impl<'e> PrintedAnswer<'e> {
         self.emitter.emit(AttemptEvent::Session(event)).await;
     }
 
-    /// The prompt is handed over.
+    /// Emits the prompt.
     pub(super) async fn asked(&mut self, prompt: &UserMessage) {
         let message = Arc::new(Message::User(prompt.clone()));
         self.emit(AgentEvent::MessageStart(Arc::clone(&message))).await;
         self.emit(AgentEvent::MessageEnd { message, error: None, queued: None }).await;
     }
 
-    /// The program has printed something, of lines of JSON.
+    /// Handles further output in JSON lines.
     pub(super) async fn printed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
-        // Only what is new is searched: a line may be long, and come in many pieces.
+        // Only new output is searched, since a line may be long and arrive in many pieces.
         while let Some(end) = memchr::memchr(b'\n', rest) {
             self.line.extend_from_slice(&rest[..end]);
             rest = &rest[end + 1..];
@@ -76,10 +76,10 @@ impl<'e> PrintedAnswer<'e> {
         }
     }
 
-    /// The program has answered; the whole answer.
+    /// Completes the answer and returns it.
     pub(super) async fn answered(&mut self, reply: CliReply) -> Arc<AssistantMessage> {
         let shown = self.shown.clone().unwrap_or_default();
-        // What was not a line of its own, or what was read otherwise in the end.
+        // The part that was not a complete line, or was parsed differently in the end.
         let rest = reply.text.strip_prefix(shown.trim()).unwrap_or(if shown.is_empty() { &reply.text } else { "" });
         self.show(rest).await;
         self.answer.usage = reply.usage.unwrap_or_default();
@@ -87,7 +87,7 @@ impl<'e> PrintedAnswer<'e> {
         self.end().await
     }
 
-    /// The program has failed or was stopped.
+    /// Ends the answer of a program that failed or was stopped.
     pub(super) async fn broken_off(&mut self, end: AttemptEnd) -> AttemptEnd {
         if self.shown.is_none() {
             return end;

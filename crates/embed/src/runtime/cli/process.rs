@@ -13,12 +13,12 @@ use super::printed::PrintedAnswer;
 
 /// How long a program that is asked to stop may take.
 const GRACE: Duration = Duration::from_secs(2);
-/// The most that is read of each output, in bytes.
+/// Maximum size of each output stream, in bytes.
 const MAX_OUTPUT: usize = 64 * 1024 * 1024;
-/// How long output may follow the end of the program: descendants may hold it open.
+/// How long to read output after the program has exited, since descendants may hold it open.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// A program and what it is given.
+/// A program and its input.
 pub(super) struct CliProcess<'a> {
     pub(super) program: &'a str,
     pub(super) args: &'a [String],
@@ -31,7 +31,7 @@ pub(super) struct CliProcess<'a> {
 
 /// How a program ended.
 pub(super) enum CliEnd {
-    /// By itself.
+    /// It exited.
     Exited { exit: Exit, stdout: String, stderr: String },
     /// It printed nothing for too long and was stopped.
     Silent,
@@ -41,7 +41,7 @@ pub(super) enum CliEnd {
     NotStarted(String),
 }
 
-/// Runs a program to its end. `answering` gets what it prints, as it comes.
+/// Runs a program to its end. `answering` receives its output as it arrives.
 pub(super) async fn run(
     process: CliProcess<'_>,
     cancel: &Cancel,
@@ -62,7 +62,7 @@ pub(super) async fn run(
     let mut stdin = child.take_stdin();
     let writes = async move {
         if let Some(pipe) = &mut stdin {
-            // A program that does not read its input says so by its answer.
+            // A program that does not read its input reports this in its answer.
             drop(pipe.write_all(input.as_bytes()).await);
         }
         drop(stdin);
@@ -125,7 +125,7 @@ pub(super) async fn run(
     }
 }
 
-/// Reads from a pipe; 0 at its end. A pipe that is gone stays silent.
+/// Reads from a pipe; 0 at its end. A missing pipe never returns.
 async fn read(pipe: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> usize {
     match pipe {
         Some(pipe) => pipe.read(buffer).await.unwrap_or(0),

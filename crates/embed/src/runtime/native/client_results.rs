@@ -1,4 +1,4 @@
-//! Results of tools that the caller ran, in the conversation.
+//! Adds the results of client tools to the conversation.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::store_error;
 use crate::run::RunError;
 use crate::run::client_tools::ClientToolResult;
 
-/// Appends results of calls that wait for them. One that the conversation has already, from an earlier attempt, is passed over.
+/// Appends results of calls that wait for them. Results already in the conversation, from an earlier attempt, are skipped.
 pub(super) async fn append(
     session: &mut AgentSession,
     results: &[ClientToolResult],

@@ -1,4 +1,4 @@
-//! What a model is given of a session: its history by the model's rules, and what is recorded about that.
+//! Prepares a session's history for a model according to the model's rules, and records this.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 use crate::compaction::pruning::{CACHE_TTL, Pruner};
 use crate::run::scope::RunScope;
 
-/// The entry that says which model a session was last prepared for.
+/// Type of the entry that records the model a session was last prepared for.
 const MODEL_SNAPSHOT: &str = "model-snapshot";
 
-/// The entry that says that a message was inserted to begin the conversation.
+/// Type of the entry that records that a message was inserted to begin the conversation.
 const BOOTSTRAP: &str = "google-turn-ordering-bootstrap";
 
-/// Prepares the messages of every request by the rules of its model, those of the run under way like those of the history.
+/// Prepares the messages of every request by the rules of its model, including those of the current run.
 pub(super) struct PreparedHistory {
     inner: Arc<dyn Provider>,
     model_changed: bool,
@@ -47,7 +47,7 @@ impl Provider for PreparedHistory {
             unsigned_thinking: rules.allow_empty_signature,
         };
         let prepared = prepare(&request.messages, &rules.transcript, facts);
-        // A request without messages would be refused; the history then goes as it is.
+        // A request without messages would be rejected; in that case the history is sent unchanged.
         if prepared.iter().any(|message| !matches!(**message, Message::System(_))) {
             request.messages = prepared;
         }
@@ -70,7 +70,7 @@ fn thinks(choice: &ThinkingChoice) -> bool {
     }
 }
 
-/// Opens the session of a run, or begins it.
+/// Opens the session of a run, or creates it.
 pub(in crate::runtime) async fn open_log(
     store: &Arc<dyn SessionStore>,
     scope: &RunScope,
@@ -91,10 +91,11 @@ pub(in crate::runtime) async fn open_log(
     Ok(log)
 }
 
-/// Records which model the session is prepared for, and whether its beginning had to be inserted. True if another model was recorded before.
+/// Records which model the session is prepared for, and whether its beginning had to be inserted. Returns true if another model was
+/// recorded before.
 ///
 /// # Errors
-/// When the session cannot be written.
+/// If the session cannot be written.
 pub async fn record(log: &mut SessionLog, model: &Model, now: i64) -> Result<bool, StoreError> {
     let before = log.last_custom(MODEL_SNAPSHOT).flatten();
     let changed = before.as_ref().is_some_and(|before| !is_of(before, model));
@@ -114,15 +115,15 @@ pub async fn record(log: &mut SessionLog, model: &Model, now: i64) -> Result<boo
     Ok(changed)
 }
 
-/// Records that the prompt of a session was sent, and what is shortened in it.
+/// Records that the prompt of a session was sent, and which results are shortened in it.
 ///
 /// # Errors
-/// When the session cannot be written.
+/// If the session cannot be written.
 pub(super) async fn stamp(log: &mut SessionLog, pruner: &Pruner, model: &Model) -> Result<(), StoreError> {
     append(log, CACHE_TTL, pruner.stamp(model)).await
 }
 
-/// What a session's requests are shortened by.
+/// Returns the pruner for a session's requests.
 pub(super) fn pruner(log: &SessionLog, scope: &RunScope, model: &Model) -> Option<Arc<Pruner>> {
     let last = log.last_custom(CACHE_TTL).flatten();
     Pruner::new(scope.pruning.as_ref()?, model, last.as_ref(), &scope.host).map(Arc::new)
@@ -140,13 +141,13 @@ async fn append(log: &mut SessionLog, custom_type: &str, data: Value) -> Result<
     log.append(body).await.map(drop)
 }
 
-/// The text and the images of a prompt, behind those that the user sent before and nobody answered. The session goes back before these, so
-/// that they are said once; they stay in the file.
+/// Returns the text and images of a prompt, after those of earlier messages of the user that were never answered. The session is moved back
+/// before these, so that they appear only once; they remain in the file.
 ///
 /// # Errors
-/// When the session names an entry that is not in it.
+/// If the session refers to an entry that does not exist.
 pub fn take_prompt(log: &mut SessionLog, text: &str, images: &[Image]) -> Result<(String, Vec<Image>), StoreError> {
-    // The latest first.
+    // Latest first.
     let mut unanswered: Vec<(String, Vec<Image>)> = vec![(text.to_owned(), images.to_vec())];
     let mut at = log.leaf_id().cloned();
     let mut begin = None;
@@ -157,7 +158,7 @@ pub fn take_prompt(log: &mut SessionLog, text: &str, images: &[Image]) -> Result
                 unanswered.push((user.content.text("\n"), user.content.images().cloned().collect()));
                 begin = Some(entry.parent_id.clone());
             }
-            // They say nothing to a model.
+            // Not part of the model's context.
             EntryBody::Custom { .. }
             | EntryBody::ModelChange { .. }
             | EntryBody::ThinkingLevelChange { .. }

@@ -1,4 +1,4 @@
-//! Images that a prompt names by their path, so that a model sees what its user points at.
+//! Loads images that a prompt names by path, so that a model sees what its user refers to.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,20 @@ use crate::run::scope::RunScope;
 
 const ENDINGS: &[&str] = &["png", "jpg", "jpeg", "gif", "webp", "bmp", "tiff", "tif", "heic", "heif"];
 
-/// Bytes of an image file at most.
+/// Size limit of an image file, in bytes.
 const MAX_BYTES: u64 = 6 * 1024 * 1024;
 
-/// Bytes of a reference at most: no system opens a longer path. Without a bound, each of many references within each other would be read to
-/// the end of all.
+/// Length limit of a reference, in bytes; no system opens a longer path. Without a limit, many nested references would each be read to the
+/// end.
 const MAX_REFERENCE: usize = 4096;
 
-/// Images of one prompt at most.
+/// Maximum number of images per prompt.
 const MAX_IMAGES: usize = 32;
 
-/// The paths of images that a prompt names, each once, in the order in which it names them: attachments, sources, `file://` URLs, and paths
-/// that stand alone.
+/// Returns the paths of images that a prompt names, without duplicates and in order: attachments, sources, `file://` URLs, and bare paths.
 pub fn references(prompt: &str) -> Vec<String> {
     let mut found: Vec<(usize, String)> = Vec::new();
-    // The next bracket that closes: it is looked for once for all that open before it.
+    // The next closing bracket is searched for once for all that open before it.
     let mut close = 0;
     for (at, _) in prompt.match_indices('[') {
         if close <= at {
@@ -51,7 +50,7 @@ pub fn references(prompt: &str) -> Vec<String> {
             continue;
         }
         let url = word(&prompt[at_path..end]);
-        // With or without a host in front of the path.
+        // With or without a host before the path.
         let path = url.find('/').map_or(url, |slash| &url[slash..]);
         found.push((at, percent_decode_str(path).decode_utf8_lossy().into_owned()));
     }
@@ -69,7 +68,7 @@ pub fn references(prompt: &str) -> Vec<String> {
     paths.filter(|path| known.insert(path.to_lowercase())).collect()
 }
 
-/// The path in `media attached: <path> (mime) | url`, `media attached 1/2: …`, or `Image: source: <path>`.
+/// Returns the path in `media attached: <path> (mime) | url`, `media attached 1/2: …`, or `Image: source: <path>`.
 fn attached(inside: &str) -> Option<&str> {
     if let Some(path) = inside.strip_prefix("Image: source:") {
         return Some(path.trim());
@@ -82,7 +81,7 @@ fn attached(inside: &str) -> Option<&str> {
     is_number.then(|| path.trim())
 }
 
-/// A text up to what cannot belong to a path in prose.
+/// Returns a text up to the first character that cannot be part of a path in prose.
 fn word(text: &str) -> &str {
     text[..text.find(ends_word).unwrap_or(text.len())].trim_end_matches(['.', ',', ';', ':', '!', '?'])
 }
@@ -97,7 +96,7 @@ fn is_image(path: &str) -> bool {
     !is_remote && ENDINGS.contains(&ending.as_str())
 }
 
-/// Where the files lie that a prompt names.
+/// Where to find files named by a prompt.
 pub(super) struct PromptFiles {
     machine: Arc<dyn Machine>,
     workspace: PathBuf,
@@ -110,7 +109,7 @@ impl PromptFiles {
         Self { machine: Arc::clone(&scope.machine), workspace: scope.workspace.clone(), home }
     }
 
-    /// Reads the images that a prompt names. What cannot be read, is too long, or is no image, is left out.
+    /// Reads the images that a prompt names. Files that cannot be read, are too large, or are not images, are skipped.
     pub(super) async fn images(&self, prompt: &str) -> Vec<Image> {
         let paths = references(prompt);
         let n_named = paths.len();
@@ -134,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_without_end_are_no_paths() {
+    fn unterminated_references_are_not_paths() {
         for part in ["[", "[media attached: ", "file://", "file:///a.png", "/a.png "] {
             let prompt = format!("{}x.png]", part.repeat(1_000_000 / part.len()));
             let found = references(&prompt);
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_images_are_found_where_people_and_channels_write_them() {
+    fn image_paths_are_found_in_prose_and_channel_attachments() {
         for (prompt, expected) in [
             ("[media attached 1/2: /m/a b.png (image/png) | http://h/x]", &["/m/a b.png"][..]),
             ("[media attached: 2 files] [Image: source: /m/c.gif]", &["/m/c.gif"]),

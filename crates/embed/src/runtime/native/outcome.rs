@@ -1,4 +1,4 @@
-//! From a session's events to the facts of an attempt.
+//! Turns a session's events into the facts of an attempt.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::run::facts::Facts;
 use crate::run::outcome::{AttemptEnd, AttemptOutcome, FailureStage};
 use crate::run::tool_results::per_result_limit;
 
-/// Follows one attempt.
+/// Observes one attempt.
 pub(super) struct Watcher {
     tools: ToolSet,
     context_window: u64,
@@ -34,7 +34,7 @@ impl Watcher {
         self.facts.observe(event, mutates);
     }
 
-    /// The facts, after the last event. `messages` is the conversation as it stands.
+    /// Returns the facts after the last event. `messages` is the current conversation.
     pub(super) fn finish(self, cancel: &Cancel, messages: &[Arc<Message>]) -> AttemptOutcome {
         let end = self.attempt_end(cancel);
         let limit = per_result_limit(self.context_window);
@@ -47,7 +47,7 @@ impl Watcher {
 
     fn attempt_end(&self, cancel: &Cancel) -> AttemptEnd {
         let Some(end) = &self.end else {
-            // The session settled without a run: it was stopped while it compacted.
+            // The session settled without a run: it was stopped while compacting.
             return AttemptEnd::stopped(
                 cancel.reason().unwrap_or(CancelReason::User),
                 self.facts.compactions.in_flight,

@@ -1,4 +1,4 @@
-//! Repairs of a conversation between two attempts. The log only grows: a repair is further entries.
+//! Repairs a conversation between two attempts. The log only grows: a repair adds entries.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::run::decide::RepairOutcome;
 use crate::run::tool_results::{per_result_limit, shortened};
 use crate::runtime::CompactRefusal;
 
-/// Replaces old messages by a summary.
+/// Replaces old messages with a summary.
 pub(super) async fn compact(session: &mut AgentSession, reason: CompactionReason, cancel: &Cancel) -> RepairOutcome {
     if let Err(error) = session.omit_failed().await {
         return RepairOutcome::NotCompacted { why: error.to_string() };
@@ -24,7 +24,7 @@ pub(super) async fn compact(session: &mut AgentSession, reason: CompactionReason
     }
 }
 
-/// Replaces old messages by a summary because it is asked for.
+/// Replaces old messages with a summary on request.
 pub(super) async fn compact_now(
     session: &mut AgentSession,
     focus: Option<&str>,
@@ -41,7 +41,7 @@ pub(super) async fn compact_now(
     session.compact(request, &|_| {}).await.map_err(|error| CompactRefusal::new(error.to_string()))
 }
 
-/// Shortens tool results that are longer than one may be, by edits of the context: the entries themselves stay.
+/// Shortens oversized tool results by edits of the context; the entries themselves are unchanged.
 pub(super) async fn truncate_tool_results(session: &mut AgentSession) -> RepairOutcome {
     let limit = per_result_limit(session.model().context_window);
     let context = session.log().context();

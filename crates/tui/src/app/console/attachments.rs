@@ -1,4 +1,4 @@
-//! Images that the user pastes or drops, on their way into the editor and from there to the session.
+//! Images that the user pastes or drops: into the editor, and from there into the session.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use crate::clipboard;
 use crate::editor::PastedImage;
 use crate::image::MAX_BYTES;
 
-/// How long the user waits for a file that was dropped.
+/// Time limit for reading a dropped file.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of a file that say what it is.
+/// Number of bytes needed to detect a file type.
 const HEAD: u64 = 4100;
 
 impl Console {
-    /// Puts the image of the clipboard into the editor.
+    /// Inserts the clipboard image into the editor.
     pub(super) fn paste_image(&mut self) {
         let dir = self.app.paste_dir();
         let env = self.host.env().clone();
@@ -31,7 +31,7 @@ impl Console {
         self.lookups.push(work.boxed());
     }
 
-    /// Puts the image of a file that was dropped into the editor; what was pasted, if that is none.
+    /// Inserts the image in a dropped file into the editor, or the pasted text if it is not an image.
     pub(super) async fn insert_file(&mut self, path: PathBuf, pasted: &str) {
         let file = path.clone();
         let look = tokio::task::spawn_blocking(move || is_image(&file));
@@ -41,7 +41,7 @@ impl Console {
         }
     }
 
-    /// Reads the images of a message. The session makes them fit for the model; the user is told of those that cannot be read.
+    /// Reads the images of a message. The session resizes them for the model; unreadable ones are reported to the user.
     pub(in crate::app) async fn read_images(&mut self, pasted: &[PastedImage]) -> Vec<Image> {
         let mut images = Vec::with_capacity(pasted.len());
         for PastedImage { label, path } in pasted {
@@ -55,7 +55,7 @@ impl Console {
         images
     }
 
-    /// Makes PNG of images whose format the terminal does not take.
+    /// Converts images to PNG if the terminal does not support their format.
     pub(super) fn convert_images(&mut self) {
         for image in self.app.take_unconverted() {
             let work = async move {
@@ -66,12 +66,12 @@ impl Console {
         }
     }
 
-    /// Removes images that were pasted long ago.
+    /// Removes old pasted images.
     pub(in crate::app) fn remove_old_pastes(&mut self) {
         let (dir, now_ms) = (self.app.paste_dir(), self.host.now_ms());
         let removed = tokio::task::spawn_blocking(move || clipboard::remove_old(&dir, now_ms));
         let work = async move {
-            // They are tried again next time.
+            // Failures are retried next time.
             drop(removed.await);
             LookupResult::Done(Ok(String::new()))
         };
@@ -79,7 +79,7 @@ impl Console {
     }
 }
 
-/// Whether a file is an image that can be attached.
+/// Returns whether a file is an image that can be attached.
 fn is_image(path: &Path) -> bool {
     let Ok(file) = open_regular(path) else { return false };
     let mut head = Vec::new();

@@ -1,4 +1,4 @@
-//! The terminal handed to other programs, and what is handed to the clipboard.
+//! Handing the terminal to other programs, and texts to the clipboard.
 
 use super::Console;
 use crate::Row;
@@ -17,7 +17,7 @@ impl Console {
         }
     }
 
-    /// Copies a text that was selected.
+    /// Copies a selected text.
     pub(super) async fn copy_selected(&mut self, text: &str) {
         let n = text.chars().count();
         let note = match self.copy_text(text).await {
@@ -28,7 +28,7 @@ impl Console {
         self.app.note(note, self.host.now_ms());
     }
 
-    /// Copies a text through the terminal and, where it is a local one, with a program of the desktop. Returns whether one of them took it.
+    /// Copies a text through the terminal and, if it is local, with a desktop program. Returns whether either succeeded.
     async fn copy_text(&mut self, text: &str) -> bool {
         let through_terminal = clipboard::osc52(text);
         if let Some(bytes) = &through_terminal {
@@ -40,7 +40,7 @@ impl Console {
         copied || through_terminal.is_some()
     }
 
-    /// Takes the mouse in fullscreen mode, or leaves it to the terminal.
+    /// Enables mouse reporting in fullscreen mode, or disables it.
     pub(super) fn set_mouse(&mut self, on: bool) {
         let done = self.front.set_mouse(on);
         self.check(done);
@@ -75,12 +75,12 @@ impl Console {
         }
     }
 
-    /// Gives the terminal back for good; `last` takes the place of the live area.
+    /// Restores the terminal for good; `last` replaces the live area.
     pub(in crate::app) fn leave(&mut self, last: &[Row]) {
         if self.gone {
             return;
         }
-        // What is finished stays on the screen.
+        // Finished rows stay on the screen.
         self.draw();
         let on = self.front.set_fullscreen(false);
         self.check(on);

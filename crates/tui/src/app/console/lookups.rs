@@ -1,4 +1,4 @@
-//! What is looked up beside the session, and the dialogs that are made of it.
+//! Lookups that do not need the session, and dialogs made from their results.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::effect::{DialogName, Effect};
 use crate::image::ImageSource;
 use crate::widget::PickItem;
 
-/// Something that was looked up beside the session.
+/// The result of a lookup.
 pub(super) enum LookupResult {
     Sessions(Result<Vec<SessionSummary>, String>),
     AllSessions(Result<Vec<SessionSummary>, String>),
@@ -30,16 +30,16 @@ pub(super) enum LookupResult {
     Completions(Box<(CompletionRequest, Vec<Completion>)>),
     Files(Option<Arc<PathIndex>>),
     Image(Result<PathBuf, String>),
-    /// An image, and the same as a PNG.
+    /// An image, and its conversion to PNG.
     Converted(Box<(ImageSource, Option<ImageSource>)>),
     /// A later version of the program.
     Version(Option<LatestRelease>),
-    /// What the session cost, and which sum that is.
+    /// The cost of the session, and the number of the sum.
     Spent(u64, Spent),
 }
 
 impl Console {
-    /// Looks up what the editor wants to complete.
+    /// Looks up completions for the editor.
     pub(super) fn complete(&mut self) {
         let Some(request) = self.app.take_completion() else { return };
         let sources = self.app.completion_sources();
@@ -54,14 +54,14 @@ impl Console {
         self.lookups.push(work.boxed());
     }
 
-    /// Sums up what the session that was opened has cost. That reads all its entries, so the first frame does not wait for it.
+    /// Sums up the cost of the opened session. This reads all its entries, so the first frame does not wait for it.
     pub(in crate::app) fn sum_up(&mut self, log: SessionLog) {
         let number = self.app.sum_number();
         let sum = tokio::task::spawn_blocking(move || Spent::of(&log));
         self.lookups.push(async move { LookupResult::Spent(number, sum.await.unwrap_or_default()) }.boxed());
     }
 
-    /// Asks for a later version of the program, if the settings name a server that knows.
+    /// Checks for a later version, if the settings name a server to ask.
     pub(in crate::app) fn look_for_version(&mut self) {
         let Some(url) = self.app.version_check() else { return };
         let (host, now) = (self.host.clone(), self.app.version().to_owned());
@@ -69,11 +69,11 @@ impl Console {
         self.lookups.push(work.boxed());
     }
 
-    /// Keeps a submission for later sessions of the project.
+    /// Stores a submission for later sessions of the project.
     pub(super) fn remember(&mut self, text: String) {
         let Some(history) = self.app.prompt_history() else { return };
         let now_ms = self.host.now_ms();
-        // A task of its own is finished even if the program ends at once.
+        // A separate task completes even if the program exits right away.
         let kept = tokio::task::spawn_blocking(move || history.append(&text, now_ms));
         let work = async move {
             let failure = kept.await.ok().and_then(Result::err);
@@ -186,13 +186,13 @@ impl Console {
                 }
                 self.app.open(Box::new(QueueDialog::new(waiting)));
             }
-            // The driver opens them.
+            // The driver opens these.
             DialogName::Login | DialogName::Logout => {}
             DialogName::Fork => self.with_view(&session.control, |view| Box::new(ForkDialog::new(view.fork_points()))),
         }
     }
 
-    /// Opens a dialog that is made from the session, as soon as the session can be looked at.
+    /// Opens a dialog created from the session, as soon as the session is accessible.
     fn with_view(
         &mut self,
         control: &SessionControl,

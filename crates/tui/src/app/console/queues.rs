@@ -1,4 +1,4 @@
-//! Messages that wait for the run under way: how they get into its queues, and out again.
+//! Messages queued for the current run: adding and removing them.
 
 use futures::FutureExt as _;
 use pinch_agent_core::queue::QueueKind;
@@ -11,7 +11,7 @@ use crate::app::state::SessionActivity;
 use crate::effect::{SubmittedMessage, WaitingMessage};
 
 impl Console {
-    /// Puts a message of the user into a queue; commands of extensions run at once.
+    /// Queues a message of the user; commands of extensions run immediately.
     pub(super) async fn queue(&mut self, control: &SessionControl, kind: QueueKind, message: SubmittedMessage) {
         if self.app.activity() == SessionActivity::Compacting {
             self.app.wait_for_compaction(kind, message);
@@ -49,7 +49,7 @@ impl Console {
         self.app.set_queue(steering, follow_up);
     }
 
-    /// Puts what waits back into the editor.
+    /// Moves queued messages back into the editor.
     pub(super) fn dequeue(&mut self) {
         let mut texts = Vec::new();
         if let Some(session) = &self.session {
@@ -61,7 +61,7 @@ impl Console {
         self.app.restore(texts);
     }
 
-    /// Takes one message out of its queue, and puts it into the editor if it is to be edited.
+    /// Removes a message from its queue, and moves it into the editor if `edit` is set.
     pub(super) fn unqueue(&mut self, message: &WaitingMessage, edit: bool) {
         let taken = match (message.id, &self.session) {
             (Some(id), Some(session)) => session.control.remove_queued(id).is_some(),

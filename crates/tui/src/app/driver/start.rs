@@ -1,4 +1,4 @@
-//! What happens once, when the first session is open.
+//! Startup of the interactive mode, once the first session is open.
 
 use std::io;
 
@@ -7,30 +7,30 @@ use crate::app::state::ChangelogNews;
 use crate::effect::Effect;
 
 impl Driver {
-    /// What is to be done next with the idle session.
+    /// Returns the next effect for the idle session.
     pub(super) fn next_effect(&mut self) -> Option<Effect> {
         match self.early.is_empty() {
             true => self.console.postponed.pop_front(),
-            // The commands and messages after a command may need what it does.
+            // Commands and messages after a command may depend on it.
             false if self.console.runs_bash() => None,
             false => self.early.pop_front(),
         }
     }
 
-    /// Begins in the mode that the command line or the settings want.
+    /// Enters the mode selected on the command line or in the settings.
     pub(in crate::app) fn choose_mode(&mut self) {
         if self.console.app.wants_fullscreen() {
             self.console.set_fullscreen(true);
         }
     }
 
-    /// Lets the user choose a session before anything else; leaving the list ends the program.
+    /// Lets the user choose a session first; leaving the list exits.
     pub(in crate::app) fn choose_session(&mut self) {
         self.console.choose_first = true;
         self.console.list_sessions(false);
     }
 
-    /// Gives the editor what was submitted in earlier sessions of the project, if that is wanted.
+    /// Adds submissions of the project's earlier sessions to the editor's history, if enabled.
     pub(in crate::app) fn recall_prompts(&mut self, earlier: io::Result<Vec<String>>) {
         if self.console.app.prompt_history().is_none() {
             return;
@@ -41,7 +41,7 @@ impl Driver {
         }
     }
 
-    /// Shows what is new since the last version, where a session begins, and looks for a later one.
+    /// Shows changes since the last version at the start of a session, and checks for a later one.
     pub(in crate::app) async fn show_news(&mut self) {
         self.console.look_for_version();
         if self.runtime.session().messages().is_empty()

@@ -1,4 +1,4 @@
-//! Dialogs that are made from the state, and texts about the session.
+//! Dialogs made from the state, and texts about the session.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::terminal::Size;
 use crate::widget::PickItem;
 
 impl App {
-    /// What the tree is opened with: what it shows at first, how many rows it has, and whether leaving a branch asks for a summary.
+    /// Returns the options of the tree dialog: its initial filter, its number of rows, and whether leaving a branch asks for a summary.
     pub(crate) fn tree_options(&self, size: Size, services: &Services) -> (TreeFilter, usize, bool) {
         let filter =
             self.interface.as_ref().map_or(TreeFilter::Default, |interface| TreeFilter::parse(&interface.tree_filter));
@@ -74,12 +74,12 @@ impl App {
         self.open(Box::new(ChoiceDialog::new("Thinking level", choices)));
     }
 
-    /// The one model that a text names.
+    /// Returns the only model that a text can refer to.
     pub(crate) fn exact_model(&self, reference: &str, all: &[Arc<Model>]) -> Option<Arc<Model>> {
         pattern::exact(all, reference)
     }
 
-    /// Says that another model is in use.
+    /// Shows that another model is in use.
     pub(crate) fn say_model(&mut self, model: &Model, level: Option<ThinkingLevel>) {
         match level {
             Some(level) if model.reasoning => {
@@ -97,7 +97,7 @@ impl App {
         }
     }
 
-    /// Shows what the session has come to.
+    /// Shows the statistics of the session.
     pub(crate) fn show_stats(&mut self, stats: &SessionStats, name: Option<&str>) {
         let file = stats.session_file.as_ref().map_or("in memory".to_owned(), |path| path.display().to_string());
         let spent = &stats.spent;
@@ -124,7 +124,7 @@ impl App {
         self.transcript.markdown(&text);
     }
 
-    /// What a user is shown who has no model yet.
+    /// Shows the welcome text for a user without a model.
     pub(crate) fn welcome(&mut self) {
         self.transcript.header(&format!("pinch v{}", self.options.version), "No model is configured yet");
         self.transcript.markdown(
@@ -135,12 +135,12 @@ impl App {
         );
     }
 
-    /// Whether a dialog is open.
+    /// Returns whether a dialog is open.
     pub(crate) fn has_dialog(&self) -> bool {
         !self.dialogs.is_empty()
     }
 
-    /// The header, and what was loaded.
+    /// Shows the header and the loaded resources.
     pub(super) fn greet(&mut self, runtime: &SessionRuntime) {
         let quiet = self.interface.as_ref().map_or(QuietStartup::Off, |interface| interface.quiet_startup);
         if quiet == QuietStartup::On && !self.options.verbose {

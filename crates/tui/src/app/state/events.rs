@@ -1,4 +1,4 @@
-//! Events of the session, of extensions, and of the user's own commands.
+//! Handling of events from the session, from extensions, and from user commands.
 
 use pinch_agent_core::event::AgentEvent;
 use pinch_agent_core::tool::ToolError;
@@ -15,14 +15,14 @@ use crate::dialog::{Ask, DialogNews, DialogView};
 use crate::effect::DialogAnswer;
 use crate::terminal::NotificationKind;
 
-/// How long the window must be in the background before the user is notified, in milliseconds.
+/// Time in the background after which the user is notified, in milliseconds.
 const AWAY_MS: i64 = 10_000;
 
-/// Widgets and statuses that are kept.
+/// Maximum number of widgets and statuses.
 const MAX_KEYS: usize = 64;
 
 impl App {
-    /// Takes an event of the session in.
+    /// Handles an event of the session.
     pub(crate) fn session_event(&mut self, event: &SessionEvent, now_ms: i64) {
         self.transcript.heard(now_ms);
         match event {
@@ -114,7 +114,7 @@ impl App {
         self.transcript.agent_event(event, now_ms);
     }
 
-    /// A run is over; the session says what it has come to.
+    /// Updates the state from the session at the end of a run.
     pub(crate) fn run_ended(&mut self, session: &AgentSession) {
         let now = self.options.host.now_ms();
         self.begin(SessionActivity::Idle, now);
@@ -128,14 +128,14 @@ impl App {
         self.footer.head = crate::app::branch::head(&self.options.cwd);
     }
 
-    /// Notifies the user, if the window has been in the background for a while.
+    /// Notifies the user if the window has been in the background for a while.
     fn notify_absent(&mut self, text: &'static str, now_ms: i64) {
         if self.away_since.is_some_and(|since| now_ms - since >= AWAY_MS) {
             self.notification = Some(text);
         }
     }
 
-    /// What notifies the user of what happened since the last call, as the settings want it.
+    /// Returns the control sequence that notifies the user of events since the last call, as configured.
     pub(crate) fn take_notification(&mut self, usual: NotificationKind) -> Option<Vec<u8>> {
         let text = self.notification.take()?;
         let word = self.interface.as_ref().map_or("auto", |interface| &interface.terminal.notify);
@@ -144,7 +144,7 @@ impl App {
         kind.map(|kind| kind.bytes("pinch", &format!("{text} ({name})")))
     }
 
-    /// An extension asks the user something.
+    /// Shows a question of an extension.
     pub(crate) fn ask(&mut self, question: &Question, reply: oneshot::Sender<DialogAnswer>, now_ms: i64) {
         self.close_stale_questions();
         self.completion.close();
@@ -158,7 +158,7 @@ impl App {
         self.dialogs.retain(|open| open.reply.as_ref().is_none_or(|reply| !reply.is_closed()));
     }
 
-    /// An extension shows something.
+    /// Shows an update of an extension.
     pub(crate) fn show(&mut self, update: UiUpdate) {
         match update {
             UiUpdate::Note { message, kind } => match kind {
@@ -201,20 +201,20 @@ impl App {
         self.dialogs.push(OpenDialog { dialog, reply: None });
     }
 
-    /// Opens a dialog whose answer somebody waits for.
+    /// Opens a dialog and sends its answer to `reply`.
     pub(crate) fn open_for(&mut self, dialog: Box<dyn DialogView + Send>, reply: oneshot::Sender<DialogAnswer>) {
         self.completion.close();
         self.dialogs.push(OpenDialog { dialog, reply: Some(reply) });
     }
 
-    /// Closes the dialog that waits for an answer.
+    /// Closes the dialog whose answer is awaited.
     pub(crate) fn close_question(&mut self) {
         if let Some(at) = self.dialogs.iter().rposition(|open| open.reply.is_some()) {
             self.dialogs.remove(at);
         }
     }
 
-    /// Passes news to the dialog that is open; a problem is shown in any case.
+    /// Passes news to the open dialog; a problem is shown in any case.
     pub(crate) fn tell_dialog(&mut self, news: DialogNews) {
         match (self.dialogs.last_mut(), news) {
             (Some(open), news) => open.dialog.learn(news),
@@ -223,7 +223,7 @@ impl App {
         }
     }
 
-    /// A command of the user begins.
+    /// Called when a user command starts.
     pub(crate) fn bash_started(&mut self, command: &str, exclude: bool) {
         self.transcript.bash_started(command, exclude);
     }

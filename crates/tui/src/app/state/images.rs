@@ -1,4 +1,4 @@
-//! Images: how the terminal shows them, and how they get into the editor.
+//! Images: how the terminal displays them, and how they get into the editor.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::image::{CellSize, ImageProtocol, ImageSource};
 use crate::terminal::Size;
 
 impl App {
-    /// Shows images as the settings want it.
+    /// Selects the image protocol according to the settings.
     pub(super) fn choose_image_protocol(&mut self, terminal: &Terminal) {
         let is_off = !terminal.show_images || terminal.images.as_ref().is_some_and(|value| value == false);
         let word = terminal.images.as_ref().and_then(|value| value.as_str()).unwrap_or("auto");
@@ -19,12 +19,12 @@ impl App {
         }
     }
 
-    /// The next frame is for a screen of this size, with cells of so many pixels.
+    /// Sets the size of the screen for the next frame, and of its cells in pixels.
     pub(crate) fn set_screen(&mut self, size: Size, cell: CellSize) {
         self.transcript.images().set_screen(size.height(), cell);
     }
 
-    /// Puts an image into the editor; a model that accepts none gets its path.
+    /// Inserts an image into the editor, or its path if the model does not accept images.
     pub(crate) fn insert_image(&mut self, path: &Path) {
         match self.model_without_images() {
             Some(model) => {
@@ -36,28 +36,28 @@ impl App {
         self.completion.close();
     }
 
-    /// The name of the model, if it accepts no images.
+    /// Returns the name of the model if it does not accept images.
     pub(super) fn model_without_images(&self) -> Option<String> {
         self.model.as_ref().filter(|model| !model.images).map(|model| model.id.to_string())
     }
 
-    /// The images that are to be converted for the terminal.
+    /// Takes the images that need conversion for the terminal.
     pub(crate) fn take_unconverted(&mut self) -> Vec<ImageSource> {
         self.transcript.images().take_unconverted()
     }
 
-    /// An image was converted, or cannot be.
+    /// Called when an image was converted, or could not be.
     pub(crate) fn converted(&mut self, image: &ImageSource, png: Option<ImageSource>) {
         self.transcript.converted(image, png);
     }
 
-    /// Puts a pasted text into the editor.
+    /// Inserts a pasted text into the editor.
     pub(crate) fn paste(&mut self, text: &str) {
         self.editor.paste(text);
         self.completion.refresh(&self.editor);
     }
 
-    /// Where files are kept that were pasted.
+    /// Returns the directory for pasted files.
     pub(crate) fn paste_dir(&self) -> PathBuf {
         self.options.agent_dir.join("tmp")
     }

@@ -1,4 +1,4 @@
-//! Keys, pasted text and the mouse.
+//! Handling of keys, pasted text and the mouse.
 
 use pinch_coding_agent::session::CycleDirection;
 use pinch_coding_agent::settings::values::DoubleEscape;
@@ -18,11 +18,11 @@ use crate::theme::Palette;
 use crate::transcript::Scroll;
 use crate::typed_line::{self, DialogLine, LineStep, NOT_UNDERSTOOD, NotUnderstood};
 
-/// Two presses within this time belong together, in milliseconds.
+/// Maximum time between the presses of a double press, in milliseconds.
 const DOUBLE_PRESS_MS: i64 = 500;
 
 impl App {
-    /// Takes an answer of the terminal in.
+    /// Handles a report of the terminal.
     pub(crate) fn learn(&mut self, report: &Report, capabilities: &TerminalCapabilities) {
         self.depth = capabilities.depth;
         if capabilities.light_background != self.light_background {
@@ -39,7 +39,7 @@ impl App {
         }
     }
 
-    /// Takes an input in.
+    /// Handles an input.
     pub(crate) fn input(&mut self, input: &TerminalInput, size: Size, now_ms: i64) -> Vec<Effect> {
         match input {
             TerminalInput::Key(press) => self.key(press, size, now_ms),
@@ -111,7 +111,7 @@ impl App {
         self.dialog_event(size, now_ms, |open, cx| Some(open.dialog.key(press, cx))).unwrap_or_default()
     }
 
-    /// Lets the dialog handle something; `None` if it does not.
+    /// Lets the dialog handle an input; `None` if it does not.
     fn dialog_event(
         &mut self,
         size: Size,
@@ -159,8 +159,8 @@ impl App {
         })
     }
 
-    /// Takes a line in that was typed where the terminal edits lines itself: for the dialog, or a message. One that ends with a backslash goes on in
-    /// the next one.
+    /// Handles a line typed on a terminal that edits lines itself: for the dialog, or as a message. A line that ends with a backslash
+    /// continues on the next one.
     fn line(&mut self, line: &str, size: Size, now_ms: i64) -> Vec<Effect> {
         self.clear_at = None;
         if self.dialogs.is_empty() {
@@ -191,7 +191,7 @@ impl App {
         })
     }
 
-    /// Answers the question that is open.
+    /// Answers the open question.
     pub(crate) fn answer(&mut self, answer: DialogAnswer) {
         if let Some(at) = self.dialogs.iter().rposition(|open| open.reply.is_some())
             && let Some(reply) = self.dialogs.remove(at).reply
@@ -200,7 +200,7 @@ impl App {
         }
     }
 
-    /// Does what a key of the application is bound to; `None`: the editor is asked.
+    /// Performs the application action bound to a key; `None`: the key is for the editor.
     fn app_action(&mut self, action: KeyAction, size: Size, now_ms: i64) -> Option<Vec<Effect>> {
         let one = |effect| Some(vec![effect]);
         match action {
@@ -258,7 +258,7 @@ impl App {
         }
     }
 
-    /// Escape: stops what is under way, or counts towards a double press.
+    /// Escape: stops the current activity, or counts towards a double press.
     fn interrupt(&mut self, now_ms: i64) -> Vec<Effect> {
         if self.transcript.unselect() {
             return Vec::new();
@@ -287,7 +287,7 @@ impl App {
         }
     }
 
-    /// Control and C: clears the editor, stops a run, and exits when it is pressed again.
+    /// Ctrl+C: clears the editor, stops a run, and exits when pressed again.
     fn clear(&mut self, now_ms: i64) -> Vec<Effect> {
         if self.clear_at.is_some_and(|at| now_ms - at < 2 * DOUBLE_PRESS_MS) {
             return vec![Effect::Exit];
@@ -304,7 +304,7 @@ impl App {
         Vec::new()
     }
 
-    /// A text was submitted.
+    /// Handles a submitted text.
     fn submitted(&mut self, text: String, submission: &crate::editor::Submission, follow_up: bool) -> Vec<Effect> {
         self.completion.close();
         self.transcript.scroll(Scroll::End);
@@ -358,34 +358,34 @@ impl App {
         effects
     }
 
-    /// The completion that is to be looked up, if there is one.
+    /// Takes the pending completion request, if any.
     pub(crate) fn take_completion(&mut self) -> Option<crate::editor::complete::CompletionRequest> {
         self.completion.take_request()
     }
 
-    /// What completions are looked up in.
+    /// Returns the sources of completions.
     pub(crate) fn completion_sources(&self) -> crate::editor::complete::CompletionSources {
         self.sources.clone()
     }
 
-    /// The files of the working directory were listed.
+    /// Sets the listed files of the working directory.
     pub(crate) fn set_files(&mut self, files: std::sync::Arc<crate::editor::complete::PathIndex>) {
         self.sources.files = Some(files);
         self.completion.refresh(&self.editor);
     }
 
-    /// Completions were found.
+    /// Offers completions that were found.
     pub(crate) fn offer(
         &mut self,
         request: &crate::editor::complete::CompletionRequest,
         found: Vec<pinch_coding_agent::extension::Completion>,
     ) {
-        // A single suggestion is put in at once; nothing is submitted by that.
+        // A single suggestion is inserted immediately; this submits nothing.
         let _event = self.completion.offer(request, found, &mut self.editor);
     }
 }
 
-/// A command of the shell that a text is, and whether the model is not to see it.
+/// Parses a text as a shell command, and returns whether it is hidden from the model.
 fn shell_command(text: &str) -> Option<(String, bool)> {
     let rest = text.strip_prefix('!')?;
     let (rest, exclude) = rest.strip_prefix('!').map_or((rest, false), |rest| (rest, true));

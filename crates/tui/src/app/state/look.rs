@@ -7,7 +7,7 @@ use crate::hyperlink::Hyperlinks;
 use crate::theme::Palette;
 
 impl App {
-    /// The theme of the command line, else of the settings, else the one that fits the terminal.
+    /// Selects the theme: from the command line, else from the settings, else the one that fits the terminal.
     pub(super) fn choose_theme(&mut self, services: &Services) {
         let set = self.interface.as_ref().and_then(|interface| interface.theme.clone());
         let by_terminal = || Palette::name_for(self.light_background).to_owned();
@@ -17,7 +17,7 @@ impl App {
         }
     }
 
-    /// Uses a theme, if there is one of that name.
+    /// Uses a theme, if there is one with this name.
     pub(crate) fn use_theme(&mut self, name: &str, services: &Services) -> bool {
         let resources = services.resources();
         let Some(file) = resources.themes.iter().find(|theme| theme.name == name) else { return false };
@@ -25,7 +25,7 @@ impl App {
         true
     }
 
-    /// Uses these colours, and links as the settings want them.
+    /// Uses these colours, and links according to the settings.
     pub(super) fn use_palette(&mut self, theme: Palette) {
         let (links, is_known) = &self.links;
         let set = self.interface.as_ref().and_then(|interface| interface.terminal.hyperlinks);
@@ -36,7 +36,7 @@ impl App {
         }
     }
 
-    /// The addresses of the links on the screen.
+    /// Returns the URLs of the links on the screen.
     pub(crate) fn links(&self) -> Hyperlinks {
         self.links.0.clone()
     }

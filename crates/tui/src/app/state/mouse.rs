@@ -1,19 +1,19 @@
-//! The mouse, which is ours in fullscreen mode only: the wheel scrolls, and what is selected is copied.
+//! Mouse support, which is only active in fullscreen mode: the wheel scrolls, and selected text is copied.
 
 use super::App;
 use crate::effect::Effect;
 use crate::terminal::{Mouse, MouseKind};
 use crate::transcript::{Scroll, SelectionUnit};
 
-/// Rows that a step of the wheel scrolls.
+/// Number of rows scrolled per wheel step.
 const WHEEL: isize = 3;
-/// Clicks within this time belong together, in milliseconds.
+/// Maximum time between consecutive clicks, in milliseconds.
 const CLICK_MS: i64 = 400;
-/// How long a note is shown, in milliseconds.
+/// Duration of a note, in milliseconds.
 const NOTE_MS: i64 = 1_500;
 
 impl App {
-    /// Takes an event of the mouse in.
+    /// Handles a mouse event.
     pub(super) fn mouse(&mut self, mouse: Mouse, now_ms: i64) -> Vec<Effect> {
         let at = (usize::from(mouse.row), usize::from(mouse.column));
         let look = (&self.theme, &self.keymap);
@@ -44,7 +44,7 @@ impl App {
         Vec::new()
     }
 
-    /// Shows a note for a short while.
+    /// Shows a note for a short time.
     pub(crate) fn note(&mut self, text: String, now_ms: i64) {
         self.note = Some((text, now_ms + NOTE_MS));
     }

@@ -1,4 +1,4 @@
-//! What is new: after an update, and when there is a later version.
+//! Changes after an update, and later versions.
 
 use pinch_coding_agent::releases::{self, LatestRelease};
 use pinch_coding_agent::settings::values::QuietStartup;
@@ -6,17 +6,17 @@ use pinch_coding_agent::settings::values::QuietStartup;
 use super::App;
 use crate::text::{SanitizeMode, sanitize};
 
-/// What the start of an empty session does about the changelog.
+/// What to do about the changelog at the start of an empty session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangelogNews {
-    /// Everything was shown before.
+    /// Everything was already shown.
     Nothing,
-    /// The version is noted.
+    /// Record this version.
     Note(String),
 }
 
 impl App {
-    /// Shows what is new since the version that was noted last. The first start of all notes the version alone.
+    /// Shows changes since the last recorded version. The very first start only records the version.
     pub(crate) fn show_changes(&mut self) -> ChangelogNews {
         let Some(interface) = &self.interface else { return ChangelogNews::Nothing };
         let now = &self.options.version;
@@ -36,14 +36,14 @@ impl App {
         news
     }
 
-    /// All changes of released versions, the newest ones last.
+    /// Returns all changes of released versions, newest last.
     pub(crate) fn changelog(&self) -> String {
         let texts: Vec<String> =
             releases::notes(self.options.changelog).into_iter().rev().map(|one| one.text).collect();
         if texts.is_empty() { "There are no release notes yet".to_owned() } else { texts.join("\n\n") }
     }
 
-    /// The server to ask for a later version, if one is to be asked.
+    /// Returns the server to ask for a later version, if enabled.
     pub(crate) fn version_check(&self) -> Option<String> {
         let env = self.options.host.env();
         let variables = ["PINCH_SKIP_VERSION_CHECK", "PI_SKIP_VERSION_CHECK", "PINCH_OFFLINE", "PI_OFFLINE"];
@@ -53,12 +53,12 @@ impl App {
         self.interface.as_ref()?.version_check_url.clone()
     }
 
-    /// The version of the program.
+    /// Returns the version of the program.
     pub(crate) fn version(&self) -> &str {
         &self.options.version
     }
 
-    /// There is a later version.
+    /// Announces a later version.
     pub(crate) fn later_version(&mut self, release: &LatestRelease) {
         let version = sanitize(&release.version, SanitizeMode::Output).replace('\n', " ");
         self.warning(&format!("Version {version} is available. `pinch update` says how to install it"));

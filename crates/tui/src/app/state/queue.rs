@@ -1,4 +1,4 @@
-//! Messages that wait: for the run under way, or for the end of a compaction.
+//! Waiting messages: for the current run, or for the end of a compaction.
 
 use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::session::SessionControl;
@@ -8,23 +8,23 @@ use crate::compose;
 use crate::effect::{SubmittedMessage, WaitingMessage};
 
 impl App {
-    /// Keeps a message until the compaction is over.
+    /// Holds a message until the compaction is over.
     pub(crate) fn wait_for_compaction(&mut self, kind: QueueKind, message: SubmittedMessage) {
         self.waiting.push((kind, message));
         self.status("Queued message for after compaction");
     }
 
-    /// Takes what was said during a compaction, as texts.
+    /// Takes messages submitted during a compaction, as texts.
     pub(crate) fn take_waiting(&mut self) -> Vec<String> {
         self.waiting.drain(..).map(|(_, message)| message.text).collect()
     }
 
-    /// The same, with the queues they are for.
+    /// Like [`Self::take_waiting`], with the queue of each message.
     pub(crate) fn take_waiting_messages(&mut self) -> Vec<(QueueKind, SubmittedMessage)> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// All messages that wait, in the order in which they are shown.
+    /// Returns all waiting messages, in display order.
     pub(crate) fn all_waiting(&self, control: &SessionControl) -> Vec<WaitingMessage> {
         let queued = control.queued().into_iter();
         let queued = queued.map(|(kind, id, text)| WaitingMessage { id: Some(id), kind, text });
@@ -33,14 +33,14 @@ impl App {
         queued.chain(held).collect()
     }
 
-    /// Takes a message out that waits for the end of a compaction; false: it is not there any more.
+    /// Removes a message that waits for the end of a compaction; false if it is no longer there.
     pub(crate) fn remove_waiting(&mut self, message: &WaitingMessage) -> bool {
         let is_it = |(kind, held): &(QueueKind, SubmittedMessage)| *kind == message.kind && held.text == message.text;
         let at = self.waiting.iter().position(is_it);
         at.map(|at| self.waiting.remove(at)).is_some()
     }
 
-    /// Puts a message that waited before the text of the editor.
+    /// Inserts a waiting message before the text of the editor.
     pub(crate) fn edit_waiting(&mut self, text: &str) {
         let moved = compose::give_back(vec![text.to_owned()], &mut self.editor);
         self.status(&moved);
@@ -50,7 +50,7 @@ impl App {
         self.queue = (steering, follow_up);
     }
 
-    /// Puts texts that waited before the text of the editor.
+    /// Inserts waiting texts before the text of the editor.
     pub(crate) fn restore(&mut self, texts: Vec<String>) {
         self.queue = Default::default();
         if texts.is_empty() {

@@ -1,4 +1,4 @@
-//! The models to cycle through.
+//! The models that the user cycles through.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use super::App;
 
 impl App {
-    /// The models to cycle through.
+    /// Returns the models to cycle through.
     pub(crate) fn models_to_cycle(&self, services: &Services) -> Vec<ScopedModel> {
         if !self.scope.is_empty() {
             return self.scope.clone();
@@ -22,12 +22,12 @@ impl App {
         &self.scope
     }
 
-    /// The models to cycle through, as `provider/id`.
+    /// Returns the models to cycle through, as `provider/id`.
     pub(crate) fn scope_names(&self) -> Vec<String> {
         self.scope.iter().map(|scoped| format!("{}/{}", scoped.model.provider, scoped.model.id)).collect()
     }
 
-    /// Cycles through these models, given as `provider/id`.
+    /// Sets the models to cycle through, given as `provider/id`.
     pub(crate) fn set_scope(&mut self, names: &[String], services: &Services) {
         let available = services.available_models();
         let levels: BTreeMap<String, Option<ThinkingLevel>> =

@@ -1,4 +1,4 @@
-//! Scrolling with keys, in fullscreen mode.
+//! Scrolling with keys in fullscreen mode.
 
 use super::App;
 use crate::effect::Effect;
@@ -7,13 +7,13 @@ use crate::keymap::{KeyAction, KeyContext};
 use crate::terminal::Size;
 use crate::transcript::Scroll;
 
-/// The rows that a page scrolls: some of what was seen stays.
+/// Returns the number of rows in a page; pages overlap slightly.
 pub(super) fn page(size: Size) -> isize {
     size.height().saturating_sub(8).max(1).cast_signed()
 }
 
 impl App {
-    /// Scrolls the transcript in fullscreen mode; elsewhere the key has its other meaning.
+    /// Scrolls the transcript in fullscreen mode; otherwise the key has its other meaning.
     pub(super) fn scroll(&mut self, to: Scroll) -> Option<Vec<Effect>> {
         self.transcript.is_fullscreen().then(|| {
             self.transcript.scroll(to);
@@ -21,7 +21,7 @@ impl App {
         })
     }
 
-    /// Scrolls the transcript in fullscreen mode by the keys that a short text in the editor has no use for.
+    /// Scrolls the transcript in fullscreen mode, with keys that a short text in the editor does not need.
     pub(super) fn scroll_key(&mut self, press: &KeyPress, size: Size) -> bool {
         if self.editor.lines().len() > 1 || self.completion.is_open() {
             return false;

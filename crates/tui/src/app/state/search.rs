@@ -1,4 +1,4 @@
-//! The line in which the text to search for is typed.
+//! The search line of the transcript.
 
 use ratatui_core::text::Span;
 
@@ -18,7 +18,7 @@ use crate::transcript::{Scroll, SearchDirection, SearchStatus};
 const LABEL: &str = "Search ";
 
 impl App {
-    /// Opens the search; it belongs to the fullscreen mode.
+    /// Opens the search, which is only available in fullscreen mode.
     pub(super) fn open_search(&mut self) -> Vec<Effect> {
         if self.search.is_some() {
             self.transcript.search_next(SearchDirection::Up);
@@ -34,7 +34,7 @@ impl App {
         self.transcript.search_end();
     }
 
-    /// Takes a key in while the search is open.
+    /// Handles a key while the search is open.
     pub(super) fn search_key(&mut self, press: &KeyPress, size: Size) {
         if self.keymap.action(KeyContext::App, &press.key) == Some(KeyAction::TranscriptSearch) {
             return self.transcript.search_next(SearchDirection::Up);
@@ -69,7 +69,7 @@ impl App {
         }
     }
 
-    /// The line, and what there is to say about it.
+    /// Returns the line, and a message about the matches.
     pub(super) fn search_rows(&mut self, size: Size) -> Option<RowsWithCursor> {
         let line = self.search.as_mut()?;
         let (columns, theme) = (size.width(), &self.theme);

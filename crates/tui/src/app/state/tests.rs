@@ -23,7 +23,7 @@ fn app() -> App {
     App::new(options, &TerminalCapabilities::of(&Env::default()))
 }
 
-/// Asks something at this time.
+/// Asks a question at this time.
 fn ask(app: &mut App, now_ms: i64) -> Option<String> {
     let (reply, _answer) = oneshot::channel();
     let question = Dialog::new("Go on?", DialogKind::Confirm { message: String::new() });
@@ -32,12 +32,12 @@ fn ask(app: &mut App, now_ms: i64) -> Option<String> {
 }
 
 #[test]
-fn questions_notify_whoever_is_away_for_a_while() {
+fn questions_notify_a_user_who_has_been_away() {
     let mut app = app();
     assert_eq!(ask(&mut app, 50_000), None, "a terminal that reports no focus");
     app.input(&TerminalInput::Focus(false), Size::new(80, 24), 60_000);
     assert_eq!(ask(&mut app, 65_000), None, "just left");
-    // A second report of the same changes nothing.
+    // A repeated report changes nothing.
     app.input(&TerminalInput::Focus(false), Size::new(80, 24), 66_000);
     let shown = "\u{1b}]9;pinch: A question waits for you (/work)\u{1b}\\";
     assert_eq!(ask(&mut app, 70_000).as_deref(), Some(shown));
@@ -48,7 +48,7 @@ fn questions_notify_whoever_is_away_for_a_while() {
 
 const CHANGELOG: &str = "## [Unreleased]\n- soon\n## [1.0.0]\n- everything\n## [0.9.0]\n- nine\n## [0.8.0]\n- eight\n";
 
-/// The state after the start of an empty session with these settings.
+/// Creates the state after the start of an empty session with these settings.
 fn started(settings: &serde_json::Value, vars: &[(&str, &str)]) -> App {
     let mut app = app();
     app.options.version = "1.0.0".to_owned();
@@ -69,7 +69,7 @@ fn screen(app: &mut App) -> String {
 }
 
 #[test]
-fn what_is_new_since_the_last_version_is_shown_once() {
+fn changes_since_the_last_version_are_shown_once() {
     let note = ChangelogNews::Note("1.0.0".to_owned());
     let mut app = started(&serde_json::json!({"lastChangelogVersion": "0.8.0"}), &[]);
     assert_eq!(app.show_changes(), note);
@@ -90,7 +90,7 @@ fn what_is_new_since_the_last_version_is_shown_once() {
 }
 
 #[test]
-fn a_server_is_asked_for_a_later_version_only_where_the_settings_name_one() {
+fn a_server_is_asked_for_a_later_version_only_if_configured() {
     let url = serde_json::json!({"versionCheckUrl": "https://example.com/v"});
     assert_eq!(started(&serde_json::json!({}), &[]).version_check(), None);
     assert_eq!(started(&url, &[]).version_check().as_deref(), Some("https://example.com/v"));

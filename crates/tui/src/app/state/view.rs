@@ -1,4 +1,4 @@
-//! From the state to a frame.
+//! Draws a frame from the state.
 
 use std::time::Duration;
 
@@ -17,20 +17,21 @@ use crate::text::{SanitizeMode, pad, sanitize, truncate};
 use crate::theme::ColorRole;
 use crate::transcript::{Remaining, SearchStatus, TranscriptWindow};
 
-/// Lines of an extension's widget that are shown.
+/// Maximum number of lines shown of an extension's widget.
 const MAX_WIDGET: usize = 10;
-/// How long a hint stays, in milliseconds.
+/// Duration of a hint, in milliseconds.
 const HINT_MS: i64 = 1_000;
-/// Without events for so long, the provider is waited for.
+/// Time without events after which the provider counts as stalled, in milliseconds.
 const STALL_MS: i64 = 30_000;
 
-/// The columns of the transcript in fullscreen mode. That of the scrollbar is always free, so that nothing moves when it appears.
+/// Returns the number of transcript columns in fullscreen mode. The column of the scrollbar is always reserved, so that nothing moves when
+/// it appears.
 fn fullscreen_columns(size: Size) -> usize {
     size.width().saturating_sub(1).max(1)
 }
 
 impl App {
-    /// How often something on the screen moves; `None`: nothing does.
+    /// Returns how often the screen must be animated; `None`: not at all.
     pub(crate) fn animation(&self, now_ms: i64) -> Option<Duration> {
         if self.colors_due_ms.is_some() {
             return Some(Duration::from_millis(50));
@@ -54,11 +55,11 @@ impl App {
         (hint || note || counts_down).then_some(Duration::from_millis(500))
     }
 
-    /// What is new, in plain lines.
+    /// Returns new content in plain lines.
     fn plain_view(&mut self, size: Size, now_ms: i64) -> ScreenFrame {
         let finished = self.transcript.take_finished(size.width(), &self.theme, &self.keymap);
         let mut rows = self.queue_rows(size.width());
-        // No key can be pressed to edit them.
+        // No key can edit them.
         rows.pop();
         let mut prompt = "> ";
         if let Some(open) = self.dialogs.last_mut() {
@@ -74,7 +75,7 @@ impl App {
         ScreenFrame { finished, plain: PlainNotes { rows, activity, prompt, is_secret }, ..ScreenFrame::default() }
     }
 
-    /// What goes on, without anything that changes all the time.
+    /// Describes the current activity, without parts that keep changing.
     fn plain_activity(&self, now_ms: i64) -> Option<String> {
         if self.clear_at.is_some_and(|at| now_ms - at <= HINT_MS) {
             return Some(format!("Press {} again to exit", self.keymap.hint(KeyAction::Clear)));
@@ -90,7 +91,7 @@ impl App {
         Some(text)
     }
 
-    /// The frame for a screen of this size.
+    /// Returns the frame for a screen of this size.
     pub(crate) fn view(&mut self, size: Size, is_fullscreen: bool, now_ms: i64) -> ScreenFrame {
         if self.is_plain() {
             return self.plain_view(size, now_ms);
@@ -103,7 +104,7 @@ impl App {
             self.note = self.note.take_if(|(_, until)| now_ms <= *until);
             self.transcript.search_step(fullscreen_columns(size), &self.theme, &self.keymap);
         }
-        // The colours of what goes into the scrollback must be right the first time.
+        // The colours of rows in the scrollback must be right from the start.
         if self.colors_due_ms.is_some_and(|due| now_ms >= due) {
             self.colors_due_ms = None;
         }
@@ -132,7 +133,7 @@ impl App {
         frame
     }
 
-    /// The part of the transcript that fits above the rest, with a scrollbar and a note of what is below it.
+    /// Returns the part of the transcript that fits above the rest, with a scrollbar and a note about rows below it.
     fn fullscreen_transcript(&mut self, size: Size, room: usize) -> Vec<Row> {
         let columns = fullscreen_columns(size);
         let TranscriptWindow { mut rows, below, thumb } =
@@ -167,7 +168,7 @@ impl App {
         rows
     }
 
-    /// Everything below the transcript, and where the cursor is in it.
+    /// Returns everything below the transcript, and the cursor position in it.
     fn bottom(&mut self, size: Size, now_ms: i64) -> RowsWithCursor {
         let columns = size.width();
         let mut rows = self.queue_rows(columns);
@@ -183,7 +184,7 @@ impl App {
         compose::stack(rows, middle, after, size.height())
     }
 
-    /// The dialog, or the editor with its suggestions.
+    /// Returns the dialog, or the editor with its suggestions.
     fn middle(&mut self, size: Size, room: usize, now_ms: i64) -> RowsWithCursor {
         let columns = size.width();
         if let Some(open) = self.dialogs.last_mut() {
@@ -203,7 +204,7 @@ impl App {
         compose::editor_rows(&mut self.editor, &self.completion, size, room, (&self.theme, rule))
     }
 
-    /// The colour of the thinking level.
+    /// Returns the colour of the thinking level.
     fn level_token(&self) -> ColorRole {
         match self.thinking.as_str() {
             "minimal" => ColorRole::ThinkingMinimal,

@@ -1,4 +1,4 @@
-//! What commands do.
+//! Effects of commands.
 
 use super::ChatApp;
 use crate::chat::backend::{SessionPatch, UsageMode};
@@ -74,7 +74,7 @@ impl ChatApp {
         }
     }
 
-    /// Talks to another agent, in its main session.
+    /// Switches to another agent, in its main session.
     pub(super) fn use_agent(&mut self, id: &str) -> Vec<ChatEffect> {
         let id = id.to_lowercase();
         let Some(agent) = self.agents.iter().find(|agent| agent.id == id) else {
@@ -88,7 +88,7 @@ impl ChatApp {
         self.open_session(&key)
     }
 
-    /// Goes to a session, as the user names it.
+    /// Switches to a session named by the user.
     pub(super) fn use_session(&mut self, named: &str) -> Vec<ChatEffect> {
         let key = self.session_key(named);
         if key == self.session {
@@ -98,7 +98,7 @@ impl ChatApp {
         self.open_session(&key)
     }
 
-    /// Shows thoughts or not, whatever the session says.
+    /// Shows or hides thinking, overriding the session's setting.
     pub(super) fn toggle_thinking(&mut self) {
         let shows = self.transcript.options.hide_thinking;
         self.shows_thinking = Some(shows);

@@ -1,4 +1,4 @@
-//! Lists to choose from, and the question before the first command of the shell.
+//! Selection dialogs, and the question before the first shell command.
 
 use super::{ChatApp, OpenChatDialog, ShellPermission, short_key};
 use crate::chat::agent_question::AgentQuestionDialog;
@@ -12,15 +12,15 @@ use crate::figures::tokens;
 use crate::text::{SanitizeMode, sanitize, truncate};
 use crate::widget::PickItem;
 
-/// A question that is withdrawn so shortly before its time is over has expired, in milliseconds.
+/// A question withdrawn within this time before its deadline counts as expired, in milliseconds.
 const EXPIRED_MS: i64 = 500;
-/// Columns of a command that are shown in the question about it.
+/// Maximum width of a command in the question about it, in columns.
 const MAX_COMMAND: usize = 200;
 
 impl ChatApp {
     fn open(&mut self, dialog: ChoiceDialog<ChatChoice>) {
         self.completion.close();
-        // Questions that somebody waits for stay on top.
+        // Questions with someone waiting stay on top.
         let at = self.first_question();
         self.dialogs.insert(at, OpenChatDialog { dialog: Box::new(dialog), question: None, asked: None });
     }
@@ -29,7 +29,7 @@ impl ChatApp {
         self.dialogs.iter().position(|open| open.question.is_some()).unwrap_or(self.dialogs.len())
     }
 
-    /// A tool wants to run a command. Questions are asked one after another.
+    /// Shows a request for approval of a command. Questions are shown one after another.
     pub(super) fn ask(&mut self, question: CommandQuestion) {
         self.completion.close();
         let at = self.first_question();
@@ -39,7 +39,7 @@ impl ChatApp {
         self.dialogs.insert(at, OpenChatDialog { dialog, question: Some(id), asked: None });
     }
 
-    /// An agent asks something. It waits for its turn, too.
+    /// Shows questions of an agent, in turn.
     pub(super) fn ask_for_agent(&mut self, asked: AgentQuestions) {
         if asked.questions.is_empty() {
             return;
@@ -52,7 +52,7 @@ impl ChatApp {
         self.dialogs.insert(at, OpenChatDialog { dialog, question, asked: Some(asked) });
     }
 
-    /// Nobody waits for the answer any longer.
+    /// Withdraws a question that no longer needs an answer.
     pub(super) fn withdraw_question(&mut self, id: &str, now_ms: i64) {
         let is_it = |open: &&OpenChatDialog| open.question.as_deref() == Some(id);
         if let Some(asked) = self.dialogs.iter().find(is_it).and_then(|open| open.asked.as_ref()) {
@@ -134,7 +134,7 @@ impl ChatApp {
         self.open(ChoiceDialog::short(&title, choices).or_else(ChatChoice::DeclineShell));
     }
 
-    /// Something was chosen.
+    /// Handles a choice.
     pub(super) fn chosen(&mut self, choice: ChatChoice) -> Vec<ChatEffect> {
         match choice {
             ChatChoice::Agent(id) => return self.use_agent(&id),
@@ -194,18 +194,18 @@ impl ChatApp {
     }
 }
 
-/// The beginning of a text, in one line.
+/// Returns the beginning of a text on one line.
 fn one_line(text: &str) -> String {
     let shown = sanitize(text, SanitizeMode::Output).replace('\n', " ");
     truncate(&crate::Row::from(shown), MAX_COMMAND, "…").to_string()
 }
 
-/// The first question of several.
+/// Returns the first of several questions.
 fn first_text(asked: &AgentQuestions) -> String {
     asked.questions.first().map(|question| one_line(&question.text)).unwrap_or_default()
 }
 
-/// How long ago something was.
+/// Formats how long ago something was.
 fn ago(ms: i64) -> String {
     match ms / 1_000 {
         ..60 => "now".to_owned(),

@@ -1,4 +1,4 @@
-//! Events of sessions, and what came of effects.
+//! Handling of session events and of the outcomes of effects.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::chat::backend::{
 use crate::chat::effect::{ChatEffect, ChatNews};
 
 impl ChatApp {
-    /// Takes an event in.
+    /// Handles an event.
     pub(crate) fn event(&mut self, event: ChatEvent, now_ms: i64) -> Vec<ChatEffect> {
         let (session_key, run_id, update) = match event {
             ChatEvent::Run { session_key, run_id, update } => (session_key, run_id, update),
@@ -56,7 +56,7 @@ impl ChatApp {
         }
     }
 
-    /// Shows what a run of the session does.
+    /// Shows an update of the session's run.
     fn show(&mut self, update: &ChatUpdate, now_ms: i64) {
         match update {
             ChatUpdate::AnswerStarted => self.transcript.answer_ended(),
@@ -85,7 +85,7 @@ impl ChatApp {
         }
     }
 
-    /// A run reads a message. Returns whether this chat has sent it.
+    /// Handles that a run has read a message. Returns whether this chat sent it.
     fn message_read(&mut self, id: &str) -> bool {
         if let Some(at) = self.queued.iter().position(|message| message.id == id) {
             let message = self.queued.remove(at);
@@ -97,7 +97,7 @@ impl ChatApp {
         id.starts_with(&self.id_prefix)
     }
 
-    /// Shows the replies that were not shown as they arrived.
+    /// Shows replies that were not shown as they arrived.
     fn show_replies(&mut self, answers: &[String], replies: Vec<ChatReply>, shows_tools: bool, aborted: bool) {
         let mut shows_something = shows_tools || answers.iter().any(|answer| !answer.trim().is_empty());
         for reply in replies {
@@ -121,7 +121,7 @@ impl ChatApp {
         }
     }
 
-    /// A run has ended; `end` says how.
+    /// Handles the end of a run; `end` contains the outcome.
     fn run_ended(&mut self, session: &str, end: ChatUpdate) -> Vec<ChatEffect> {
         let Some(run) = self.runs.remove(session) else { return Vec::new() };
         self.ended_runs.extend(run.id);
@@ -147,14 +147,14 @@ impl ChatApp {
         let session = self.session.clone();
         let mut effects = vec![ChatEffect::Facts { session: session.clone() }];
         if !run.is_own {
-            // What others said was not shown.
+            // Messages of others were not shown.
             self.transcript.separate();
             effects.push(ChatEffect::History { session });
         }
         effects
     }
 
-    /// Takes in what came of an effect.
+    /// Handles the outcome of an effect.
     pub(crate) fn news(&mut self, news: ChatNews, now_ms: i64) -> Vec<ChatEffect> {
         match news {
             ChatNews::Sent { id, session, outcome } => self.sent(&id, &session, outcome),
@@ -206,7 +206,7 @@ impl ChatApp {
             | ChatNews::Models { models: Err(error), .. }
             | ChatNews::Decided(Err(error))
             | ChatNews::Status(Err(error)) => self.error(&error.message),
-            // The user has gone on to another session.
+            // The user has switched to another session.
             ChatNews::Aborted { .. }
             | ChatNews::History { .. }
             | ChatNews::Facts { .. }
@@ -219,7 +219,7 @@ impl ChatApp {
 
     fn sent(&mut self, id: &str, session: &str, outcome: Result<MessageOutcome, ChatError>) {
         let waited = self.queued.iter().position(|message| message.id == id).map(|at| self.queued.remove(at));
-        // There may be no run that could say that it has ended.
+        // There may be no run left that could report its end.
         if self.runs.get(session).is_some_and(|run| run.id.is_none() && run.message.as_deref() == Some(id)) {
             self.runs.remove(session);
         }
@@ -258,14 +258,14 @@ impl ChatApp {
             Err(error) => self.error(&error.message),
         }
         self.is_loading = false;
-        // What the history does not have yet.
+        // Text that is not in the history yet.
         let open = self.run().filter(|run| run.is_answering).and_then(|run| run.answers.last()).cloned();
         if let Some(text) = open {
             self.transcript.answer_text(0, &text);
         }
     }
 
-    /// Shows tools and thoughts as the session says.
+    /// Shows tools and thinking according to the session's settings.
     pub(super) fn take_options(&mut self) {
         let reasoning = self.facts.reasoning;
         let mut options = self.transcript.options.clone();
@@ -278,7 +278,7 @@ impl ChatApp {
         }
     }
 
-    /// A setting of the session was changed.
+    /// Handles a changed setting of the session.
     fn patched(&mut self, patch: &SessionPatch) {
         let text = match patch {
             SessionPatch::Model(Some(name)) => format!("Model: {name}"),
@@ -314,7 +314,7 @@ impl ChatApp {
         self.status(&text);
     }
 
-    /// There will be no more events.
+    /// Handles the loss of the backend.
     pub(crate) fn disconnected(&mut self) {
         self.is_disconnected = true;
         self.runs.clear();
@@ -327,7 +327,7 @@ impl ChatApp {
 }
 
 impl ActiveChatRun {
-    /// A run that nothing is known of.
+    /// Creates a run about which nothing is known.
     pub(super) fn new(now_ms: i64) -> Self {
         Self {
             id: None,
@@ -342,7 +342,7 @@ impl ActiveChatRun {
         }
     }
 
-    /// Keeps in mind what the run does.
+    /// Tracks the activity of the run.
     fn follow(&mut self, update: &ChatUpdate) {
         match update {
             ChatUpdate::MessageRead(_) if self.activity != RunActivity::Sending => {}

@@ -1,4 +1,4 @@
-//! Keys and pasted text.
+//! Handling of keys and pasted text.
 
 use pinch_coding_agent::extension::Completion;
 
@@ -17,11 +17,11 @@ use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
 use crate::theme::Palette;
 use crate::typed_line::{self, DialogLine, LineStep, NOT_UNDERSTOOD, NotUnderstood};
 
-/// Two presses within this time belong together, in milliseconds.
+/// Maximum time between the presses of a double press, in milliseconds.
 pub(super) const DOUBLE_PRESS_MS: i64 = 1_000;
 
 impl ChatApp {
-    /// Takes an answer of the terminal in.
+    /// Handles a report of the terminal.
     pub(crate) fn learn(&mut self, report: &Report, capabilities: &TerminalCapabilities) {
         if capabilities.light_background != self.light_background || capabilities.depth != self.depth {
             self.depth = capabilities.depth;
@@ -35,7 +35,7 @@ impl ChatApp {
         }
     }
 
-    /// Takes an input in.
+    /// Handles an input.
     pub(crate) fn input(&mut self, input: &TerminalInput, size: Size, now_ms: i64) -> Vec<ChatEffect> {
         match input {
             TerminalInput::Key(press) => self.key(press, size, now_ms),
@@ -58,8 +58,8 @@ impl ChatApp {
         }
     }
 
-    /// Takes a line in that was typed where the terminal edits lines itself: for the dialog, or a message. One that ends with a backslash goes on in
-    /// the next one.
+    /// Handles a line typed on a terminal that edits lines itself: for the dialog, or as a message. A line that ends with a backslash
+    /// continues on the next one.
     fn line(&mut self, line: &str, size: Size, now_ms: i64) -> Vec<ChatEffect> {
         self.clear_at = None;
         if self.dialogs.is_empty() {
@@ -90,7 +90,7 @@ impl ChatApp {
         })
     }
 
-    /// Lets the dialog handle something; `None`: there is none, or it does not.
+    /// Lets the dialog handle an input; `None` if there is none, or it does not.
     fn dialog_event(
         &mut self,
         size: Size,
@@ -152,7 +152,7 @@ impl ChatApp {
         }
     }
 
-    /// Does what a key is bound to; `None`: the editor is asked.
+    /// Performs the action bound to a key; `None`: the key is for the editor.
     fn action(&mut self, action: KeyAction, now_ms: i64) -> Option<Vec<ChatEffect>> {
         if action.context() == KeyContext::App && !APP_KEYS.contains(&action) {
             return None;
@@ -194,16 +194,16 @@ impl ChatApp {
         }
     }
 
-    /// Stops what is under way.
+    /// Stops the current activity.
     pub(super) fn stop(&mut self) -> Vec<ChatEffect> {
-        // Messages that wait would start another run at once.
+        // Waiting messages would immediately start another run.
         let mut effects = self.withdraw();
         let has_withdrawn = !effects.is_empty();
         if let Some(run) = self.runs.get_mut(&self.session) {
             run.is_aborting = true;
             effects.push(ChatEffect::Abort { session: self.session.clone() });
         } else if has_withdrawn {
-            // There is nothing else to stop.
+            // Nothing else can be stopped.
         } else if self.compacting.take().is_some() {
             self.status("Compaction cancelled");
             effects.push(ChatEffect::StopCompaction);
@@ -213,7 +213,7 @@ impl ChatApp {
         effects
     }
 
-    /// Takes the messages of the session back that no run has read.
+    /// Withdraws the session's messages that no run has read.
     fn withdraw(&mut self) -> Vec<ChatEffect> {
         let session = self.session.clone();
         let (mine, others) =
@@ -229,7 +229,7 @@ impl ChatApp {
         vec![ChatEffect::Withdraw(mine.into_iter().map(|message| message.id).collect())]
     }
 
-    /// Control and C: clears the editor, stops a run, and exits when it is pressed again.
+    /// Ctrl+C: clears the editor, stops a run, and exits when pressed again.
     fn clear(&mut self, now_ms: i64) -> Vec<ChatEffect> {
         if self.clear_at.is_some_and(|at| now_ms - at < DOUBLE_PRESS_MS) {
             return vec![ChatEffect::Exit];
@@ -267,7 +267,7 @@ impl ChatApp {
         self.send(text, now_ms)
     }
 
-    /// Sends a message of the user; while a run is active the engine decides what becomes of it.
+    /// Sends a message of the user; while a run is active, the engine decides what happens to it.
     pub(super) fn send(&mut self, text: String, now_ms: i64) -> Vec<ChatEffect> {
         self.n_sent += 1;
         let message = OutgoingMessage {
@@ -318,13 +318,12 @@ impl ChatApp {
         vec![ChatEffect::Shell(command)]
     }
 
-    /// The completion that is to be looked up, if there is one.
+    /// Takes the pending completion request, if any.
     pub(crate) fn take_completion(&mut self) -> Option<CompletionRequest> {
         self.completion.take_request()
     }
 
-    /// What completions are looked up in.
-    /// The files of the working directory were listed.
+    /// Sets the listed files of the working directory.
     pub(crate) fn set_files(&mut self, files: std::sync::Arc<crate::editor::complete::PathIndex>) {
         self.sources.files = Some(files);
         self.completion.refresh(&self.editor);
@@ -334,9 +333,9 @@ impl ChatApp {
         &self.sources
     }
 
-    /// Completions were found.
+    /// Offers completions that were found.
     pub(crate) fn offer(&mut self, request: &CompletionRequest, found: Vec<Completion>) {
-        // A single suggestion is put in at once; nothing is submitted by that.
+        // A single suggestion is inserted immediately; this submits nothing.
         let _event = self.completion.offer(request, found, &mut self.editor);
     }
 }

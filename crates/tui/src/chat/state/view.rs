@@ -1,4 +1,4 @@
-//! From the state to a frame.
+//! Draws a frame from the state.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use crate::terminal::{Cursor, PlainNotes, Size};
 use crate::text::{SanitizeMode, sanitize, truncate, width};
 use crate::theme::ColorRole;
 
-/// Rows that the footer may take.
+/// Maximum number of rows in the footer.
 const MAX_FOOTER: usize = 2;
-/// Between the parts of the footer.
+/// Separator in the footer.
 const SEPARATOR: &str = " | ";
 
 impl ChatApp {
-    /// How often something on the screen moves; `None`: nothing does.
+    /// Returns how often the screen must be animated; `None`: not at all.
     pub(crate) fn animation(&self, now_ms: i64) -> Option<Duration> {
         if self.colors_due_ms.is_some() {
             return Some(Duration::from_millis(50));
@@ -43,17 +43,17 @@ impl ChatApp {
         self.clear_at.is_some_and(|at| now_ms - at <= DOUBLE_PRESS_MS) && self.editor.is_empty()
     }
 
-    /// The next frame is for a screen of this size, with cells of so many pixels.
+    /// Sets the size of the screen for the next frame, and of its cells in pixels.
     pub(crate) fn set_screen(&mut self, size: Size, cell: CellSize) {
         self.transcript.images().set_screen(size.height(), cell);
     }
 
-    /// What is new, in plain lines.
+    /// Returns new content in plain lines.
     fn plain_view(&mut self, size: Size, now_ms: i64) -> ScreenFrame {
         let finished = self.transcript.take_finished(size.width(), &self.theme, &self.keymap);
         let waiting = self.waiting().map(|message| ("Queued", message.text.as_str()));
         let mut rows = compose::queue_rows(waiting, size.width(), (&self.theme, &self.keymap));
-        // No key can be pressed to edit them.
+        // No key can edit them.
         rows.pop();
         let mut prompt = "> ";
         if let Some(open) = self.dialogs.last_mut() {
@@ -71,7 +71,7 @@ impl ChatApp {
         }
     }
 
-    /// What goes on, without anything that changes all the time.
+    /// Describes the current activity, without parts that keep changing.
     fn plain_activity(&self, now_ms: i64) -> Option<String> {
         if self.shows_exit_hint(now_ms) {
             return Some(format!("Press {} again to exit", self.keymap.hint(KeyAction::Clear)));
@@ -79,7 +79,7 @@ impl ChatApp {
         match (self.run(), self.compacting) {
             (Some(run), _) if run.is_aborting => Some("stopping".to_owned()),
             (Some(run), _) => Some(match &run.activity {
-                // Answers come and go many times in a run.
+                // Answers begin and end many times during a run.
                 RunActivity::Sending | RunActivity::Waiting | RunActivity::Streaming => "working".to_owned(),
                 RunActivity::Running { tool } => format!("working, {}", sanitize(tool, SanitizeMode::Output)),
                 RunActivity::Busy { activity, .. } => sanitize(activity, SanitizeMode::Output).into_owned(),
@@ -89,7 +89,7 @@ impl ChatApp {
         }
     }
 
-    /// The frame for a screen of this size.
+    /// Returns the frame for a screen of this size.
     pub(crate) fn view(&mut self, size: Size, now_ms: i64) -> ScreenFrame {
         if self.is_plain() {
             return self.plain_view(size, now_ms);
@@ -97,7 +97,7 @@ impl ChatApp {
         let mut frame = ScreenFrame { title: self.window_title(), ..ScreenFrame::default() };
         let (bottom, cursor) = self.bottom(size, now_ms);
         let room = size.height().saturating_sub(bottom.len()).max(1);
-        // The colours of what goes into the scrollback must be right the first time.
+        // The colours of rows in the scrollback must be right from the start.
         if self.colors_due_ms.is_some_and(|due| now_ms >= due) {
             self.colors_due_ms = None;
         }
@@ -113,7 +113,7 @@ impl ChatApp {
         frame
     }
 
-    /// Everything below the transcript.
+    /// Returns everything below the transcript.
     fn bottom(&mut self, size: Size, now_ms: i64) -> RowsWithCursor {
         let columns = size.width();
         let waiting = self.waiting().map(|message| ("Queued", message.text.as_str()));
@@ -128,7 +128,7 @@ impl ChatApp {
         compose::stack(before, middle, after, size.height())
     }
 
-    /// The dialog, or the editor with its suggestions.
+    /// Returns the dialog, or the editor with its suggestions.
     fn middle(&mut self, size: Size, room: usize, now_ms: i64) -> RowsWithCursor {
         if let Some(open) = self.dialogs.last_mut() {
             let cx =
@@ -142,7 +142,7 @@ impl ChatApp {
         compose::editor_rows(&mut self.editor, &self.completion, size, room, (&self.theme, rule))
     }
 
-    /// What goes on, and where.
+    /// Returns the row with the current activity and its location.
     fn status_row(&self, columns: usize, now_ms: i64) -> Row {
         let fit = |row: Row| truncate(&row, columns, "…");
         if self.shows_exit_hint(now_ms) {
@@ -181,7 +181,7 @@ impl ChatApp {
         fit(self.loader.row(Duration::from_millis(elapsed), &text, &self.theme))
     }
 
-    /// Agent, session, model and what differs from the defaults, in as few rows as possible.
+    /// Returns agent, session, model and non-default settings, in as few rows as possible.
     fn footer_rows(&self, columns: usize) -> Vec<Row> {
         let facts = &self.facts;
         let label = facts.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();

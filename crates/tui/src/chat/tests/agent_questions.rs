@@ -25,7 +25,7 @@ fn asked(id: &str, questions: Vec<AgentQuestion>) -> AgentQuestions {
 }
 
 impl TestChat {
-    /// An agent asks, and the user has seen it for a while.
+    /// Shows questions of an agent, past the typing-ahead guard.
     fn asks(&mut self, asked: AgentQuestions) {
         self.state.event(ChatEvent::Asked(asked), self.now_ms);
         self.see();
@@ -64,7 +64,7 @@ fn a_question_is_shown_with_its_options_and_its_deadline() {
 }
 
 #[test]
-fn an_answer_is_an_option_or_the_users_own_or_none() {
+fn an_answer_is_an_option_or_free_text_or_declined() {
     let answer = |keys: &dyn Fn(&mut TestChat)| {
         let mut chat = TestChat::new();
         chat.asks(asked("q", vec![question("place", "Where to?")]));
@@ -90,7 +90,7 @@ fn an_answer_is_an_option_or_the_users_own_or_none() {
 }
 
 #[test]
-fn several_options_are_chosen_before_done_and_an_own_answer_comes_with_them() {
+fn multiple_choice_answers_include_free_text() {
     let many = || asked("q", vec![AgentQuestion { is_multiple: true, ..question("places", "Where to?") }]);
     let mut chat = TestChat::new();
     chat.asks(many());
@@ -108,7 +108,7 @@ fn several_options_are_chosen_before_done_and_an_own_answer_comes_with_them() {
 }
 
 #[test]
-fn questions_are_asked_one_after_another_and_never_answered_by_what_was_typed_ahead() {
+fn questions_are_shown_in_order_and_not_answered_by_typing_ahead() {
     let mut chat = TestChat::new();
     chat.asks(asked("a", vec![question("one", "First?"), question("two", "Second?")]));
     chat.asks(asked("b", vec![question("three", "Third?")]));
@@ -131,7 +131,7 @@ fn questions_are_asked_one_after_another_and_never_answered_by_what_was_typed_ah
 }
 
 #[test]
-fn questions_that_nobody_waits_for_are_withdrawn_with_a_word() {
+fn withdrawn_questions_are_closed_with_a_notice() {
     let mut chat = TestChat::new();
     chat.asks(asked("a", vec![question("one", "First?")]));
     chat.asks(asked("b", vec![question("two", "Second?")]));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn sessions_are_named_by_key_or_within_the_agent() {
+fn sessions_are_named_by_key_or_by_name_within_the_agent() {
     for (agent, named, key) in [
         ("main", "", "agent:main:main"),
         ("ops", " ", "agent:ops:main"),
@@ -73,13 +73,13 @@ fn commands_that_cannot_be_run_are_answered_and_not_sent() {
         chat.shows(shown);
     }
     assert_eq!(chat.sent(), []);
-    // The same once more is a message.
+    // Submitting it again sends it as a message.
     chat.press("enter");
     assert_eq!(chat.sent()[0].text, "/modle");
 }
 
 #[test]
-fn other_commands_do_what_they_say() {
+fn other_commands_have_their_effects() {
     let mut chat = TestChat::new();
     chat.say("/help");
     let help = chat.shown();
@@ -158,14 +158,14 @@ fn keys_of_the_chat_can_be_changed_without_those_of_the_interactive_mode() {
     chat.press("f5");
     chat.shows("ops");
     chat.press("escape");
-    // What the interactive mode does with these keys means nothing here.
+    // These keys of the interactive mode have no meaning here.
     chat.press("ctrl+n");
     chat.press("ctrl+g");
     assert_eq!(chat.effects, []);
 }
 
 #[test]
-fn control_and_c_clears_then_stops_then_exits() {
+fn ctrl_c_clears_then_stops_then_exits() {
     let mut chat = TestChat::new();
     chat.input(&TerminalInput::Paste("a draft".to_owned()));
     chat.press("ctrl+c");
@@ -187,7 +187,7 @@ fn control_and_c_clears_then_stops_then_exits() {
 }
 
 #[test]
-fn the_shell_is_asked_for_once_and_no_comes_first() {
+fn shell_permission_is_requested_once_and_defaults_to_no() {
     let mut chat = TestChat::new();
     chat.say("!ls -l");
     chat.shows("$ ls -l");
@@ -251,7 +251,7 @@ fn decisions(chat: &TestChat) -> Vec<String> {
 }
 
 #[test]
-fn commands_of_tools_are_asked_about_one_after_another_and_cannot_be_allowed_ahead() {
+fn command_approvals_are_shown_in_order_and_not_granted_by_typing_ahead() {
     let mut chat = TestChat::new();
     chat.state.event(question("q1", "rm -r x\u{1b}[2J"), 0);
     chat.state.event(question("q2", "make"), 0);

@@ -1,4 +1,4 @@
-//! Messages, runs and what is shown of them.
+//! Messages, runs, and what is shown of them.
 
 use pinch_agent_core::tool::{JsonObject, ToolOutput};
 use serde_json::json;
@@ -11,7 +11,7 @@ fn arguments() -> Arc<JsonObject> {
 }
 
 #[test]
-fn an_answer_is_shown_once_although_its_run_repeats_it() {
+fn an_answer_repeated_by_its_run_is_shown_once() {
     let mut chat = TestChat::new();
     chat.say("hello");
     chat.read("r1");
@@ -23,13 +23,13 @@ fn an_answer_is_shown_once_although_its_run_repeats_it() {
     let shown = chat.shown();
     assert_eq!(shown.matches("Hello there.").count(), 1, "{shown}");
     assert!(shown.contains("local | idle"), "{shown}");
-    // What comes too late is not shown.
+    // Late events are not shown.
     chat.text("r1", 12, " Late.");
     assert!(!chat.shown().contains("Late"));
 }
 
 #[test]
-fn a_reply_that_did_not_stream_is_shown_at_the_end_and_none_is_said_to_be_none() {
+fn a_reply_that_did_not_stream_is_shown_at_the_end_and_a_missing_one_reported() {
     let mut chat = TestChat::new();
     chat.say("hello");
     chat.read("r1");
@@ -42,7 +42,7 @@ fn a_reply_that_did_not_stream_is_shown_at_the_end_and_none_is_said_to_be_none()
 }
 
 #[test]
-fn text_that_is_taken_back_disappears() {
+fn truncated_text_disappears() {
     let mut chat = TestChat::new();
     chat.say("hello");
     chat.read("r1");
@@ -81,7 +81,7 @@ fn messages_during_a_run_wait_until_a_run_reads_them() {
 }
 
 #[test]
-fn messages_wait_between_two_runs_as_well() {
+fn messages_also_wait_between_two_runs() {
     let mut chat = TestChat::new();
     chat.say("first");
     chat.read("r1");
@@ -97,7 +97,7 @@ fn messages_wait_between_two_runs_as_well() {
 }
 
 #[test]
-fn a_stop_takes_waiting_messages_back() {
+fn stopping_withdraws_waiting_messages() {
     let mut chat = TestChat::new();
     chat.say("first");
     chat.read("r1");
@@ -112,7 +112,7 @@ fn a_stop_takes_waiting_messages_back() {
     let shown = chat.shown();
     assert!(shown.contains("The run was stopped") && !shown.contains("(no output)"), "{shown}");
     assert!(shown.contains("second\n\nthird\n"), "{shown}");
-    // There is nothing to stop now.
+    // There is nothing left to stop.
     chat.effects.clear();
     chat.press("escape");
     assert_eq!(chat.effects, []);
@@ -121,7 +121,7 @@ fn a_stop_takes_waiting_messages_back() {
 }
 
 #[test]
-fn messages_that_were_not_sent_or_dropped_are_reported() {
+fn unsent_and_dropped_messages_are_reported() {
     let mut chat = TestChat::new();
     chat.say("first");
     let sent = |chat: &mut TestChat, outcome| {
@@ -144,7 +144,7 @@ fn messages_that_were_not_sent_or_dropped_are_reported() {
 }
 
 #[test]
-fn tools_are_shown_as_much_as_the_session_says() {
+fn tools_are_shown_according_to_the_verbosity_of_the_session() {
     let run = |verbose| {
         let mut chat = TestChat::with(FakeBackend::default(), |setup| setup.verbose = Some(verbose), "");
         chat.say("go");
@@ -165,7 +165,7 @@ fn tools_are_shown_as_much_as_the_session_says() {
 }
 
 #[test]
-fn thoughts_are_shown_as_the_session_says_and_as_the_key_says() {
+fn thinking_is_shown_according_to_the_session_and_toggled_by_its_key() {
     let run = |mode, toggles: usize| {
         let facts = ChatSessionInfo { reasoning: mode, ..ChatSessionInfo::default() };
         let backend = FakeBackend { facts: Mutex::new(facts), ..FakeBackend::default() };
@@ -198,7 +198,7 @@ fn a_wait_counts_down_and_an_activity_is_named() {
 }
 
 #[test]
-fn what_happens_in_other_sessions_is_not_shown() {
+fn events_of_other_sessions_are_not_shown() {
     let mut chat = TestChat::new();
     chat.say("first");
     chat.read("r1");
@@ -207,7 +207,7 @@ fn what_happens_in_other_sessions_is_not_shown() {
     let shown = chat.shown();
     assert!(shown.contains("session notes") && !shown.contains("elsewhere"), "{shown}");
     assert!(shown.contains("local | idle"), "{shown}");
-    // Back there, it goes on.
+    // The run continues in its session.
     chat.say("/session main");
     chat.text("r1", 19, "; more of it");
     chat.shows("An answer elsewhere; more of it");
@@ -231,7 +231,7 @@ fn runs_of_others_are_shown_and_their_messages_read_from_the_history() {
 }
 
 #[test]
-fn the_message_of_the_command_line_follows_the_history() {
+fn the_message_from_the_command_line_is_sent_after_the_history_is_loaded() {
     let backend = FakeBackend { history: history(), ..FakeBackend::default() };
     let first = |setup: &mut ChatSetup| {
         setup.message = Some("now".to_owned());
@@ -244,7 +244,7 @@ fn the_message_of_the_command_line_follows_the_history() {
     assert_eq!((sent.thinking, sent.timeout.unwrap().as_secs()), (Some(ThinkingLevel::High), 9));
     let shown = chat.shown();
     assert!(shown.find("What is due?") < shown.find(" now"), "{shown}");
-    // What the user chooses counts from then on.
+    // From then on the user's choice applies.
     chat.say("/think low");
     chat.say("again");
     assert_eq!(chat.sent()[1].thinking, None);

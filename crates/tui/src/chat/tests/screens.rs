@@ -1,4 +1,4 @@
-//! What the screen looks like.
+//! Snapshots of the screen.
 
 use pinch_agent_core::tool::ToolOutput;
 use pinch_llm::ids::{ApiId, ModelId, ProviderId};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A conversation on screens of both sizes.
+/// Renders a conversation on screens of both sizes.
 fn both(make: impl Fn(&mut TestChat)) -> String {
     let screens = [(80, 24), (40, 10)].map(|(columns, rows)| {
         let mut chat = TestChat::new();

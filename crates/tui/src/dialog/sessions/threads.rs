@@ -1,12 +1,12 @@
-//! Sessions below the ones that they are forks of.
+//! Arranges sessions below those that they were forked from.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use pinch_coding_agent::store::SessionSummary;
 
-/// Puts each session below the one that it is a fork of, if that is in the list; on each level the order of the list stays. Each comes with the
-/// lines that connect it.
+/// Places each session below the one that it was forked from, if that is in the list; the order on each level is preserved. Each is
+/// returned with the lines that connect it.
 pub(super) fn threaded(sessions: Vec<SessionSummary>) -> Vec<(String, SessionSummary)> {
     let place: HashMap<&Path, usize> =
         sessions.iter().enumerate().map(|(at, session)| (session.path.as_path(), at)).collect();
@@ -35,7 +35,7 @@ pub(super) fn threaded(sessions: Vec<SessionSummary>) -> Vec<(String, SessionSum
             waiting.push((child, format!("{below_prefix}{sign}"), format!("{below_prefix}{line}")));
         }
     }
-    // Forks of each other have no root.
+    // Sessions that are forks of each other have no root.
     order.extend((0..sessions.len()).filter(|at| !seen.contains(at)).map(|at| (at, String::new())));
     let mut sessions: Vec<Option<SessionSummary>> = sessions.into_iter().map(Some).collect();
     order.into_iter().filter_map(|(at, prefix)| Some((prefix, sessions[at].take()?))).collect()

@@ -1,4 +1,4 @@
-//! Entries of a session in one line each.
+//! Describes the entries of a session in one line each.
 
 use std::collections::HashMap;
 
@@ -13,17 +13,17 @@ use crate::figures::tokens;
 use crate::text::{SanitizeMode, sanitize};
 use crate::theme::{ColorRole, Palette};
 
-/// Characters of a text that are shown.
+/// Maximum number of characters shown of a text.
 const MAX_TEXT: usize = 200;
-/// Characters of an error that are shown.
+/// Maximum number of characters shown of an error.
 const MAX_ERROR: usize = 80;
 
-/// What kind of entry it is, for filters and colours.
+/// Kind of an entry, for filters and colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TreeEntryKind {
     User,
     Assistant,
-    /// The result of a tool, or a command of the user.
+    /// A tool result, or a user command.
     Tool,
     Summary,
     /// A message of an extension.
@@ -32,14 +32,14 @@ pub(super) enum TreeEntryKind {
     Note,
 }
 
-/// An entry in one line.
+/// An entry described in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Described {
     pub(super) kind: TreeEntryKind,
-    /// Who speaks, with a colon, or nothing.
+    /// The role with a colon, or nothing.
     role: &'static str,
     text: String,
-    /// There is nothing to see: an answer without text and error.
+    /// Whether there is nothing to see: an answer without text and error.
     pub(super) is_empty: bool,
 }
 
@@ -48,17 +48,17 @@ impl Described {
         Self { kind, role, text: short(text.as_ref(), MAX_TEXT), is_empty: false }
     }
 
-    /// An entry that cannot be read.
+    /// Describes an entry that cannot be read.
     pub(super) fn unknown(type_name: &str) -> Self {
         Self::new(TreeEntryKind::Note, "", format!("[{type_name}]"))
     }
 
-    /// All of it without styles.
+    /// Returns the whole line without styles.
     pub(super) fn plain(&self) -> String {
         format!("{} {}", self.role, self.text)
     }
 
-    /// All of it in its colours.
+    /// Returns the whole line in its colours.
     pub(super) fn spans(&self, theme: &Palette) -> Vec<Span<'static>> {
         let (role, text) = match self.kind {
             TreeEntryKind::User => (theme.fg(ColorRole::Accent), theme.fg(ColorRole::Text)),
@@ -72,9 +72,9 @@ impl Described {
     }
 }
 
-/// The beginning of a text on one line.
+/// Returns the beginning of a text on one line.
 fn short(text: &str, max: usize) -> String {
-    // Much longer texts are not looked at whole.
+    // Only the beginning of much longer texts is examined.
     let end = text.char_indices().nth(max * 4).map_or(text.len(), |(at, _)| at);
     let clean = sanitize(&text[..end], SanitizeMode::Output);
     let mut line = String::new();
@@ -95,7 +95,7 @@ fn short(text: &str, max: usize) -> String {
     }
 }
 
-/// Describes an entry. `calls` remembers the calls of tools, for the results that follow.
+/// Describes an entry. `calls` records tool calls, for their results.
 pub(super) fn describe(body: &EntryBody, calls: &mut HashMap<ToolCallId, String>) -> Described {
     let note = |text: String| Described::new(TreeEntryKind::Note, "", text);
     match body {
@@ -166,7 +166,7 @@ fn text_of(content: &Content) -> String {
     if text.trim().is_empty() { "[image]".to_owned() } else { text }
 }
 
-/// A call of a tool, as its result is named.
+/// Describes a tool call, for its result.
 fn of_call(name: &str, arguments: &Value) -> String {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
     let path = || text("path").or_else(|| text("file_path")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A tree as rows: which entries are shown where, and the lines that connect them.
+//! Lays out a tree as rows: which entries are shown where, and the lines that connect them.
 
 use std::collections::HashSet;
 
@@ -6,28 +6,28 @@ use std::collections::HashSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TreeRow {
     pub(super) node: usize,
-    /// The lines left of the entry.
+    /// Lines to the left of the entry.
     pub(super) prefix: String,
-    /// It has a connector and something below it.
+    /// Whether it has a connector and something below it.
     pub(super) can_fold: bool,
-    /// It is a root or the first entry of a branch.
+    /// Whether it is a root or the first entry of a branch.
     pub(super) begins_segment: bool,
 }
 
-/// A node that waits for its row.
+/// A node waiting for its row.
 struct WaitingNode {
     node: usize,
     indent: usize,
-    /// Its parent branches.
+    /// Whether its parent branches.
     is_branch: bool,
     is_last: bool,
-    /// At which indents a line goes on downwards.
+    /// Indents at which a line continues downwards.
     gutters: Vec<bool>,
 }
 
-/// The rows of the nodes that are shown. Parents come before their children in `parents`; a node whose parent is not shown hangs below the
-/// nearest ancestor that is. Of several children the one on the path comes first. A chain of single children stays at its indent; only branches
-/// are indented.
+/// Returns the rows of the visible nodes. Parents come before their children in `parents`; a node whose parent is hidden is attached to the
+/// nearest visible ancestor. Of several children, the one on the path comes first. Only branches are indented; a chain of single children
+/// keeps its indent.
 pub(super) fn lay_out(
     parents: &[Option<usize>],
     is_shown: &[bool],
@@ -50,7 +50,7 @@ pub(super) fn lay_out(
             }
         }
     }
-    // An entry that is not shown passes its place on the path to the shown ones below it.
+    // A hidden entry passes its position on the path to the visible ones below it.
     for &node in order.iter().rev() {
         if on_path.contains(&node)
             && let Some(above) = shown_ancestor[node]
@@ -82,7 +82,7 @@ pub(super) fn lay_out(
                 (false, false) => "─ ",
             });
         } else {
-            // What follows the first entry of a branch stands below its text.
+            // What follows the first entry of a branch is aligned with its text.
             prefix.push_str(&"   ".repeat(indent.saturating_sub(gutters.len())));
         }
         rows.push(TreeRow { node, prefix, can_fold, begins_segment: is_branch || parents[node].is_none() });
@@ -100,7 +100,7 @@ pub(super) fn lay_out(
     rows
 }
 
-/// All nodes, each behind its parent. What hangs in a cycle is left out; logs have none.
+/// Returns all nodes, each after its parent. Nodes in a cycle are left out; logs have none.
 fn top_down(parents: &[Option<usize>]) -> Vec<usize> {
     let mut below: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
     let mut order: Vec<usize> = Vec::with_capacity(parents.len());
@@ -137,7 +137,7 @@ mod tests {
         [("a", ""), ("b", "a"), ("c", "b"), ("d", "b"), ("e", "d"), ("f", "e"), ("g", "e"), ("h", "c")];
 
     #[test]
-    fn chains_stay_at_their_indent_and_the_active_branch_comes_first() {
+    fn chains_keep_their_indent_and_the_active_branch_comes_first() {
         insta::assert_snapshot!(shown(&TREE, "", "abdeg", ""));
     }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn children_of_hidden_entries_hang_below_the_nearest_shown_ancestor() {
+    fn children_of_hidden_entries_attach_to_the_nearest_visible_ancestor() {
         insta::assert_snapshot!(shown(&TREE, "bd", "abdeg", ""));
     }
 

@@ -14,27 +14,27 @@ use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext, Keymap};
 use crate::theme::Palette;
 
-/// How long to wait for the next key before an answer is looked for that takes a while.
+/// How long to wait for another key before a slow lookup starts.
 const DEBOUNCE: Duration = Duration::from_millis(20);
-/// Suggestions that are visible unless the user wants more.
+/// Default number of visible suggestions.
 const VISIBLE: usize = 5;
 
-/// A question for suggestions.
+/// A request for suggestions.
 #[derive(Clone, Debug)]
 pub struct CompletionRequest {
-    /// What is to be completed.
+    /// What to complete.
     pub query: CompletionQuery,
-    /// Cancelled when the answer is not wanted any more.
+    /// Cancelled when the answer is no longer needed.
     pub cancel: Cancel,
     token: CompletionToken,
-    /// Asked for with the tab key: a single suggestion is put in at once.
+    /// Whether the tab key made the request, so that a single suggestion is inserted immediately.
     is_explicit: bool,
     revision: u64,
     cursor: TextPosition,
 }
 
 impl CompletionRequest {
-    /// How long to wait before answering, because another key may make the answer useless.
+    /// Returns how long to wait before answering, since another key may make the answer useless.
     pub fn debounce(&self) -> Duration {
         match self.query {
             CompletionQuery::Mention { .. } | CompletionQuery::Hash { .. } => DEBOUNCE,
@@ -44,7 +44,7 @@ impl CompletionRequest {
         }
     }
 
-    /// Waits for that long, and looks the answer up where it disturbs nobody.
+    /// Waits for the debounce time, and looks the answer up on another thread.
     pub(crate) async fn look_up(self, sources: CompletionSources) -> (Self, Vec<Completion>) {
         tokio::time::sleep(self.debounce()).await;
         let (query, cancel) = (self.query.clone(), self.cancel.clone());
@@ -53,14 +53,14 @@ impl CompletionRequest {
     }
 }
 
-/// Completion for an editor: keys go through [`Autocomplete::handle`], questions come out of [`Autocomplete::take_request`], and answers go to
-/// [`Autocomplete::offer`].
+/// Completion for an editor: keys go through [`Autocomplete::handle`], requests come out of [`Autocomplete::take_request`], and answers go
+/// to [`Autocomplete::offer`].
 #[derive(Debug)]
 pub struct Autocomplete {
     visible: usize,
     menu: Option<Menu>,
     request: Option<CompletionRequest>,
-    /// Cancels the question that was asked last.
+    /// Cancels the last request.
     asked: Cancel,
 }
 
@@ -71,34 +71,34 @@ impl Default for Autocomplete {
 }
 
 impl Autocomplete {
-    /// Sets how many suggestions are visible: 3 to 20.
+    /// Sets the number of visible suggestions: 3 to 20.
     pub fn set_visible(&mut self, n: usize) {
         self.visible = n.clamp(3, 20);
     }
 
-    /// Whether suggestions are shown.
+    /// Returns whether suggestions are shown.
     pub fn is_open(&self) -> bool {
         self.menu.is_some()
     }
 
-    /// Hides the suggestions, and forgets the question.
+    /// Hides the suggestions, and drops the request.
     pub fn close(&mut self) {
         self.menu = None;
         self.request = None;
         self.asked.cancel(CancelReason::Superseded);
     }
 
-    /// The question that is to be answered now, once.
+    /// Takes the request that should be answered now.
     pub fn take_request(&mut self) -> Option<CompletionRequest> {
         self.request.take()
     }
 
-    /// The suggestions; no rows when there are none.
+    /// Returns the suggestions; no rows if there are none.
     pub fn rows(&self, columns: usize, theme: &Palette) -> Vec<Row> {
         self.menu.as_ref().map_or_else(Vec::new, |menu| menu.rows(columns, self.visible, theme))
     }
 
-    /// Handles a key: it moves in the suggestions, takes one, asks for some, or goes to the editor.
+    /// Handles a key: it moves the selection, accepts a suggestion, requests suggestions, or goes to the editor.
     pub fn handle(&mut self, press: &KeyPress, keymap: &Keymap, editor: &mut Editor) -> EditorEvent {
         if self.menu.is_some()
             && press.text.is_none()
@@ -129,7 +129,7 @@ impl Autocomplete {
         event
     }
 
-    /// Looks again at what could be completed, after the text was changed by something else than a key.
+    /// Checks again what can be completed, after a change of the text that was not caused by a key.
     pub fn refresh(&mut self, editor: &Editor) {
         let is_typing =
             editor.vi_mode() != Some(ViMode::Normal) && !editor.history.is_browsing() && !editor.is_single_line;
@@ -163,8 +163,8 @@ impl Autocomplete {
         });
     }
 
-    /// Shows the suggestions for a question, if text and cursor are still the same. The only suggestion for a question of the tab key is put in at
-    /// once; where there is no such command, a path is asked for.
+    /// Shows the suggestions for a request, if text and cursor are unchanged. The only suggestion for a request of the tab key is inserted
+    /// immediately; if there is no such command, a path is requested.
     pub fn offer(&mut self, request: &CompletionRequest, found: Vec<Completion>, editor: &mut Editor) -> EditorEvent {
         let is_stale = editor.revision() != request.revision || editor.cursor() != request.cursor;
         if is_stale || request.cancel.is_cancelled() {
@@ -183,13 +183,13 @@ impl Autocomplete {
         EditorEvent::Moved
     }
 
-    /// A key while suggestions are shown; `None` when it is for the editor.
+    /// Handles a key while suggestions are shown; `None` if it is for the editor.
     fn menu_key(&mut self, press: &KeyPress, keymap: &Keymap, editor: &mut Editor) -> Option<EditorEvent> {
         let is_current = self.is_current(editor);
         let menu = self.menu.as_mut()?;
         if keymap.action(KeyContext::Input, &press.key) == Some(KeyAction::Tab) {
             if !is_current {
-                // The tab key asks again.
+                // The tab key makes a new request.
                 self.close();
                 return None;
             }
@@ -213,7 +213,7 @@ impl Autocomplete {
                     self.close();
                     return Some(EditorEvent::Submit(editor.submit()));
                 }
-                // What is complete already is submitted.
+                // A text that is already complete is submitted.
                 return has_changed.then_some(EditorEvent::Changed);
             }
             _ => return None,
@@ -221,7 +221,7 @@ impl Autocomplete {
         Some(EditorEvent::Moved)
     }
 
-    /// Whether the suggestions are for the text as it is; they come a moment after it.
+    /// Returns whether the suggestions are for the current text; they arrive slightly later.
     fn is_current(&self, editor: &Editor) -> bool {
         let Some(menu) = &self.menu else { return false };
         let query = match menu.token.query {
@@ -231,7 +231,7 @@ impl Autocomplete {
         query.as_ref() == Some(&menu.token.query)
     }
 
-    /// Puts the selected suggestion in; true when that changes the text.
+    /// Inserts the selected suggestion; true if that changes the text.
     fn accept(&mut self, editor: &mut Editor) -> bool {
         let Some(menu) = self.menu.take() else { return false };
         let Some(item) = menu.selected() else { return false };
@@ -247,7 +247,7 @@ impl Autocomplete {
                 (format!("@{path}{}", if is_folder { "" } else { " " }), n_behind)
             }
         };
-        // A closing quote that is there already is not written again.
+        // An existing closing quote is not repeated.
         let has_quote = behind.starts_with('"') && text.trim_end().ends_with('"');
         let continues = is_folder || matches!(menu.token.query, CompletionQuery::Command { .. });
         let has_changed = editor.complete(menu.token.start, usize::from(has_quote), &text, n_behind);
@@ -274,8 +274,8 @@ fn typed_token_at(editor: &Editor) -> Option<CompletionToken> {
 }
 
 impl Editor {
-    /// Replaces the part of a line from `start` to `n_more` bytes behind the cursor, and puts the cursor `n_behind` bytes before the end of the new
-    /// text. True when that changes the text.
+    /// Replaces the part of a line from `start` to `n_more` bytes after the cursor, and moves the cursor to `n_behind` bytes before the end
+    /// of the new text. True if that changes the text.
     fn complete(&mut self, start: usize, n_more: usize, text: &str, n_behind: usize) -> bool {
         let TextPosition { line, byte } = self.cursor();
         let (start, end) = (TextPosition { line, byte: start }, TextPosition { line, byte: byte + n_more });

@@ -1,4 +1,4 @@
-//! All paths below a directory, for finding them by a few of their letters.
+//! An index of all paths below a directory, for fuzzy search.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,25 +12,25 @@ use pinch_coding_agent::stdx::cancel::{Cancel, Cancelled};
 
 use super::listing::is_printable;
 
-/// Paths at most; what comes behind them is not found.
+/// Maximum number of paths; further ones are not found.
 const MAX_PATHS: usize = 200_000;
-/// Paths after which an answer that is not wanted any more is given up.
+/// Number of paths between checks for cancellation.
 const CHECK_EVERY: usize = 1024;
-/// What a directory is ranked higher than a file.
+/// Score bonus of directories over files.
 const FOLDER_BONUS: u32 = 10;
-/// What each step of a better match of the name is worth: more than letters in order can be.
+/// Score per tier of a name match: more than any fuzzy score.
 const TIER: u32 = 10_000;
 
-/// The paths below a directory, without what ignore files leave out and without `.git`.
+/// The paths below a directory, except for ignored ones and `.git`.
 ///
-/// Building and searching take time in big directories: both belong on a thread that may block.
+/// Building and searching an index of a large directory takes time, and belongs on a thread that may block.
 #[derive(Clone, Debug, Default)]
 pub struct PathIndex {
     root: PathBuf,
-    /// All paths one behind the other, relative and with `/` between names.
+    /// All paths concatenated, relative and with `/` as separator.
     text: String,
     paths: Vec<IndexedPath>,
-    /// When directories and ignore files were changed last.
+    /// Modification times of directories and ignore files.
     stamps: Vec<(PathBuf, Option<SystemTime>)>,
 }
 
@@ -41,10 +41,10 @@ struct IndexedPath {
 }
 
 impl PathIndex {
-    /// Reads the directory, down to its 200 000th path.
+    /// Reads the directory, up to 200 000 paths.
     ///
     /// # Errors
-    /// [`Cancelled`] when `cancel` says so.
+    /// [`Cancelled`] if `cancel` is cancelled.
     pub fn build(root: &Path, cancel: &Cancel) -> Result<Self, Cancelled> {
         let mut index = Self { root: root.to_owned(), ..Self::default() };
         index.stamp(PathBuf::new());
@@ -65,22 +65,22 @@ impl PathIndex {
         self.stamps.push((path, modified));
     }
 
-    /// Whether nothing was added or removed since it was built. Asks the system about each directory.
+    /// Returns whether nothing was added or removed since the index was built. Checks every directory.
     pub fn is_current(&self) -> bool {
         self.stamps.iter().all(|(path, stamp)| modified(&self.root.join(path)) == *stamp)
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// How many paths there are.
+    /// Returns the number of paths.
     pub fn len(&self) -> usize {
         self.paths.len()
     }
 
-    /// Whether there are no paths.
+    /// Returns whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
@@ -90,22 +90,23 @@ impl PathIndex {
         &self.text[start..self.paths[at].end]
     }
 
-    /// Whether a directory is among the paths.
+    /// Returns whether a directory is among the paths.
     pub fn has_folder(&self, path: &str) -> bool {
         (0..self.paths.len()).any(|at| self.paths[at].is_dir && self.path(at) == path)
     }
 
-    /// The best paths below a directory (`""` for all) for a few letters of them, and whether each is a directory. Without letters what is in the
-    /// directory itself, directories first.
+    /// Returns the best matches below a directory (`""` for all), and whether each is a directory. Without `letters`, returns the direct
+    /// contents of the directory, directories first.
     ///
-    /// A name that equals the letters comes before one that begins with them, then names and then paths that contain them, then all paths that have
-    /// them in order. Letters with a `/` are compared with the whole path below the directory. Gives up, and returns what it has, when cancelled.
+    /// Names equal to the letters come first, then names that begin with them, names that contain them, paths that contain them, and
+    /// finally paths that contain them as a subsequence. Letters with a `/` are compared with the whole path below the directory. If
+    /// cancelled, returns the matches found so far.
     pub fn search(&self, folder: &str, letters: &str, limit: usize, cancel: &Cancel) -> Vec<(&str, bool)> {
         let pattern = Pattern::new(letters, CaseMatching::Ignore, Normalization::Smart, AtomKind::Fuzzy);
         let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
         let mut buffer = Vec::new();
         let wanted = letters.to_lowercase();
-        // The worst is on top.
+        // The worst match is on top.
         let mut best = BinaryHeap::with_capacity(limit + 1);
         for at in 0..self.paths.len() {
             if at % CHECK_EVERY == 0 && cancel.is_cancelled() {
@@ -137,7 +138,7 @@ fn modified(path: &Path) -> Option<SystemTime> {
     path.metadata().and_then(|meta| meta.modified()).ok()
 }
 
-/// How well a name matches as a whole, or a path when the letters have a slash.
+/// Returns how well a name matches as a whole, or a path if the letters contain a slash.
 fn tier(wanted: &str, path: &str) -> u32 {
     let path = path.to_lowercase();
     let name = if wanted.contains('/') { &path } else { path.rsplit('/').next().unwrap_or(&path) };
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_not_in_it_and_hidden_names_are() {
+    fn ignored_paths_are_excluded_and_hidden_ones_included() {
         let dir = tree(&[".gitignore", ".github/ci.yml", ".git/config", "target/x", "src/lib.rs"]);
         let index = PathIndex::build(dir.path(), &Cancel::new()).unwrap();
         let paths: Vec<&str> = (0..index.len()).map(|at| index.path(at)).collect();
@@ -215,14 +216,14 @@ mod tests {
         let dir = tree(&["src/lib.rs"]);
         let index = PathIndex::build(dir.path(), &Cancel::new()).unwrap();
         assert!(index.is_current());
-        // Times of files may be coarse.
+        // File timestamps may be coarse.
         let file = std::fs::File::open(dir.path().join("src")).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         assert!(!index.is_current());
     }
 
     #[test]
-    fn a_cancelled_index_is_none() {
+    fn a_cancelled_build_yields_no_index() {
         let cancel = Cancel::new();
         cancel.cancel(CancelReason::Superseded);
         let dir = tree(&["a"]);

@@ -1,4 +1,4 @@
-//! What is in one directory, for paths that are completed step by step.
+//! Lists a single directory, for step-by-step completion of paths.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -7,17 +7,17 @@ use pinch_coding_agent::extension::Completion;
 
 use crate::text::{SanitizeMode, sanitize};
 
-/// How long a listing may take: directories of other hosts can be slow.
+/// Time limit of a listing: remote directories can be slow.
 const PATIENCE: Duration = Duration::from_millis(150);
-/// Entries that are suggested at most.
+/// Maximum number of suggested entries.
 const MAX_ENTRIES: usize = 1000;
 
-/// Whether a name can be shown and typed as it is.
+/// Returns whether a name can be displayed and typed.
 pub(super) fn is_printable(name: &str) -> bool {
     !name.contains(['\n', '\t']) && sanitize(name, SanitizeMode::Output) == name
 }
 
-/// A suggestion of a path; directories end with a slash.
+/// Creates a suggestion of a path; directories end with a slash.
 pub(super) fn suggestion(mut path: String, is_dir: bool, description: Option<String>) -> Completion {
     if is_dir {
         path.push('/');
@@ -27,7 +27,7 @@ pub(super) fn suggestion(mut path: String, is_dir: bool, description: Option<Str
     Completion { value: path, label, description }
 }
 
-/// The directory that a path begins with, and the rest: `src/ma` is `src/` and `ma`.
+/// Splits a path into its directory and the rest: `src/ma` into `src/` and `ma`.
 pub(super) fn split_path(typed: &str) -> (&str, &str) {
     match typed.rfind('/') {
         Some(at) => typed.split_at(at + 1),
@@ -36,8 +36,8 @@ pub(super) fn split_path(typed: &str) -> (&str, &str) {
     }
 }
 
-/// The entries of a directory whose names begin with what was typed, whatever its case: directories first, then by name. The beginning of paths stays
-/// as it was typed. Blocks for 150 ms at most, unless the system itself hangs.
+/// Returns the entries of a directory whose names begin with the typed text, ignoring case: directories first, then by name. The typed
+/// prefix of the path is preserved. Blocks for at most 150 ms, unless the system itself hangs.
 pub(super) fn list(typed: &str, root: &Path, home: Option<&Path>) -> Vec<Completion> {
     let (folder, name) = split_path(typed);
     let Some(path) = real_folder(folder, root, home) else { return Vec::new() };
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_directory_is_listed_with_the_path_as_it_was_typed() {
+    fn a_directory_is_listed_with_the_typed_path() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("root");
         std::fs::create_dir_all(root.join("src/nested")).unwrap();
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn names_that_could_not_be_typed_are_left_out() {
+    fn names_that_cannot_be_typed_are_omitted() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["a\u{1b}[31m", "a\nb", "a\u{202e}b", "ab"] {
             std::fs::create_dir(dir.path().join(name)).unwrap();

@@ -8,9 +8,9 @@ use crate::Row;
 use crate::text::{SanitizeMode, pad, sanitize, truncate, width};
 use crate::theme::{ColorRole as Color, Palette};
 
-/// Columns of labels at most.
+/// Maximum width of labels, in columns.
 const MAX_LABEL: usize = 32;
-/// Columns from which on descriptions are shown, and columns that one has at least.
+/// Minimum width at which descriptions are shown, and minimum width of a description, in columns.
 const MIN_WIDTH: usize = 40;
 const MIN_DESCRIPTION: usize = 10;
 
@@ -19,13 +19,13 @@ const MIN_DESCRIPTION: usize = 10;
 pub(super) struct Menu {
     pub(super) token: CompletionToken,
     pub(super) line: usize,
-    /// At least one.
+    /// Not empty.
     items: Vec<Completion>,
     selected: usize,
 }
 
 impl Menu {
-    /// A list in which the first item is selected that equals what was typed, or else the first that begins with it. `None` without items.
+    /// Creates a list that selects the first item equal to the typed text, or else the first that begins with it. `None` without items.
     pub(super) fn new(token: CompletionToken, line: usize, items: Vec<Completion>) -> Option<Self> {
         let typed = token.query.typed();
         let equal = items.iter().position(|item| item.value == typed);
@@ -41,23 +41,23 @@ impl Menu {
         self.items.len()
     }
 
-    /// Selects the item before, or the last one.
+    /// Selects the previous item, or wraps around to the last one.
     pub(super) fn up(&mut self) {
         self.selected = self.selected.checked_sub(1).unwrap_or(self.items.len() - 1);
     }
 
-    /// Selects the next item, or the first one.
+    /// Selects the next item, or wraps around to the first one.
     pub(super) fn down(&mut self) {
         self.selected = (self.selected + 1) % self.items.len();
     }
 
-    /// Moves the selection by a page, to the ends at most.
+    /// Moves the selection by a page, without wrapping around.
     pub(super) fn page(&mut self, n: usize, is_up: bool) {
         let last = self.items.len() - 1;
         self.selected = if is_up { self.selected.saturating_sub(n) } else { (self.selected + n).min(last) };
     }
 
-    /// Draws `visible` items around the selected one, and how far down that is when there are more.
+    /// Draws `visible` items around the selected one, and the position in the list if there are more.
     pub(super) fn rows(&self, columns: usize, visible: usize, theme: &Palette) -> Vec<Row> {
         let n_shown = visible.min(self.items.len());
         let first = self.selected.saturating_sub(visible / 2).min(self.items.len() - n_shown);

@@ -1,43 +1,43 @@
-//! What could be completed at the cursor.
+//! Detects what can be completed at the cursor.
 
-/// What is to be completed.
+/// What to complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompletionQuery {
-    /// The name of a command, behind its slash.
+    /// The name of a command, after its slash.
     Command {
-        /// What was typed of it.
+        /// The typed prefix.
         typed: String,
     },
     /// The arguments of a command.
     Argument {
-        /// The command's name.
+        /// Name of the command.
         command: String,
-        /// What was typed of its arguments.
+        /// The typed prefix of its arguments.
         typed: String,
     },
-    /// A file or directory that is mentioned with `@`.
+    /// A file or directory mentioned with `@`.
     Mention {
-        /// What was typed of its path.
+        /// The typed prefix of its path.
         typed: String,
         /// Whether the path is in quotes.
         is_quoted: bool,
     },
-    /// A path before the cursor, asked for with the tab key.
+    /// A path before the cursor, requested with the tab key.
     Path {
-        /// What was typed of it.
+        /// The typed prefix.
         typed: String,
         /// Whether it is in quotes.
         is_quoted: bool,
     },
-    /// Something that an extension knows, behind `#`.
+    /// An item provided by an extension, after `#`.
     Hash {
-        /// What was typed of it.
+        /// The typed prefix.
         typed: String,
     },
 }
 
 impl CompletionQuery {
-    /// What was typed.
+    /// Returns the typed prefix.
     pub fn typed(&self) -> &str {
         match self {
             Self::Command { typed }
@@ -48,21 +48,21 @@ impl CompletionQuery {
         }
     }
 
-    /// Whether an answer takes reading directories or searching through many paths, which is no work for the thread that draws.
+    /// Returns whether an answer requires reading directories or searching many paths, which must not happen on the drawing thread.
     pub fn touches_files(&self) -> bool {
         matches!(self, Self::Mention { .. } | Self::Path { .. })
     }
 }
 
-/// A part of a line that can be completed: it ends at the cursor.
+/// A completable part of a line, which ends at the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CompletionToken {
     pub(super) query: CompletionQuery,
-    /// The byte of the line where it begins.
+    /// Byte offset of its start in the line.
     pub(super) start: usize,
 }
 
-/// What is completed without being asked for, in the part of a line before the cursor.
+/// Returns the part that is completed without an explicit request, given the line before the cursor.
 pub(super) fn typed_token(before: &str, is_first_line: bool) -> Option<CompletionToken> {
     if let Some(token) = quoted_mention(before) {
         return Some(token);
@@ -92,7 +92,7 @@ fn next_len(text: &str, at: usize) -> usize {
     text[at..].chars().next().map_or(0, char::len_utf8)
 }
 
-/// A path behind `@"` whose closing quote is missing.
+/// Returns a path after `@"` whose closing quote is missing.
 fn quoted_mention(before: &str) -> Option<CompletionToken> {
     let start = before.rfind("@\"")?;
     let typed = &before[start + 2..];
@@ -101,7 +101,7 @@ fn quoted_mention(before: &str) -> Option<CompletionToken> {
     (is_begin && !typed.contains('"')).then_some(CompletionToken { query, start })
 }
 
-/// The path before the cursor: what stands behind the last blank, quote or equals sign.
+/// Returns the path before the cursor: the text after the last blank, quote or equals sign.
 pub(super) fn path_token(before: &str) -> CompletionToken {
     let n_quotes = before.matches('"').count();
     if let Some(start) = before.rfind('"').filter(|_| n_quotes % 2 == 1) {
@@ -113,12 +113,12 @@ pub(super) fn path_token(before: &str) -> CompletionToken {
     CompletionToken { query: CompletionQuery::Path { typed: before[start..].to_owned(), is_quoted: false }, start }
 }
 
-/// A path as it is put in: quoted where it must be. Also how many bytes at its end the cursor stays before.
+/// Returns a path in the form to insert, quoted if necessary, and how many bytes before its end the cursor stays.
 pub(super) fn written_path(path: &str, is_quoted: bool) -> (String, usize) {
     if !is_quoted && !path.contains(char::is_whitespace) {
         return (path.to_owned(), 0);
     }
-    // What is in a directory is typed in front of the closing quote.
+    // The contents of a directory are typed before the closing quote.
     (format!("\"{path}\""), usize::from(path.ends_with('/')))
 }
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_decides_what_is_completed() {
+    fn the_typed_text_determines_the_kind_of_completion() {
         for (before, expected) in [
             ("/", Some("0 command ")),
             ("/mo", Some("0 command mo")),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_begins_behind_the_last_blank_quote_or_equals_sign() {
+    fn a_path_begins_after_the_last_blank_quote_or_equals_sign() {
         for (before, expected) in [
             ("", "0 path  false"),
             ("cat sr", "4 path sr false"),

@@ -1,4 +1,4 @@
-//! Where suggestions come from.
+//! Sources of suggestions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::index::PathIndex;
 use super::listing::{list, split_path, suggestion};
 use super::query::CompletionQuery;
 
-/// Paths that are suggested for a mention.
+/// Maximum number of paths suggested for a mention.
 const MAX_MENTIONS: usize = 20;
 
 /// A command that can be completed.
@@ -23,19 +23,19 @@ pub struct CommandSuggestion {
     pub description: Option<String>,
     /// Its arguments, for people: `[path]`.
     pub argument_hint: Option<String>,
-    /// Where it comes from, for people: `[u]`.
+    /// Its origin, for people: `[u]`.
     pub origin: Option<String>,
-    /// Arguments that it takes. They are found by their label and their value.
+    /// Possible arguments, matched by label and value.
     pub arguments: Vec<Completion>,
 }
 
 impl CommandSuggestion {
-    /// A command without arguments.
+    /// Creates a command without arguments.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self { name: name.into(), description: Some(description.into()), ..Self::default() }
     }
 
-    /// `[u] <path> — what it does`.
+    /// Formats `[u] <path> — what it does`.
     fn details(&self) -> Option<String> {
         let hint = self.argument_hint.as_deref().filter(|hint| !hint.is_empty());
         let text = self.description.as_deref().filter(|text| !text.is_empty());
@@ -46,27 +46,27 @@ impl CommandSuggestion {
     }
 }
 
-/// What suggestions are made from.
+/// The data that suggestions are made from.
 #[derive(Clone, Debug, Default)]
 pub struct CompletionSources {
-    /// The commands. Those that match equally well stay in this order.
+    /// The commands. Equally good matches keep this order.
     pub commands: Vec<CommandSuggestion>,
-    /// The directory that relative paths are in.
+    /// Base directory of relative paths.
     pub root: PathBuf,
-    /// The directory that `~` stands for.
+    /// Expansion of `~`.
     pub home: Option<PathBuf>,
-    /// The paths below `root`; until they are known one directory after another is listed.
+    /// Paths below `root`; until they are known, directories are listed one at a time.
     pub files: Option<Arc<PathIndex>>,
 }
 
 impl CompletionSources {
-    /// Paths below a directory, and nothing else.
+    /// Creates sources with only the paths below a directory.
     pub fn new(root: PathBuf) -> Self {
         Self { root, ..Self::default() }
     }
 
-    /// The suggestions, best first. Blocks while files are read: see [`CompletionQuery::touches_files`]. There are none for
-    /// [`CompletionQuery::Hash`], and none for arguments of commands that are not known here: those come from extensions.
+    /// Returns the suggestions, best first. Blocks while reading files: see [`CompletionQuery::touches_files`]. There are none for
+    /// [`CompletionQuery::Hash`] and for arguments of unknown commands, which come from extensions.
     pub fn complete(&self, query: &CompletionQuery, cancel: &Cancel) -> Vec<Completion> {
         match query {
             CompletionQuery::Command { typed } => {
@@ -101,7 +101,7 @@ impl CompletionSources {
             if index.has_folder(folder.trim_end_matches('/')) { (folder, rest) } else { ("", typed) };
         let found = index.search(folder, letters, MAX_MENTIONS, cancel);
         if found.is_empty() && typed.contains('/') {
-            // Directories that are ignored are not in the index.
+            // Ignored directories are not in the index.
             return list(typed, &self.root, self.home.as_deref());
         }
         let mention = |(path, is_dir): (&str, bool)| {

@@ -107,7 +107,7 @@ fn check(keys: &[&str], expected: &str) {
 }
 
 #[test]
-fn commands_are_suggested_behind_a_slash() {
+fn commands_are_suggested_after_a_slash() {
     let mut prompt = prompt();
     prompt.keys(&["/"]);
     assert_snapshot!(prompt.rows(60), @r"
@@ -131,7 +131,7 @@ fn commands_are_suggested_behind_a_slash() {
 }
 
 #[test]
-fn tab_takes_a_command_and_goes_on_with_its_arguments() {
+fn tab_accepts_a_command_and_suggests_its_arguments() {
     let mut prompt = prompt();
     prompt.keys(&["/mod", "tab"]);
     assert_eq!(prompt.shown(), "/model |");
@@ -154,7 +154,7 @@ fn tab_takes_a_command_and_goes_on_with_its_arguments() {
 }
 
 #[test]
-fn enter_takes_a_command_and_submits_it() {
+fn enter_accepts_a_command_and_submits_it() {
     let mut prompt = prompt();
     assert!(
         matches!(prompt.keys(&["/comp", "enter"]), EditorEvent::Submit(submission) if submission.text == "/compact")
@@ -163,7 +163,7 @@ fn enter_takes_a_command_and_submits_it() {
 }
 
 #[test]
-fn the_selection_wraps_around_and_begins_at_what_was_typed() {
+fn the_selection_wraps_around_and_starts_at_the_typed_text() {
     check(&["/", "down", "tab"], "/model |");
     check(&["/", "up", "tab"], "/skill:commit |");
     check(&["/", "up", "down", "tab"], "/settings |");
@@ -184,7 +184,7 @@ fn escape_hides_the_suggestions_and_keeps_the_text() {
 }
 
 #[test]
-fn files_are_suggested_behind_an_at_sign() {
+fn files_are_suggested_after_an_at_sign() {
     let mut prompt = prompt();
     prompt.keys(&["see @"]);
     assert_snapshot!(prompt.rows(60), @r"
@@ -206,7 +206,7 @@ fn files_are_suggested_behind_an_at_sign() {
 }
 
 #[test]
-fn a_directory_is_gone_on_with() {
+fn completing_a_directory_continues_inside_it() {
     let mut prompt = prompt();
     prompt.keys(&["@src", "tab"]);
     assert_eq!(prompt.shown(), "@src/|");
@@ -220,7 +220,7 @@ fn a_directory_is_gone_on_with() {
 }
 
 #[test]
-fn paths_with_blanks_are_quoted_and_no_quote_is_doubled() {
+fn paths_with_blanks_are_quoted_without_doubling_quotes() {
     check(&["@my", "tab"], "@\"my dir/|\"");
     check(&["@my", "tab", "tab"], "@\"my dir/file one.txt\" |");
     check(&["@\"a b", "enter"], "@\"docs/a b.md\" |");
@@ -236,7 +236,7 @@ fn tab_completes_the_path_before_the_cursor() {
     check(&["cat ./sr", "tab", "ma", "tab"], "cat ./src/main.rs|");
     check(&["x=src/e", "tab", "tab", "tab"], "x=src/editor/keys.rs|");
     check(&["cat zzz", "tab"], "cat zzz|");
-    // What is ignored can be reached by its path.
+    // An ignored file can be reached by its path.
     check(&["@target/de", "tab"], "@target/debug/|");
     let mut prompt = prompt();
     prompt.keys(&["cat ", "tab"]);
@@ -257,7 +257,7 @@ fn tab_completes_the_path_before_the_cursor() {
 }
 
 #[test]
-fn tab_behind_a_slash_completes_a_command_or_else_a_path() {
+fn tab_after_a_slash_completes_a_command_or_else_a_path() {
     check(&["/set", "escape", "tab"], "/settings |");
     let mut prompt = prompt();
     let root = prompt.sources.root.display().to_string();
@@ -280,7 +280,7 @@ fn moving_away_hides_the_suggestions() {
 }
 
 #[test]
-fn recalled_entries_and_commands_of_vi_suggest_nothing() {
+fn recalled_entries_and_vi_commands_suggest_nothing() {
     let mut prompt = prompt();
     prompt.editor.add_history("/mo");
     prompt.keys(&["up"]);
@@ -292,7 +292,7 @@ fn recalled_entries_and_commands_of_vi_suggest_nothing() {
 }
 
 #[test]
-fn answers_to_old_questions_are_ignored() {
+fn answers_to_outdated_requests_are_ignored() {
     let mut prompt = prompt();
     let keymap = Keymap::default();
     prompt.completion.handle(&KeyPress::typed('@'), &keymap, &mut prompt.editor);
@@ -310,7 +310,7 @@ fn answers_to_old_questions_are_ignored() {
 }
 
 #[test]
-fn completing_is_one_step_for_undo() {
+fn a_completion_is_one_undo_step() {
     let mut prompt = prompt();
     prompt.keys(&["/mod", "tab", "ctrl+-"]);
     assert_eq!(prompt.shown(), "/mod|");
@@ -353,7 +353,7 @@ fn long_lists_show_a_part_around_the_selection() {
 }
 
 #[test]
-fn suggestions_for_an_older_text_are_not_taken() {
+fn suggestions_for_an_outdated_text_are_not_accepted() {
     let typed = |n_answered: usize| {
         let mut prompt = prompt();
         prompt.keys(&["/"]);

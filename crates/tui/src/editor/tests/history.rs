@@ -1,4 +1,4 @@
-//! Earlier submissions.
+//! Tests of the history.
 
 use super::*;
 
@@ -28,26 +28,26 @@ fn up_in_an_empty_editor_recalls_older_entries_and_down_newer_ones() {
 }
 
 #[test]
-fn a_changed_entry_is_an_entry_no_more() {
+fn a_changed_entry_is_no_longer_a_history_entry() {
     check_history("up \"!\" up", "|third!");
     check_history("up left up", "two\nlines|");
 }
 
 #[test]
-fn a_draft_comes_back_behind_the_newest_entry() {
+fn a_draft_is_restored_after_the_newest_entry() {
     check_history("\"dra ft\" left up up", "third|");
     check_history("\"dra ft\" left up up down", "|dra ft");
 }
 
 #[test]
-fn recalling_is_one_step_for_undo() {
+fn recalling_is_one_undo_step() {
     check_history("\"draft\" home up up ctrl+-", "|draft");
     check_history("up down up up up ctrl+-", "|");
     check_history("up ctrl+- alt+-", "third|");
 }
 
 #[test]
-fn entries_are_trimmed_and_no_entry_equals_the_one_before() {
+fn entries_are_trimmed_and_consecutive_duplicates_dropped() {
     let mut editor = with_history(&["a", " a ", "b", "a", "", " \n"]);
     let mut seen = Vec::new();
     while editor.recall_older() {
@@ -99,7 +99,7 @@ fn the_history_can_be_searched() {
 }
 
 #[test]
-fn older_submissions_come_before_those_of_the_session_and_once() {
+fn older_submissions_precede_those_of_the_session_without_duplicates() {
     let mut editor = Editor::new();
     editor.add_history("mine");
     assert!(editor.recall_older());

@@ -1,11 +1,11 @@
-//! Laws that hold whatever is done.
+//! Properties of arbitrary operations.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::keymap::KeyAction;
 
-/// Something done to an editor.
+/// An operation on an editor.
 #[derive(Clone, Debug)]
 enum Operation {
     Type(char),
@@ -85,7 +85,7 @@ fn operate(editor: &mut Editor, operation: &Operation) {
     }
 }
 
-/// Where the cursor can be in a line.
+/// Returns the possible cursor positions in a line.
 fn places(editor: &Editor, line: &str) -> Vec<usize> {
     let ends = step::steps(line, 0..line.len(), &editor.markers).map(|step| step.end());
     std::iter::once(0).chain(ends).collect()
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn undoing_everything_restores_the_beginning_and_redoing_everything_the_end(
+    fn undoing_everything_restores_the_start_and_redoing_everything_the_end(
         start in text(), operations in proptest::collection::vec(operation(text()), 0..40),
     ) {
         let mut editor = Editor::new();
@@ -146,7 +146,7 @@ proptest! {
         for operation in &operations {
             operate(&mut editor, operation);
         }
-        // Deleting a line break in front of a combining character would move the cursor behind that.
+        // Deleting a line break before a combining character would move the cursor past it.
         let text = editor.lines().join("\n").replace(['\u{301}', '\u{200d}', '🇩'], "");
         editor.set_text(&text);
         for _ in 0..back {
@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn typing_moving_and_deleting_is_what_it_is_in_a_string(keys in "[ab\\n<>xd]{0,40}") {
+    fn typing_moving_and_deleting_equals_editing_a_string(keys in "[ab\\n<>xd]{0,40}") {
         let mut editor = Editor::new();
         let (mut model, mut cursor) = (Vec::new(), 0);
         for key in keys.chars() {
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn the_cursor_of_a_drawing_is_where_the_next_character_appears(
+    fn the_drawn_cursor_is_where_the_next_character_appears(
         text in "[a-c 日]{0,40}", columns in 4usize..20, n in 0usize..20,
     ) {
         let mut editor = Editor::new();

@@ -1,4 +1,4 @@
-//! How editors look.
+//! Tests of drawing.
 
 use insta::assert_snapshot;
 
@@ -33,7 +33,7 @@ fn rows_that_are_not_visible_are_counted() {
     line 8
     ─── ↓ 4 more ───────────
     ");
-    // The view moves no further than it must.
+    // The view moves no further than necessary.
     editor.move_to(TextPosition { line: 6, byte: 0 });
     assert_snapshot!(drawn(&mut editor, 24, 3), @r"
     ─── ↑ 5 more ───────────
@@ -60,7 +60,7 @@ fn rows_that_are_not_visible_are_counted() {
 }
 
 #[test]
-fn long_lines_are_wrapped_and_the_cursor_has_a_column_behind_full_rows() {
+fn long_lines_are_wrapped_and_the_cursor_has_a_column_after_full_rows() {
     assert_snapshot!(drawn(&mut editor("the quick brown fox jumps over|"), 20, 5), @r"
     ────────────────────
     the quick brown fox
@@ -93,7 +93,7 @@ fn padding_is_free_on_both_sides() {
 }
 
 #[test]
-fn wide_characters_are_never_cut() {
+fn wide_characters_are_never_split() {
     assert_snapshot!(drawn(&mut editor("日本語のテキストを折り返|す"), 20, 5), @r"
     ────────────────────
     日本語のテキストを
@@ -109,7 +109,7 @@ fn wide_characters_are_never_cut() {
 }
 
 #[test]
-fn markers_wrap_as_a_whole_and_are_shortened_where_they_must() {
+fn markers_wrap_as_a_whole_and_are_truncated_if_necessary() {
     let mut editor = editor("look at this |");
     editor.paste(&"line\n".repeat(1233));
     editor.insert(" please");

@@ -1,4 +1,4 @@
-//! Pasted texts and images.
+//! Tests of pasted texts and images.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn long_pastes_become_markers() {
 }
 
 #[test]
-fn a_path_that_is_pasted_behind_a_word_gets_a_blank_before_it() {
+fn a_path_pasted_after_a_word_is_preceded_by_a_blank() {
     for (before, text, expected) in [
         ("see|", "/a/b", "see /a/b|"),
         ("see |", "/a/b", "see /a/b|"),
@@ -66,7 +66,7 @@ fn a_marker_is_one_character() {
 }
 
 #[test]
-fn moving_up_into_a_marker_lands_before_it_and_remembers_where_it_would_have_been() {
+fn moving_up_into_a_marker_lands_before_it_and_remembers_the_target_column() {
     let mut editor = editor("ab|");
     editor.paste(&lines(11));
     press(&mut editor, "\"cd\" shift+enter \"0123456789\" shift+enter \"0123456789\" up up");
@@ -76,13 +76,13 @@ fn moving_up_into_a_marker_lands_before_it_and_remembers_where_it_would_have_bee
 }
 
 #[test]
-fn what_looks_like_a_marker_but_is_not_known_is_text() {
+fn text_that_looks_like_an_unknown_marker_is_plain_text() {
     check("[paste #9 +20 lines]|", "backspace", "[paste #9 +20 lines|");
     assert_eq!(editor("[paste #9 +20 lines]").text(), "[paste #9 +20 lines]");
 }
 
 #[test]
-fn numbers_begin_anew_with_each_submission() {
+fn numbering_restarts_with_each_submission() {
     let mut editor = editor("|");
     editor.paste(&lines(11));
     editor.paste(&lines(12));
@@ -116,7 +116,7 @@ fn markers_keep_their_text_in_undo_in_the_ring_and_in_the_history() {
 }
 
 #[test]
-fn markers_that_cannot_come_back_are_forgotten() {
+fn markers_that_cannot_be_restored_are_forgotten() {
     let mut editor = editor("|");
     for _ in 0..50 {
         editor.paste(&"x".repeat(1024 * 1024));
@@ -145,7 +145,7 @@ fn a_marker_is_replaced_by_its_text_on_demand() {
 }
 
 #[test]
-fn images_are_given_away_with_the_submission() {
+fn images_are_part_of_the_submission() {
     let mut editor = editor("see |");
     editor.insert_image("/tmp/a b.png".as_ref());
     assert_eq!(shown(&editor), "see [image 1: a b.png]|");
@@ -169,7 +169,7 @@ fn images_are_given_away_with_the_submission() {
 }
 
 #[test]
-fn what_is_restored_has_its_markers_again() {
+fn a_restored_text_has_its_markers_again() {
     let mut editor = editor("first |");
     editor.paste(&lines(11));
     let first = editor.submit();

@@ -1,4 +1,4 @@
-//! What each key does.
+//! Tests of each key.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn characters_are_graphemes() {
 }
 
 #[test]
-fn left_and_right_go_over_the_ends_of_lines() {
+fn left_and_right_cross_line_ends() {
     check("ab\n|cd", "left", "ab|\ncd");
     check("ab|\ncd", "right", "ab\n|cd");
     check("|ab", "left", "|ab");
@@ -39,7 +39,7 @@ fn words_are_runs_of_punctuation_or_of_other_characters() {
 }
 
 #[test]
-fn words_end_at_the_ends_of_lines() {
+fn words_end_at_line_ends() {
     check("one\n|two", "alt+b", "one|\ntwo");
     check("one|\ntwo", "alt+f", "one\n|two");
     check("one|  \ntwo", "alt+f", "one  |\ntwo");
@@ -47,7 +47,7 @@ fn words_end_at_the_ends_of_lines() {
 }
 
 #[test]
-fn home_and_end_are_those_of_the_line() {
+fn home_and_end_move_within_the_line() {
     check("ab\ncd|\nef", "home", "ab\n|cd\nef");
     check("ab\n|cd\nef", "end", "ab\ncd|\nef");
     check("ab\nc|d", "ctrl+a", "ab\n|cd");
@@ -100,7 +100,7 @@ fn yank_pop_replaces_by_older_entries_only_directly_after_a_yank() {
 }
 
 #[test]
-fn each_blank_and_each_word_is_a_step_of_undo() {
+fn each_blank_and_each_word_is_an_undo_step() {
     let mut editor = editor("|");
     press(&mut editor, "\"ab cd\"");
     for expected in ["ab |", "ab|", "|", "|"] {
@@ -114,7 +114,7 @@ fn each_blank_and_each_word_is_a_step_of_undo() {
 }
 
 #[test]
-fn other_changes_are_a_step_each() {
+fn other_changes_are_separate_undo_steps() {
     check("abc|", "backspace backspace ctrl+-", "ab|");
     check("a b|", "ctrl+w ctrl+w ctrl+-", "a |");
     check("a|", "shift+enter \"b\" ctrl+- ctrl+-", "a|");
@@ -129,13 +129,13 @@ fn other_changes_are_a_step_each() {
 }
 
 #[test]
-fn a_move_begins_a_new_step_and_a_change_ends_what_can_be_redone() {
+fn a_move_begins_a_new_undo_step_and_a_change_clears_the_redo_steps() {
     check("|", "\"ab\" left \"c\" ctrl+-", "a|b");
     check("|", "\"a b\" ctrl+- ctrl+- \"x\" alt+-", "ax|");
 }
 
 #[test]
-fn enter_submits_and_forgets_what_could_be_undone() {
+fn enter_submits_and_clears_the_undo_steps() {
     let mut editor = editor(" two\nlines |");
     let EditorEvent::Submit(submission) = press(&mut editor, "enter") else { panic!() };
     assert_eq!(submission.text, "two\nlines");
@@ -143,7 +143,7 @@ fn enter_submits_and_forgets_what_could_be_undone() {
 }
 
 #[test]
-fn new_lines_have_several_keys() {
+fn line_breaks_have_several_keys() {
     check("a|b", "shift+enter", "a\n|b");
     check("a|b", "ctrl+j", "a\n|b");
     check("a\\|b", "enter", "a\n|b");
@@ -153,7 +153,7 @@ fn new_lines_have_several_keys() {
 }
 
 #[test]
-fn enter_behind_a_backslash_submits_where_shift_enter_does() {
+fn enter_after_a_backslash_submits_if_shift_enter_does() {
     let (keymap, _) =
         Keymap::parse("k".as_ref(), r#"{"tui.input.submit": "shift+enter", "tui.input.newLine": "enter"}"#);
     let mut editor = editor("a\\|");
@@ -165,7 +165,7 @@ fn enter_behind_a_backslash_submits_where_shift_enter_does() {
 }
 
 #[test]
-fn jumps_go_to_the_next_place_of_a_character_on_any_line() {
+fn jumps_go_to_the_next_occurrence_on_any_line() {
     check("|axbx", "ctrl+] \"x\"", "a|xbx");
     check("a|xbx", "ctrl+] \"x\"", "axb|x");
     check("|a\nbx", "ctrl+] \"x\"", "a\nb|x");
@@ -200,7 +200,7 @@ fn up_and_down_move_by_rows_of_the_screen() {
 }
 
 #[test]
-fn the_column_comes_back_behind_shorter_rows() {
+fn the_column_is_restored_after_shorter_rows() {
     check("abcdef|\nab\nabcdef", "down down", "abcdef\nab\nabcdef|");
     check("abcd|ef\nab\nabc\nabcdef", "down down down", "abcdef\nab\nabc\nabcd|ef");
     check("abcd|ef\nab\nabcdef", "down left down", "abcdef\nab\na|bcdef");
@@ -217,13 +217,13 @@ fn columns_are_those_of_the_screen() {
 }
 
 #[test]
-fn from_the_first_and_the_last_row_the_cursor_goes_to_the_border() {
+fn vertical_moves_from_the_first_and_last_row_go_to_the_line_ends() {
     check("ab|c", "up", "|abc");
     check("ab|c", "down", "abc|");
 }
 
 #[test]
-fn pages_are_as_high_as_what_is_visible() {
+fn pages_are_as_high_as_the_visible_part() {
     let text: Vec<String> = (0..30).map(|n| n.to_string()).collect();
     let mut editor = editor(&text.join("\n"));
     drawn(&mut editor, 20, 7);
@@ -240,7 +240,7 @@ fn pages_are_as_high_as_what_is_visible() {
 }
 
 #[test]
-fn keys_that_are_not_bound_are_ignored_and_never_typed() {
+fn unbound_keys_are_ignored_and_never_typed() {
     let mut editor = editor("a|");
     for key in ["ctrl+q", "alt+q", "f5", "tab", "ctrl+c", "escape", "insert"] {
         assert_eq!(press(&mut editor, key), EditorEvent::Ignored, "{key}");
@@ -252,7 +252,7 @@ fn keys_that_are_not_bound_are_ignored_and_never_typed() {
 }
 
 #[test]
-fn chords_are_understood() {
+fn chords_are_supported() {
     let (keymap, _) = Keymap::parse("k".as_ref(), r#"{"tui.editor.undo": "ctrl+x u"}"#);
     let mut editor = editor("|");
     press_with(&mut editor, "\"ab\" ctrl+x \"u\"", &keymap);
@@ -262,7 +262,7 @@ fn chords_are_understood() {
 }
 
 #[test]
-fn an_editor_for_one_line_has_no_line_breaks_and_leaves_vertical_keys_to_others() {
+fn a_single_line_editor_has_no_line_breaks_and_ignores_vertical_keys() {
     let mut editor = Editor::single_line();
     editor.paste("a\nb\tc");
     editor.insert("\nd");
@@ -277,7 +277,7 @@ fn an_editor_for_one_line_has_no_line_breaks_and_leaves_vertical_keys_to_others(
 }
 
 #[test]
-fn a_masked_editor_keeps_nothing() {
+fn a_masked_editor_stores_nothing() {
     let mut editor = Editor::masked();
     press(&mut editor, "\"secret\"");
     assert!(!format!("{editor:?}").contains("secret"));

@@ -1,4 +1,4 @@
-//! Keys of vi.
+//! Tests of the vi keys.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn check_vi(before: &str, keys: &str, after: &str) {
 }
 
 #[test]
-fn characters_and_lines() {
+fn commands_move_by_characters_and_lines() {
     check_vi("ab|c\nd", "\"h\"", "a|bc\nd");
     check_vi("|ab\nd", "\"h\"", "|ab\nd");
     check_vi("|abc", "\"llll\"", "ab|c");
@@ -25,7 +25,7 @@ fn characters_and_lines() {
 }
 
 #[test]
-fn words() {
+fn commands_move_by_words() {
     check_vi("|one two", "\"w\"", "one |two");
     check_vi("|foo.bar", "\"w\"", "foo|.bar");
     check_vi("on|e\n\n two", "\"w\"", "one\n|\n two");
@@ -40,7 +40,7 @@ fn words() {
 }
 
 #[test]
-fn deleting_and_putting() {
+fn text_is_deleted_and_put() {
     check_vi("a|bc", "\"x\"", "a|c");
     check_vi("ab|c", "\"x\"", "a|b");
     check_vi("a|bc", "\"xp\"", "ac|b");
@@ -57,7 +57,7 @@ fn deleting_and_putting() {
 }
 
 #[test]
-fn inserting() {
+fn commands_enter_insert_mode() {
     check_vi("a|b", "\"ix\"", "ax|b");
     check_vi("a|b", "\"ax\"", "abx|");
     check_vi("|ab", "\"Ax\"", "abx|");
@@ -69,7 +69,7 @@ fn inserting() {
 }
 
 #[test]
-fn other_characters_type_nothing_and_other_keys_do_what_they_do() {
+fn other_characters_type_nothing_and_other_keys_keep_their_effects() {
     check_vi("a|b", "\"zq5é \"", "a|b");
     check_vi("a|b", "ctrl+k", "|a");
     check_vi("a|bc", "right right right", "ab|c");

@@ -25,7 +25,7 @@ impl Harness {
         self.terminal.process(&bytes);
     }
 
-    /// Scrollback and screen, without the blank rows at the end.
+    /// Returns scrollback and screen, without trailing blank rows.
     fn everything(&mut self) -> Vec<String> {
         let (rows, columns) = self.terminal.screen().size();
         let (rows, columns) = (rows.get(), columns.get());
@@ -71,7 +71,7 @@ fn an_equal_frame_writes_nothing_and_a_changed_row_only_itself() {
 }
 
 #[test]
-fn a_frame_is_synchronized_only_where_the_terminal_understands_it() {
+fn a_frame_is_synchronized_only_if_supported() {
     let mut screen = InlineScreen::new(Size::new(20, 6), true);
     assert!(!String::from_utf8(screen.draw(&[], &[Row::from("a")], HIDDEN)).unwrap().contains("2026"));
     screen.set_synchronized(true);
@@ -80,7 +80,7 @@ fn a_frame_is_synchronized_only_where_the_terminal_understands_it() {
 }
 
 #[test]
-fn leaving_puts_the_last_rows_in_place_of_the_live_area() {
+fn leaving_replaces_the_live_area_with_the_last_rows() {
     let mut harness = Harness::new(20, 6);
     harness.draw(&["one"], &texts("live", 4), HIDDEN);
     let bytes = harness.screen.leave(&[Row::from("bye")]);
@@ -97,8 +97,8 @@ fn a_live_area_that_is_too_high_loses_its_upper_rows() {
 }
 
 proptest! {
-    /// Whatever heights the live area takes and however many rows are added, scrollback and screen have every finished row exactly once, in
-    /// order, and the live area behind them.
+    /// Whatever the heights of the live area and the number of added rows, scrollback and screen contain every finished row exactly once,
+    /// in order, followed by the live area.
     #[test]
     fn scrollback_is_exact_to_the_row(
         rows in 3u16..12,
@@ -109,7 +109,7 @@ proptest! {
         for (step, (n_finished, height, cursor_row)) in steps.into_iter().enumerate() {
             let height = height.min(usize::from(rows));
             let finished: Vec<String> = (0..n_finished).map(|at| format!("r{}", expected.len() + at)).collect();
-            // Rows of the full width are where terminals differ in what the cursor does.
+            // Terminals differ in where the cursor is after rows of the full width.
             let live: Vec<String> = (0..height).map(|at| format!("{:<16}", format!("l{step}.{at}")).replace(' ', ".")).collect();
             let finished_rows: Vec<&str> = finished.iter().map(String::as_str).collect();
             let cursor = Cursor { row: cursor_row, column: 3, visible: true };
@@ -121,7 +121,7 @@ proptest! {
     }
 }
 
-/// A row in which an image begins that is drawn over it and the rows below it.
+/// Returns a row in which an image begins that is drawn over it and the rows below it.
 fn image_row(text: &str, number: u8) -> Row {
     use ratatui_core::style::{Color, Modifier, Style};
     use ratatui_core::text::Span;
@@ -130,7 +130,7 @@ fn image_row(text: &str, number: u8) -> Row {
 }
 
 #[test]
-fn images_are_drawn_over_their_rows_when_these_are_on_the_screen_and_the_cursor_comes_back() {
+fn images_are_drawn_over_rows_on_the_screen_and_the_cursor_is_restored() {
     let mut harness = Harness::new(20, 6);
     harness.draw(&["before"], &texts("live", 2), HIDDEN);
     let blank = Row::default;

@@ -18,14 +18,14 @@ struct Part {
     index: usize,
     is_thinking: bool,
     text: Markdown,
-    /// Bytes that have arrived.
+    /// Number of bytes received.
     n_pushed: usize,
-    /// Where it begins in the text of the answer, if that is known.
+    /// Its start in the text of the answer, if known.
     text_at: usize,
     /// When it began and ended, in Unix milliseconds.
     begun_ms: Option<i64>,
     ended_ms: Option<i64>,
-    /// It is whole.
+    /// Whether it is complete.
     ended: bool,
 }
 
@@ -57,7 +57,7 @@ impl Part {
         self.text.finish();
     }
 
-    /// Takes back what is beyond the first `n` bytes.
+    /// Truncates the text to the first `n` bytes.
     fn truncate(&mut self, n: usize) {
         let kept = self.text.text();
         let kept = kept[..kept.floor_char_boundary(n)].to_owned();
@@ -66,12 +66,12 @@ impl Part {
         self.push(&kept);
     }
 
-    /// Whether one line stands for it.
+    /// Returns whether one line replaces it.
     fn is_hidden(&self, cx: ViewCx<'_>) -> bool {
         self.is_thinking && (cx.options.hide_thinking || (cx.options.hide_open_thinking && !self.ended))
     }
 
-    /// The row that stands for hidden thinking.
+    /// Returns the row that replaces hidden thinking.
     fn hidden_row(&self, cx: ViewCx<'_>) -> Row {
         let text = match (self.begun_ms, self.ended_ms) {
             (Some(begun), None) if !self.ended => format!("Thinking… {}s", (cx.now_ms - begun).max(0) / 1000),
@@ -82,7 +82,7 @@ impl Part {
         crate::text::truncate(&Row::styled(format!(" {text}"), style), cx.columns, "…")
     }
 
-    /// Some of the rows.
+    /// Returns a range of the rows.
     fn rows_in(&mut self, range: Range<usize>, cx: ViewCx<'_>) -> Vec<Row> {
         self.take_options(cx);
         if self.is_hidden(cx) {
@@ -95,7 +95,7 @@ impl Part {
         rows
     }
 
-    /// Takes over what the settings say about code.
+    /// Applies the settings for code.
     fn take_options(&mut self, cx: ViewCx<'_>) {
         let options = self.text.options_mut();
         if options.code_indent != cx.options.code_indent {
@@ -112,12 +112,12 @@ impl Part {
     }
 }
 
-/// The columns beside the blank one at the left.
+/// Returns the number of columns besides the blank one on the left.
 fn inner(cx: ViewCx<'_>) -> usize {
     cx.columns.saturating_sub(1).max(1)
 }
 
-/// The view.
+/// View of an answer.
 pub(crate) struct AnswerView {
     parts: Vec<Part>,
     failure: Option<String>,
@@ -130,7 +130,7 @@ impl AnswerView {
         Self { parts: Vec::new(), failure: None, cut_off: false, finished: false }
     }
 
-    /// A whole text that is shown like an answer.
+    /// Creates a view of a complete text in the style of an answer.
     pub(super) fn text(text: &str) -> Self {
         let mut part = Part::new(0, false, None);
         part.push(text);
@@ -138,7 +138,7 @@ impl AnswerView {
         Self { parts: vec![part], finished: true, ..Self::begun() }
     }
 
-    /// The answer of a message that is whole.
+    /// Creates a view of a complete message.
     pub(super) fn of(message: &AssistantMessage) -> Self {
         let mut answer = Self::begun();
         for (index, block) in message.content.iter().enumerate() {
@@ -172,7 +172,7 @@ impl AnswerView {
             self.parts.push(Part::new(index, is_thinking, now_ms));
         }
         if let Some(part) = self.parts.iter_mut().rev().find(|part| part.index == index) {
-            // Some providers send the end of a block with the block only.
+            // Some providers send the end of a block only with the block.
             if let Some(rest) = text.get(part.n_pushed..) {
                 part.push(rest);
             }
@@ -181,9 +181,9 @@ impl AnswerView {
         }
     }
 
-    /// The text of the whole answer is cut at a byte, and goes on with another text from there.
+    /// Truncates the text of the whole answer at a byte, and appends another text.
     pub(in crate::transcript) fn put_text(&mut self, at: usize, text: &str) {
-        // What was taken back whole.
+        // Parts that were truncated entirely.
         self.parts.retain(|part| part.is_thinking || part.text_at <= at);
         let goes_on = self.parts.last().is_some_and(|part| !part.is_thinking);
         let end = self.parts.iter().rev().find(|part| !part.is_thinking).map(|part| part.text_at + part.n_pushed);
@@ -202,7 +202,7 @@ impl AnswerView {
         }
     }
 
-    /// The model thinks.
+    /// Appends thinking.
     pub(in crate::transcript) fn put_thinking(&mut self, text: &str, now_ms: i64) {
         if !self.parts.last().is_some_and(|part| part.is_thinking && !part.ended) {
             self.parts.iter_mut().for_each(Part::finish);
@@ -213,7 +213,7 @@ impl AnswerView {
         }
     }
 
-    /// The model does not think any longer.
+    /// Ends thinking.
     pub(in crate::transcript) fn end_thinking(&mut self, now_ms: Option<i64>) {
         for part in self.parts.iter_mut().filter(|part| part.is_thinking && !part.ended) {
             part.ended_ms = now_ms;
@@ -228,7 +228,7 @@ impl AnswerView {
         self.parts.iter_mut().for_each(Part::finish);
     }
 
-    /// Forgets the rows.
+    /// Drops the cached rows.
     pub(super) fn release(&mut self) {
         self.parts.iter_mut().for_each(|part| part.text.release());
     }
@@ -244,7 +244,7 @@ impl AnswerView {
         self.failure.iter().for_each(|failure| each(failure));
     }
 
-    /// How many of the first rows never change. All of those before the part that is still arriving.
+    /// Returns how many of the first rows never change: all those before the part that is still arriving.
     pub(super) fn n_final(&mut self, cx: ViewCx<'_>) -> usize {
         let mut n = 0;
         for part in self.parts.iter_mut().filter(|part| !part.text.is_blank()) {
@@ -260,7 +260,7 @@ impl AnswerView {
         n
     }
 
-    /// Some of the rows.
+    /// Returns a range of the rows.
     pub(super) fn rows_in(&mut self, range: Range<usize>, cx: ViewCx<'_>) -> Vec<Row> {
         let mut rows = Vec::new();
         let Range { start: mut first, mut end } = range;
@@ -287,7 +287,7 @@ impl AnswerView {
                 let n_stable = part.n_stable(cx);
                 let first = range.start;
                 let rows = part.rows_in(range, cx);
-                // What is left out of a part that goes on is never more than what is stable in it.
+                // No more is skipped of an open part than what is stable in it.
                 (rows, first.min(n_stable))
             });
         }

@@ -1,4 +1,4 @@
-//! A command that the user runs.
+//! A shell command of the user.
 
 use std::collections::VecDeque;
 
@@ -11,19 +11,19 @@ use super::frame::paragraphs;
 use crate::Row;
 use crate::theme::ColorRole;
 
-/// Lines of output that are shown of a command.
+/// Number of output lines shown.
 const PREVIEW: usize = 20;
-/// Lines that are kept while it runs.
+/// Number of lines kept while it runs.
 const KEPT: usize = 2_000;
 
-/// The view.
+/// View of a command.
 pub(crate) struct Bash {
     command: String,
-    /// The model does not see it.
+    /// Whether it is hidden from the model.
     exclude: bool,
-    /// The last lines of the output; the last one may go on.
+    /// The last lines of the output; the last one may be incomplete.
     lines: VecDeque<String>,
-    /// How it ended; `None`: it is running.
+    /// Its outcome; `None`: still running.
     end: Option<Vec<String>>,
     expanded: bool,
 }
@@ -33,7 +33,7 @@ impl Bash {
         Self { command: command.to_owned(), exclude, lines: VecDeque::new(), end: None, expanded: false }
     }
 
-    /// A command of a stored session.
+    /// Creates a view of a command in a stored session.
     pub(super) fn of(raw: &JsonObject) -> Self {
         let text = |name: &str| raw.get(name).and_then(Value::as_str).unwrap_or_default();
         let flag = |name: &str| raw.get(name).and_then(Value::as_bool).unwrap_or(false);
@@ -52,7 +52,7 @@ impl Bash {
         self.expanded = !self.expanded;
     }
 
-    /// More output. A carriage return alone begins its line again, as progress bars want it.
+    /// Appends output. A lone carriage return restarts the line, as progress bars expect.
     pub(super) fn push(&mut self, text: &str) {
         for piece in text.split_inclusive(['\n', '\r']) {
             let is_end = piece.ends_with('\n');

@@ -9,7 +9,7 @@ use crate::image::{ImageLook, ImageSource};
 use crate::text::{SanitizeMode, pad, sanitize, wrap};
 use crate::theme::ColorRole;
 
-/// Wraps foreign text in one style, with blank columns at the left side.
+/// Wraps untrusted text in one style, with blank columns on the left.
 pub(super) fn paragraphs(text: &str, style: Style, columns: usize, indent: usize) -> Vec<Row> {
     let inner = columns.saturating_sub(indent).max(1);
     let mut rows = Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn paragraphs(text: &str, style: Style, columns: usize, indent: usize
     rows
 }
 
-/// Images, or lines that stand for them.
+/// Returns images, or lines that replace them.
 pub(super) fn image_rows(
     images: &[ImageSource],
     style: Style,
@@ -40,12 +40,12 @@ pub(super) fn image_rows(
     images.iter().flat_map(rows).collect()
 }
 
-/// The columns inside of a box.
+/// Returns the number of columns inside a box.
 pub(super) fn inner_columns(cx: ViewCx<'_>) -> usize {
     cx.columns.saturating_sub(2).max(1)
 }
 
-/// Puts rows into a box with a background and a blank column and row at each side; without colours, behind a bar.
+/// Puts rows into a box with a background and a blank column and row on each side; without colours, behind a bar.
 pub(super) fn boxed(rows: Vec<Row>, background: ColorRole, cx: ViewCx<'_>) -> Vec<Row> {
     if rows.is_empty() || cx.options.plain {
         return rows;

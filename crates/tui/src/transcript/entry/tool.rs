@@ -1,4 +1,4 @@
-//! A call of a tool and its result.
+//! A tool call and its result.
 
 use std::path::Path;
 
@@ -19,22 +19,22 @@ use crate::text::{SanitizeMode, chop, sanitize, wrap};
 use crate::theme::ColorRole;
 use crate::transcript::texts;
 
-/// Lines of files, of lists and of matches that are shown of a result, and rows of the output of a command.
+/// Number of lines shown of files, lists and matches in a result, and rows of a command's output.
 const FILE_LINES: usize = 10;
 const LIST_LINES: usize = 20;
 const MATCH_LINES: usize = 15;
 const COMMAND_ROWS: usize = 5;
 const DIFF_LINES: usize = 60;
-/// Bytes of arguments that are kept while they arrive: the preview needs no more.
+/// Number of bytes of arguments kept while they arrive; the preview needs no more.
 const MAX_ARGUMENTS: usize = 16 * 1024;
 
-/// The view.
+/// View of a tool call.
 pub(crate) struct ToolCallView {
     id: String,
     name: String,
-    /// The block of the answer that its arguments arrive in.
+    /// The block of the answer in which its arguments arrive.
     block: Option<usize>,
-    /// What has arrived of the arguments, up to a bound.
+    /// Arguments received so far, up to a limit.
     arriving: String,
     arguments: Option<JsonObject>,
     output: String,
@@ -92,7 +92,7 @@ impl ToolCallView {
         self.block = Some(index);
     }
 
-    /// More of the arguments, as JSON.
+    /// Appends a part of the arguments, as JSON.
     pub(super) fn push_arguments(&mut self, text: &str) {
         let room = MAX_ARGUMENTS.saturating_sub(self.arriving.len());
         self.arriving.push_str(&text[..text.floor_char_boundary(room.min(text.len()))]);
@@ -171,7 +171,7 @@ impl ToolCallView {
         self.expanded = !self.expanded;
     }
 
-    /// An argument that is a text; of arguments that are still arriving, what there is of it.
+    /// Returns a text argument, or its beginning if the arguments are still arriving.
     fn text(&self, key: &str) -> Option<String> {
         match &self.arguments {
             Some(arguments) => match arguments.get(key)? {
@@ -187,19 +187,19 @@ impl ToolCallView {
         self.arguments.as_ref()?.get(key)?.as_u64()
     }
 
-    /// The path that it is about, with `~` for the home directory.
+    /// Returns the path that it is about, with `~` for the home directory.
     fn path(&self, cx: ViewCx<'_>) -> String {
         let path = self.text("path").or_else(|| self.text("file_path"));
         path.map_or_else(|| "...".to_owned(), |path| short_path(Path::new(&path), cx.options.home.as_deref()))
     }
 
-    /// A path that is a link to its file, where that is possible.
+    /// Turns a path into a link to its file, if possible.
     fn linked(&self, path: Span<'static>, cx: ViewCx<'_>) -> Span<'static> {
         let url = || {
             let given = self.text("path").or_else(|| self.text("file_path"))?;
             file_url(Path::new(&given), cx.options.link_base.as_deref()?)
         };
-        // While arguments arrive the path may not be whole.
+        // While arguments arrive, the path may be incomplete.
         let url = self.arguments.as_ref().and_then(|_| url());
         let style = url.and_then(|url| cx.theme.link(&url, path.style)).unwrap_or(path.style);
         path.style(style)
@@ -225,7 +225,7 @@ impl ToolCallView {
             rows.extend(wrap(&line, columns));
         }
         let output = theme.fg(ColorRole::ToolOutput);
-        // What went wrong is always shown.
+        // Errors are always shown.
         if !cx.options.hide_output || self.is_expanded(cx) || self.state == ToolState::Failed {
             rows.extend(self.preview(cx, columns));
             rows.extend(self.result(cx, columns));
@@ -309,7 +309,7 @@ impl ToolCallView {
         self.expanded || cx.options.expanded
     }
 
-    /// What a call will do, before there is a result: the beginning of a file that is written.
+    /// Previews a call before there is a result: the beginning of a file to be written.
     fn preview(&self, cx: ViewCx<'_>, columns: usize) -> Vec<Row> {
         if self.name != "write" || self.state == ToolState::Failed {
             return Vec::new();
@@ -352,7 +352,7 @@ impl ToolCallView {
         }
     }
 
-    /// The last rows of the output of a command.
+    /// Returns the last rows of a command's output.
     fn command_rows(&self, output: &str, columns: usize, cx: ViewCx<'_>) -> Vec<Row> {
         let style = cx.theme.fg(ColorRole::ToolOutput);
         let clean = sanitize(output, SanitizeMode::Output);
@@ -388,7 +388,7 @@ impl ToolCallView {
     }
 }
 
-/// A text argument in JSON that is still arriving, as far as it has.
+/// Returns a text argument from incomplete JSON, as far as it has arrived.
 fn arriving_text(json: &str, key: &str) -> Option<String> {
     let (_, rest) = json.split_once(&format!("\"{key}\""))?;
     let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
@@ -405,7 +405,7 @@ fn arriving_text(json: &str, key: &str) -> Option<String> {
             _ => {}
         }
     }
-    // An escape that has not arrived whole is left out.
+    // An incomplete escape is omitted.
     let mut text = &rest[..end];
     for _ in 0..7 {
         if let Ok(text) = serde_json::from_str::<String>(&format!("\"{text}\"")) {
@@ -416,7 +416,7 @@ fn arriving_text(json: &str, key: &str) -> Option<String> {
     None
 }
 
-/// How much more there is.
+/// Returns a row that says how much more there is.
 fn more_row(n: usize, which: &str, columns: usize, cx: ViewCx<'_>) -> Vec<Row> {
     if n == 0 {
         return Vec::new();
@@ -425,7 +425,7 @@ fn more_row(n: usize, which: &str, columns: usize, cx: ViewCx<'_>) -> Vec<Row> {
     paragraphs(&format!("... ({n} {which} {noun}, {})", cx.expand_hint()), cx.theme.fg(ColorRole::Muted), columns, 0)
 }
 
-/// The first lines of a text.
+/// Returns the first lines of a text.
 fn limited(text: &str, max: usize, token: ColorRole, columns: usize, cx: ViewCx<'_>, is_expanded: bool) -> Vec<Row> {
     let clean = sanitize(text, SanitizeMode::Output);
     let max = if is_expanded { usize::MAX } else { max };
@@ -436,7 +436,7 @@ fn limited(text: &str, max: usize, token: ColorRole, columns: usize, cx: ViewCx<
     rows
 }
 
-/// The first lines of a file in their colours.
+/// Returns the first lines of a file, highlighted.
 fn file_rows(text: &str, path: &str, max: usize, columns: usize, cx: ViewCx<'_>, is_expanded: bool) -> Vec<Row> {
     let clean = sanitize(text, SanitizeMode::Output);
     let max = if is_expanded { usize::MAX } else { max };
@@ -452,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_shown_as_far_as_they_have_arrived() {
+    fn arguments_are_shown_as_they_arrive() {
         for (json, expected) in [
             ("{\"path\": \"a.rs\", \"content\": \"x\\ny", Some("x\ny")),
             ("{\"content\": \"half an escape \\u26", Some("half an escape ")),

@@ -29,7 +29,7 @@ fn view(protocol: Option<ImageProtocol>) -> TranscriptView {
     view
 }
 
-/// Rows with `▒` for the placeholders of images, and the place where one is drawn.
+/// Returns rows with `▒` for image placeholders, and a mark where an image is drawn.
 fn shown(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
@@ -68,7 +68,7 @@ fn images_of_the_user_are_below_the_text() {
 }
 
 #[test]
-fn a_line_stands_for_an_image_where_it_cannot_be_shown() {
+fn a_line_replaces_an_image_that_cannot_be_shown() {
     let broken = Image { data: "QUJD".to_owned(), mime_type: "image/\u{1b}[2Jpng".to_owned() };
     let mut view = view(None);
     view.message_ended(&said("look", vec![png(90, 54), broken]));
@@ -80,7 +80,7 @@ fn a_line_stands_for_an_image_where_it_cannot_be_shown() {
 }
 
 #[test]
-fn images_that_are_drawn_have_blank_rows_in_the_scrollback_and_a_line_elsewhere() {
+fn drawn_images_have_blank_rows_in_the_scrollback_and_a_line_elsewhere() {
     for depth in [ColorDepth::True, ColorDepth::None] {
         let mut view = view(Some(ImageProtocol::Iterm2));
         view.message_ended(&said("look", vec![png(90, 54)]));
@@ -103,7 +103,7 @@ fn images_that_are_drawn_have_blank_rows_in_the_scrollback_and_a_line_elsewhere(
 }
 
 #[test]
-fn an_image_of_a_tool_is_at_most_20_rows_high_until_it_is_expanded_and_is_sent_once() {
+fn a_tool_image_has_at_most_20_rows_until_expanded_and_is_sent_once() {
     let mut view = view(Some(ImageProtocol::KittyPlaceholders));
     view.mode_changed(true);
     let mut tool = TranscriptEntry::tool("1", "read");
@@ -125,7 +125,7 @@ fn an_image_of_a_tool_is_at_most_20_rows_high_until_it_is_expanded_and_is_sent_o
 }
 
 #[test]
-fn an_image_that_is_being_converted_holds_back_what_comes_after_it() {
+fn an_image_being_converted_holds_back_later_rows() {
     let gif = Image { data: STANDARD.encode(b"GIF89a\x5a\0\x36\0\0\0\0"), mime_type: "image/gif".to_owned() };
     let mut view = view(Some(ImageProtocol::KittyPlaceholders));
     view.images().enable_conversion();

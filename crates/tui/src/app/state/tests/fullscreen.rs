@@ -1,4 +1,4 @@
-//! The fullscreen mode: what is on the screen, and what keys and the mouse do there.
+//! Fullscreen mode: the screen, keys, and the mouse.
 
 use pinch_llm::message::{AssistantMessage, Block, Message};
 
@@ -7,7 +7,7 @@ use crate::effect::Effect;
 use crate::key::KeyPress;
 use crate::terminal::{Fullscreen, Mouse, MouseKind};
 
-/// A screen of a terminal, and the interface on it.
+/// A terminal screen with the interface on it.
 struct TestScreen {
     app: App,
     size: Size,
@@ -27,7 +27,7 @@ impl TestScreen {
         Self { app, size, screen: Fullscreen::new(size), terminal, now_ms: 1_000 }
     }
 
-    /// Draws a frame and returns what is on the screen.
+    /// Draws a frame and returns the contents of the screen.
     fn draw(&mut self) -> String {
         let frame = self.app.view(self.size, true, self.now_ms);
         assert!(frame.live.len() <= self.size.height(), "{} rows", frame.live.len());
@@ -50,7 +50,7 @@ impl TestScreen {
         }
     }
 
-    /// The rows of the transcript in which something is reversed, with brackets around it.
+    /// Returns the transcript rows with reversed cells, marked by brackets.
     fn reversed(&self) -> Vec<String> {
         let screen = self.terminal.screen();
         let mut rows = Vec::new();
@@ -76,7 +76,7 @@ impl TestScreen {
         self.input(&TerminalInput::Mouse(Mouse { kind, column, row }))
     }
 
-    /// The row that has a text, and the column where it begins.
+    /// Returns the row that contains a text, and the column where it begins.
     fn find(&mut self, text: &str) -> (u16, u16) {
         let screen = self.draw();
         let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).unwrap();
@@ -84,7 +84,7 @@ impl TestScreen {
         (row.try_into().unwrap(), column.try_into().unwrap())
     }
 
-    /// Drags from one text to the beginning of another one, and returns what is copied.
+    /// Drags from one text to the beginning of another, and returns what is copied.
     fn select(&mut self, from: &str, to: &str) -> String {
         let (from, to) = (self.find(from), self.find(to));
         assert_eq!(self.mouse(MouseKind::Down, from.0, from.1), []);
@@ -130,7 +130,7 @@ fn conversation() -> Vec<Arc<Message>> {
     (1..=6).flat_map(turn).collect()
 }
 
-/// The conversation on screens of both sizes.
+/// Renders the conversation on screens of both sizes.
 fn both(act: impl Fn(&mut TestScreen)) -> String {
     let screens = [(80, 24), (40, 10)].map(|(columns, rows)| {
         let mut screen = TestScreen::new(columns, rows, &conversation());
@@ -183,7 +183,7 @@ fn keys_scroll_and_escape_returns_to_the_end() {
     screen.press("home");
     assert_eq!(screen.press("escape"), []);
     assert_eq!(screen.draw(), end);
-    // A text that is being written has its own use for some keys.
+    // While a text is being written, some keys belong to the editor.
     screen.press("x");
     screen.press("home");
     assert!(!screen.app.transcript.is_scrolled());
@@ -227,7 +227,7 @@ fn searches_go_from_match_to_match_and_around_the_ends() {
     assert_eq!(seen[..6], expected);
     assert_eq!(seen[6..], ["[Question] 6? around", "[Question] 1? around"]);
     assert_eq!(screen.reversed(), ["[Question] 2?"]);
-    // The place is kept; the next escape returns to the end.
+    // The position is kept; the next escape returns to the end.
     assert_eq!(screen.press("escape"), []);
     assert!(screen.reversed().is_empty() && screen.draw().contains("Question 2?"));
     screen.press("escape");
@@ -235,7 +235,7 @@ fn searches_go_from_match_to_match_and_around_the_ends() {
 }
 
 #[test]
-fn a_search_from_the_regular_mode_begins_in_the_fullscreen_mode() {
+fn a_search_in_regular_mode_switches_to_fullscreen_mode() {
     let mut screen = TestScreen::new(80, 24, &conversation());
     screen.app.mode_changed(false);
     assert_eq!(screen.press("ctrl+s"), [Effect::ToggleFullscreen]);
@@ -247,7 +247,7 @@ fn a_search_from_the_regular_mode_begins_in_the_fullscreen_mode() {
 }
 
 #[test]
-fn a_long_search_goes_on_with_each_frame_while_keys_are_taken() {
+fn a_long_search_continues_with_each_frame_while_keys_are_handled() {
     let mut messages: Vec<_> = (0..20_000).map(|n| user(&format!("message {n}"))).collect();
     messages[7] = user("the needle");
     let mut screen = TestScreen::new(80, 24, &messages);
@@ -276,11 +276,11 @@ fn screens_of_any_size_are_drawn() {
 }
 
 #[test]
-fn what_is_selected_with_the_mouse_is_copied_across_messages() {
+fn a_mouse_selection_is_copied_across_messages() {
     let mut screen = TestScreen::new(80, 24, &conversation());
     assert_eq!(screen.select("list", "list"), "", "a click selects nothing");
     let expected = "with a list\n- of things that are longer than a narrow screen is\n\n\nQuestion 6?\n\n\nPa";
-    // From below to above is the same, but for the cells at the ends.
+    // Dragging upwards is the same, except for the cells at the ends.
     let (from, to) = (screen.find("Part 6"), (screen.find("Question 6").0 - 4, 3));
     screen.mouse(MouseKind::Down, from.0, from.1 + 1);
     screen.mouse(MouseKind::Drag, to.0, to.1);
@@ -293,7 +293,7 @@ fn what_is_selected_with_the_mouse_is_copied_across_messages() {
 }
 
 #[test]
-fn clicks_select_words_and_lines_and_lines_are_copied_as_they_were() {
+fn clicks_select_words_and_lines_and_wrapped_lines_are_copied_unwrapped() {
     let text = "Look into `crates/tui/src/app.rs` and then at the words that follow it here\n\n```\nlet code = 1;\n    indented\n```\n";
     for columns in [100, 40, 23] {
         let mut screen = TestScreen::new(columns, 24, &[user("hi"), answer(text)]);
@@ -323,7 +323,7 @@ fn clicks_select_words_and_lines_and_lines_are_copied_as_they_were() {
 }
 
 #[test]
-fn bars_that_stand_for_colours_are_not_copied() {
+fn bars_that_replace_colours_are_not_copied() {
     let question = "a question that is longer than the screen is wide";
     let mut screen = TestScreen::new(30, 24, &[]);
     let capabilities = TerminalCapabilities::of(&[("NO_COLOR", "1")].into_iter().collect());
@@ -354,7 +354,7 @@ fn holding_the_mouse_beyond_an_edge_scrolls() {
     let copied = screen.release((0, 0));
     assert!(copied.starts_with("pinch 1\n") && copied.ends_with("\nP"), "{copied}");
     assert!(copied.contains("Question 2?\n\n\nPart 2 of the answer"), "{copied}");
-    // And down again, onto the editor.
+    // And back down, onto the editor.
     screen.mouse(MouseKind::Down, 0, 1);
     screen.mouse(MouseKind::Drag, 23, 79);
     for _ in 0..100 {
@@ -386,7 +386,7 @@ fn a_selection_stays_with_its_text() {
 }
 
 #[test]
-fn a_note_of_what_was_copied_is_shown_for_a_while() {
+fn a_note_about_copied_text_is_shown_for_a_while() {
     let mut screen = TestScreen::new(80, 24, &conversation());
     screen.draw();
     screen.app.note("Copied 12 characters".to_owned(), screen.now_ms);
@@ -398,7 +398,7 @@ fn a_note_of_what_was_copied_is_shown_for_a_while() {
 }
 
 #[test]
-fn a_click_on_the_note_of_what_is_below_goes_there() {
+fn a_click_on_the_note_about_rows_below_scrolls_there() {
     let mut screen = TestScreen::new(80, 24, &conversation());
     let end = screen.draw();
     screen.press("home");
@@ -408,7 +408,7 @@ fn a_click_on_the_note_of_what_is_below_goes_there() {
 }
 
 #[test]
-fn links_can_be_clicked_where_the_terminal_is_known_to_have_them_or_the_settings_say_so() {
+fn links_are_clickable_if_the_terminal_supports_them_or_they_are_enabled() {
     let text = "see [the docs](https://a.b/c)";
     for (vars, set, expected) in [
         (&[("TERM", "xterm-kitty")][..], None, true),
