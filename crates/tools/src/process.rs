@@ -18,6 +18,8 @@ mod registry;
 
 mod permission;
 
+mod retry;
+
 mod exec_tool;
 
 mod process_tool;

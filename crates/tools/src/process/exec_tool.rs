@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::options::CommandOptions;
 use super::permission::CommandCall;
 use super::registry::{ProcessRegistry, TrackedCommand};
+use super::retry;
 use crate::paths::PathRoot;
 
 /// The `exec` tool.
@@ -54,6 +55,8 @@ const YIELD_MS: (f64, f64) = (10.0, 120_000.0);
 const MAX_TIMEOUT_SECS: f64 = 2_147_483.0;
 /// Characters of output in progress reports and in results of running commands.
 const TAIL: usize = 2000;
+/// Why a person is asked about a command that failed in the sandbox.
+const RETRY: &str = "it failed in the sandbox and would run once more, outside of it";
 /// Interval between progress reports.
 const REPORT_EVERY: Duration = Duration::from_millis(250);
 
@@ -78,26 +81,53 @@ impl ExecTool {
         let chosen = options.hosts.choose(input, (options.security, options.ask), &options.scope)?;
         let cwd = self.workdir(input.get("workdir").and_then(Value::as_str), &mut warnings).await;
         let env = self.environment(input)?;
-        let call = CommandCall {
+        let is_inside = options.hosts.outside.is_some() && chosen.outside.is_none();
+        let mut call = CommandCall {
             command,
             cwd: &cwd,
             env: &env,
             sets_env: input.get("env").and_then(Value::as_object).is_some_and(|env| !env.is_empty()),
             security: chosen.security,
             ask: chosen.ask,
+            reason: None,
         };
-        let permit = self.options.permit(&call, cx).await?;
+        let output = self.run_on(chosen.outside.as_ref(), &call, input, warnings.clone(), cx).await?;
+        if !is_inside || !retry::was_denied(&output) {
+            return Ok(output);
+        }
+        let Some(outside) = options.hosts.retry(input, (options.security, options.ask)) else { return Ok(output) };
+        (call.security, call.ask, call.reason) = (outside.security, outside.ask, Some(RETRY));
+        warnings.push("Note: the command failed in the sandbox; after an approval, it ran again outside.".to_owned());
+        match self.run_on(outside.outside.as_ref(), &call, input, warnings, cx).await {
+            Ok(output) => Ok(output),
+            // Without the approval, the first failure is the result.
+            Err(_) if !cx.cancel.is_cancelled() => Ok(output),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs a command if it is permitted: outside, or on the usual machine.
+    async fn run_on(
+        &self,
+        outside: Option<&Arc<dyn Machine>>,
+        call: &CommandCall<'_>,
+        input: &JsonObject,
+        mut warnings: Vec<String>,
+        cx: &ToolCx<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        let CommandCall { command, cwd, env, .. } = *call;
+        let permit = self.options.permit(call, cx).await?;
         let shell = self.options.shell.clone();
-        let spec = CommandSpec::new(shell, vec!["-c".into(), command.to_owned()], cwd.clone(), env.clone());
+        let spec = CommandSpec::new(shell, vec!["-c".into(), command.to_owned()], cwd.to_owned(), env.to_vec());
         let timeout = input.get("timeout").and_then(Value::as_f64).filter(|secs| *secs > 0.0);
         let timeout = timeout.map_or(self.options.timeout, |secs| Duration::from_secs_f64(secs.min(MAX_TIMEOUT_SECS)));
-        let machine = chosen.outside.as_ref().unwrap_or(&self.machine);
-        let is_inside = self.options.hosts.outside.is_some() && chosen.outside.is_none();
+        let machine = outside.unwrap_or(&self.machine);
+        let is_inside = self.options.hosts.outside.is_some() && outside.is_none();
         let wants_terminal = input.get("pty") == Some(&Value::Bool(true));
         if wants_terminal && is_inside {
             warnings.push("Warning: there are no terminals in the sandbox; running without one.".to_owned());
         }
-        permit.check(&self.options, &call)?;
+        permit.check(&self.options, call)?;
         let start = |spec| self.registry.start(&**machine, spec, command, &self.options.scope, Some(timeout), cx.host);
         let on_terminal = match wants_terminal && !is_inside {
             true => Some(start(on_terminal(spec.clone())).await),

@@ -163,6 +163,21 @@ impl CommandHosts {
     }
 }
 
+impl CommandHosts {
+    /// Returns where a command that failed in the sandbox may run once more, if a person approves: outside, for senders who may leave the
+    /// sandbox, unless the call or the configuration rules that out.
+    pub(super) fn retry(&self, input: &JsonObject, (security, ask): (ExecSecurity, ExecAsk)) -> Option<ChosenHost> {
+        let may_leave =
+            self.elevated.is_enabled && self.elevated.is_allowed && self.configured != ConfiguredHost::Sandbox;
+        let stays = input.get("elevated") == Some(&Value::Bool(false))
+            || input.get("host").and_then(Value::as_str).map(str::trim) == Some("sandbox");
+        // Where nobody is asked about commands off the allow list, nobody is asked about this one.
+        let can_ask = security == ExecSecurity::Full || (security == ExecSecurity::Allowlist && ask != ExecAsk::Off);
+        let outside = self.outside.clone().filter(|_| may_leave && !stays && can_ask)?;
+        Some(ChosenHost { outside: Some(outside), security: ExecSecurity::Allowlist, ask: ExecAsk::Always })
+    }
+}
+
 fn not_allowed(requested: &str) -> ToolError {
     ToolError::new(format!(
         "exec host not allowed (requested {requested}; configure tools.exec.host={requested} to allow)."

@@ -27,6 +27,8 @@ pub(super) struct CommandCall<'a> {
     pub(super) security: ExecSecurity,
     /// When to ask a person.
     pub(super) ask: ExecAsk,
+    /// Why a person is asked, unless the command's programs are the reason.
+    pub(super) reason: Option<&'static str>,
 }
 
 /// Permission to run a command, valid while the files it starts are unchanged.
@@ -102,7 +104,7 @@ impl CommandOptions {
         judgement: &Judgement,
         cx: &ToolCx<'_>,
     ) -> Result<ApprovalDecision, ToolError> {
-        let reason = reason(judgement);
+        let reason = call.reason.unwrap_or_else(|| reason(judgement));
         let cwd = call.cwd.to_string_lossy();
         let mut request = ApprovalRequest::new(call.command, cwd, reason, self.approval_timeout);
         request.session_key = Some(self.scope.clone());

@@ -221,3 +221,42 @@ async fn the_end_of_a_background_command_is_reported_once() {
     assert_eq!(ends.recv().await.unwrap(), "agent:main Exec failed (ID, code 3) :: a b");
     assert!(ends.try_recv().is_err());
 }
+
+/// Approves, and takes the obstacle away that stands for the sandbox.
+struct LettingOut(std::path::PathBuf, ApprovalDecision, Mutex<Vec<String>>);
+
+impl ApprovalBroker for LettingOut {
+    fn request<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
+        self.2.lock().unwrap().push(request.reason.clone());
+        std::fs::write(&self.0, "").unwrap();
+        Box::pin(async { self.1 })
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_the_sandbox_made_fail_runs_once_more_outside_with_an_approval() {
+    use super::super::host::{CommandHosts, ElevatedLevel, ElevatedRules};
+    let command = "test -e out && echo done || { echo 'x: Permission denied'; exit 1; }";
+    let failed = "x: Permission denied\n\nCommand exited with code 1";
+    let again = "Note: the command failed in the sandbox; after an approval, it ran again outside.\ndone";
+    let (allow, deny) = (ApprovalDecision::AllowOnce, ApprovalDecision::Deny);
+    for (may_leave, input, ask, decision, expect, n_asked) in [
+        (true, json!({"command": command}), ExecAsk::Off, allow, again, 1),
+        (true, json!({"command": command}), ExecAsk::Off, deny, failed, 1),
+        (true, json!({"command": command, "elevated": false}), ExecAsk::Off, allow, failed, 0),
+        (true, json!({"command": command, "host": "sandbox"}), ExecAsk::Off, allow, failed, 0),
+        (false, json!({"command": command}), ExecAsk::Off, allow, failed, 0),
+        // Another failure is not the sandbox's.
+        (true, json!({"command": "echo no; exit 1"}), ExecAsk::Off, allow, "no\n\nCommand exited with code 1", 0),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Arc::new(LettingOut(dir.path().join("out"), decision, Mutex::default()));
+        let elevated =
+            ElevatedRules { is_enabled: may_leave, is_allowed: may_leave, level: ElevatedLevel::Off, provider: None };
+        let hosts = CommandHosts { outside: Some(Arc::new(LocalMachine)), elevated, ..CommandHosts::default() };
+        let (exec, _) = tools(CommandOptions { hosts, ask, approvals: broker.clone(), ..options(dir.path()) });
+        assert_eq!(call(&exec, input.clone()).await.unwrap().0, expect, "{input}");
+        let asked = broker.2.lock().unwrap().clone();
+        assert_eq!(asked, vec!["it failed in the sandbox and would run once more, outside of it"; n_asked], "{input}");
+    }
+}
