@@ -162,8 +162,11 @@ async fn commands_leave_the_sandbox_only_for_permitted_senders() {
     let command = format!("cat {}", world.path("secret.txt").display());
     for (sender, more, mode, leaves) in [
         ("7", json!({"elevated": true}), None, true),
-        ("7", json!({}), None, false),
+        // It fails in the sandbox, and a person approves of another try outside.
+        ("7", json!({}), None, true),
+        ("7", json!({"elevated": false}), None, false),
         ("7", json!({"host": "gateway"}), None, false),
+        ("8", json!({}), None, false),
         ("8", json!({"elevated": true}), None, false),
         ("7", json!({"elevated": true}), Some(PermissionMode::Guarded), false),
     ] {
