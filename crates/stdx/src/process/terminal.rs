@@ -36,7 +36,8 @@ impl ChildTree {
             Ok((child, ends))
         };
         let (mut child, (input, output)) = opened().map_err(|error| failed(into_io(error)))?;
-        let mut tree = Self { group: ProcessGroup::of(child.id(), mark), is_told: false, child: None, exit: None };
+        let mut tree =
+            Self { group: ProcessGroup::of(child.id(), mark), is_terminating: false, child: None, exit: None };
         let input = ChildStdin::from_std(std::process::ChildStdin::from(input));
         let output = ChildStdout::from_std(std::process::ChildStdout::from(output));
         let ends = input.and_then(|input| Ok((input, output?)));
