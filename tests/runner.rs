@@ -1,6 +1,6 @@
 //! The recorded cases: one test for `cargo test`, and the command behind `cargo xtask cases`.
 //!
-//! The command is chosen by `--run` in front of its arguments. Everything else is taken as the arguments of a test binary.
+//! `--run` as the first argument selects the command. All other arguments are treated as those of a test binary.
 
 #![expect(clippy::print_stderr, reason = "a command-line tool talks to a person")]
 

@@ -1,11 +1,11 @@
-//! The layers of the workspace: arrows point down only.
+//! The layers of the workspace: dependencies only point downwards.
 
 use std::process::Command;
 
 use serde_json::Value;
 
-/// What each crate may use; development dependencies may be `pinch-testing` besides. Crates that are not here are tests and tools, and may
-/// use any.
+/// What each crate may use; `pinch-testing` is also allowed as a development dependency. Crates not listed here are tests and tools, and
+/// may use any crate.
 const MAY_USE: [(&str, &[&str]); 15] = [
     ("pinch-stdx", &[]),
     ("pinch-http", &["pinch-stdx"]),
@@ -58,7 +58,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
             "pinch-testing",
         ],
     ),
-    // Its suites see a layer only through the feature of that name.
+    // Its suites use a layer only through the feature of that name.
     ("pinch-testing", &["pinch-stdx", "pinch-llm", "pinch-session", "pinch-ports"]),
 ];
 const FREE: [&str; 2] = ["pinch-dev", "pinch-tests"];
@@ -82,7 +82,7 @@ fn crates_use_only_the_layers_below() {
         if FREE.contains(&&*from) {
             continue;
         }
-        // Built whenever someone types `cargo xtask`, it uses none of the others.
+        // Compiled on every `cargo xtask`, so it uses none of the other crates.
         let launcher = ("xtask", &[][..]);
         let (_, allowed) = (MAY_USE.iter().chain([&launcher]).find(|(known, _)| *known == from))
             .unwrap_or_else(|| panic!("{from} has no place"));

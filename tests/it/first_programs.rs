@@ -1,8 +1,8 @@
-//! The first program of each layer stays short: the first snippet of its README, which is compiled as a documentation test of its crate.
+//! The first example of each layer stays short: it is the first snippet of the README, compiled as a documentation test of its crate.
 
 use std::path::Path;
 
-/// Lines of code of a README's first Rust snippet: without blank lines, comments, and lines that documentation tests hide.
+/// Lines of code in the first Rust snippet of a README, without blank lines, comments, and lines hidden from documentation.
 fn first_snippet(crate_name: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../crates/{crate_name}/README.md"));
     let readme = std::fs::read_to_string(&path).unwrap();

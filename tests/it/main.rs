@@ -1,4 +1,4 @@
-//! Suites across the layers: what only the parts together can show.
+//! Suites across layers, for behaviour that only the combination can show.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

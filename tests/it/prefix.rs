@@ -1,5 +1,5 @@
-//! Prompts are stable: equal inputs give equal bytes, and each request repeats the one before it as far as it goes. Providers charge a
-//! fraction for what they have seen before, so this is worth a tenth of every bill.
+//! Prompts are stable: equal inputs give equal bytes, and each request starts with the content of the previous one. Providers charge a
+//! fraction for cached input, so this is worth about a tenth of every bill.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use tempfile::TempDir;
 
 const APIS: [&str; 2] = ["anthropic-messages", "openai-completions"];
 
-/// Someone with a directory, a server and a clock of their own.
+/// A separate user with their own directory, server and clock.
 struct PrefixSetup {
     folder: TempDir,
     server: Server,
@@ -48,7 +48,7 @@ impl PrefixSetup {
         Arc::new(JsonlStore::flat(self.folder.path().join("sessions")))
     }
 
-    /// The tools and the prompt of the coding agent, in a place that is called the same in every test.
+    /// The tools and the prompt of the coding agent, at a path that is the same in every test.
     fn tools(&self) -> ToolSet {
         coding_tools(&ToolParts::new(
             Arc::new(LocalMachine),
@@ -96,7 +96,7 @@ impl PrefixSetup {
         }));
     }
 
-    /// Two prompts, the first of which needs a tool; the program is started anew between them when `reopened`.
+    /// Sends two prompts, the first of which calls a tool; the program is restarted between them if `reopened` is set.
     async fn two_prompts(&self, reopened: bool) {
         let new = NewSession::in_directory("/project");
         let log = SessionLog::create(&Self::host(), self.store(), new).await.unwrap();
@@ -126,7 +126,7 @@ async fn pull(session: &mut AgentSession, text: &str) {
     }
 }
 
-/// The conversation of a request without the marks that say up to where to cache: those wander with its end.
+/// The conversation of a request without its cache markers, which move with the end of the conversation.
 fn unmarked(body: &str) -> (Value, Vec<Value>) {
     fn strip(value: &mut Value) {
         match value {
@@ -177,7 +177,7 @@ async fn each_request_repeats_the_one_before() {
             assert_eq!(before, after, "{api}: what surrounds the messages stays");
             assert!(said_after.len() > said_before.len(), "{api}");
             assert_eq!(said_after[..said_before.len()], said_before, "{api}: what was said stays as it was");
-            // And as bytes: up to the first message that bears a mark, nothing differs.
+            // Also byte by byte: nothing differs up to the first message with a marker.
             let same = pair[0].bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
             let messages = pair[0].find("\"messages\"").unwrap();
             assert!(same > messages, "{api}: only {same} bytes are the same, the messages begin at {messages}");

@@ -1,7 +1,7 @@
 //! `cargo xtask cases`: runs black-box case files recorded from pi and OpenClaw.
 //!
-//! One executor serves one kind of case. It may look at everything a case gives, never at its id: other people run the same executors on
-//! cases that are not in this repository.
+//! Each executor handles one kind of case. It may use everything in a case except its ID: the same executors also run cases that are not in
+//! this repository.
 
 mod agent_loop;
 mod agent_session;
@@ -26,35 +26,35 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// What `cargo xtask cases` takes.
+/// Arguments of `cargo xtask cases`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Args {
-    /// Case files, or directories of them; default: tests/cases.
+    /// Case files or directories of case files; default: tests/cases.
     paths: Vec<PathBuf>,
-    /// Prints every failed case with all it has to say, not only the first difference.
+    /// Print all details of failed cases, not only the first difference.
     #[arg(long)]
     verbose: bool,
-    /// Runs only cases whose id contains this text.
+    /// Run only cases whose ID contains this text.
     #[arg(long)]
     only: Option<String>,
 }
 
-/// Refuses members that an executor does not read.
+/// Rejects fields that an executor does not read.
 fn only(value: &Value, known: &[&str]) -> Result<(), String> {
     let unknown =
         value.as_object().into_iter().flatten().map(|(key, _)| key).find(|key| !known.contains(&key.as_str()));
     unknown.map_or(Ok(()), |key| Err(format!("the executor does not know the member {key:?}")))
 }
 
-/// What became of one case.
+/// Outcome of a case.
 pub(crate) enum CaseOutcome {
-    /// It holds.
+    /// The case passes.
     Passed,
-    /// It does not; why, the first difference first.
+    /// The case fails; contains the reasons, the first difference first.
     Failed(String),
-    /// It records what others do where we decide otherwise, and need not hold.
+    /// The case records other implementations' behaviour where pinch differs deliberately; it need not pass.
     Reference,
-    /// No executor for this kind, or for this shape of it.
+    /// There is no executor for this kind, or for this form of it.
     NotImplemented,
 }
 
@@ -67,19 +67,19 @@ impl From<Result<(), String>> for CaseOutcome {
     }
 }
 
-/// One case with what its file says about all cases.
+/// A case, with the data that its file holds for all cases.
 pub(crate) struct Case<'a> {
-    /// The suite: the file's name without its ending.
+    /// The suite: the file name without its extension.
     pub(crate) suite: &'a str,
     /// The whole file, for models, fixtures and groups.
     pub(crate) file: &'a Value,
-    /// What sort of case it is: picks the executor.
+    /// The kind of the case, which selects the executor.
     pub(crate) kind: &'a str,
     /// The case itself.
     pub(crate) case: &'a Value,
 }
 
-/// Counts of one kind.
+/// Counts for one kind.
 #[derive(Default, Clone, Copy)]
 struct Tally {
     passed: usize,
@@ -89,11 +89,11 @@ struct Tally {
     reference: usize,
 }
 
-/// Runs the cases and writes the failed ones and the tables; true when no case failed.
+/// Runs the cases and prints the failed ones and the tables; returns true if no case failed.
 ///
 /// # Errors
 ///
-/// If a file cannot be read or is not a case file, or the output cannot be written.
+/// Fails if a file cannot be read or is not a case file, or if the output cannot be written.
 pub fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<bool> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
     let default = [folder.clone()];
@@ -163,7 +163,7 @@ fn find_files(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Reads `suite/id = "reason"` lines of the exceptions file; a reason is required.
+/// Reads `suite/id = "reason"` lines of the exceptions file; the reason is mandatory.
 fn read_exceptions(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let mut exceptions = BTreeMap::new();
     let Ok(text) = std::fs::read_to_string(path) else { return Ok(exceptions) };
@@ -183,7 +183,7 @@ fn read_exceptions(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(exceptions)
 }
 
-/// All cases of a file with their kinds; the suites of the embedded runner group them by area.
+/// All cases of a file with their kinds; the embedded runner's suites group them by area.
 fn list_cases(file: &Value) -> Vec<(&str, &Value)> {
     let list = |value: &'_ Value| -> Vec<usize> { (0..value.as_array().map_or(0, Vec::len)).collect() };
     let mut cases = Vec::new();
@@ -202,7 +202,7 @@ fn list_cases(file: &Value) -> Vec<(&str, &Value)> {
     cases
 }
 
-/// A panic in an executor is a failed case, not the end of the run.
+/// A panic in an executor fails the case without ending the run.
 fn execute_guarded(case: &Case<'_>) -> CaseOutcome {
     catch_unwind(AssertUnwindSafe(|| execute(case))).unwrap_or_else(|panic| {
         let text = panic
@@ -233,7 +233,7 @@ fn execute(case: &Case<'_>) -> CaseOutcome {
 }
 
 impl Case<'_> {
-    /// The suite without a suffix such as `-2`: other people's files may be numbered.
+    /// The suite without a suffix such as `-2`: case files from elsewhere may be numbered.
     fn suite_family(&self) -> &str {
         match self.suite.starts_with("pi087") {
             true => "pi087",

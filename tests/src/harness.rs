@@ -1,4 +1,4 @@
-//! A test binary with one test: the arguments and the output of Rust's own test harness.
+//! A test binary with a single test, with the arguments and the output of Rust's own test harness.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
-/// The one test.
+/// The name of the test.
 const NAME: &str = "every_case_holds";
-/// How Rust's test harness ends when a test failed.
+/// Exit code of Rust's test harness when a test failed.
 const FAILED: u8 = 101;
 
-/// Runs the recorded cases as one test, every_case_holds. `cargo xtask cases` runs some of them and prints more
+/// Run the recorded cases as one test, every_case_holds. `cargo xtask cases` can run a selection and prints more
 #[derive(Debug, Parser)]
 #[command(name = "cases")]
 pub struct HarnessOptions {
@@ -29,26 +29,26 @@ pub struct HarnessOptions {
     /// List the test instead of running it
     #[arg(long)]
     list: bool,
-    /// Print the tables also when every case holds
+    /// Print the tables even if all cases pass
     #[arg(long, alias = "no-capture", alias = "show-output")]
     nocapture: bool,
-    /// One character for a test; the same as --format terse
+    /// Print one character per test; the same as --format terse
     #[arg(short, long)]
     quiet: bool,
     /// Format of the output
     #[arg(long, value_enum, default_value = "pretty")]
     format: OutputFormat,
-    /// Run only ignored tests: there are none
+    /// Run only ignored tests (there are none)
     #[arg(long)]
     ignored: bool,
-    /// Write the result to this file, too
+    /// Also write the result to this file
     #[arg(long, value_name = "PATH")]
     logfile: Option<PathBuf>,
     #[command(flatten)]
     without_effect: WithoutEffect,
 }
 
-/// What matters only where there are several tests, benchmarks or colors.
+/// Options that only matter for several tests, benchmarks or colours.
 #[derive(Debug, clap::Args)]
 struct WithoutEffect {
     #[arg(long, hide = true)]
@@ -77,21 +77,21 @@ struct WithoutEffect {
     unstable: Vec<String>,
 }
 
-/// How the result is written.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
-    /// A line for each test.
+    /// One line per test.
     Pretty,
-    /// A character for each test.
+    /// One character per test.
     Terse,
-    /// A line of JSON for each event.
+    /// One JSON line per event.
     Json,
     /// An XML document.
     Junit,
 }
 
 impl HarnessOptions {
-    /// The arguments of this process. Ends it when they ask for help or are wrong.
+    /// Parses the arguments of this process. Exits for help and for invalid arguments.
     #[must_use]
     pub fn parse_or_exit() -> Self {
         Self::try_parse().unwrap_or_else(|error| {
@@ -100,7 +100,7 @@ impl HarnessOptions {
         })
     }
 
-    /// Whether the test is among those that are requested.
+    /// Whether the options select the test.
     fn selects(&self) -> bool {
         let matches = |filter: &String| if self.exact { filter == NAME } else { NAME.contains(filter.as_str()) };
         let is_benchmark_run = self.without_effect.bench && !self.without_effect.test;
@@ -115,7 +115,7 @@ impl HarnessOptions {
     }
 }
 
-/// Does what the options ask for. What the test returns is shown when it fails, or when output is not to be captured.
+/// Carries out the options. The test's output is shown if it fails, or if output is not captured.
 pub fn run(options: &HarnessOptions, test: impl FnOnce() -> Result<String, String>, out: &mut impl Write) -> ExitCode {
     match run_and_write(options, test, out) {
         Ok(true) => ExitCode::SUCCESS,
@@ -124,7 +124,7 @@ pub fn run(options: &HarnessOptions, test: impl FnOnce() -> Result<String, Strin
     }
 }
 
-/// True when no test failed.
+/// Returns true if no test failed.
 fn run_and_write(
     options: &HarnessOptions,
     test: impl FnOnce() -> Result<String, String>,
@@ -177,7 +177,7 @@ fn begin(format: OutputFormat, is_one: bool, out: &mut impl Write) -> io::Result
     Ok(())
 }
 
-/// How many tests passed, failed and were left out.
+/// Number of tests that passed, failed and were filtered out.
 fn counts(result: Option<&Result<String, String>>) -> [u8; 3] {
     match result {
         Some(Ok(_)) => [1, 0, 0],
@@ -248,7 +248,7 @@ fn end_junit(result: Option<&Result<String, String>>, seconds: f64, out: &mut im
     )
 }
 
-/// A text as the value of an attribute of XML.
+/// Escapes a text for an XML attribute value.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -257,7 +257,7 @@ fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '"' => escaped.push_str("&quot;"),
             '\n' => escaped.push_str("&#10;"),
-            // XML has no other control characters, not even escaped.
+            // XML allows no other control characters, not even escaped.
             c if c.is_control() => escaped.push(' '),
             c => escaped.push(c),
         }
@@ -269,7 +269,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What is written for these arguments, without the time it took, and whether all was well.
+    /// The output for these arguments without the time taken, and whether it was successful.
     fn written(args: &[&str], result: Result<&str, &str>) -> (String, bool) {
         let options = HarnessOptions::try_parse_from([&["cases"], args].concat()).unwrap();
         let mut out = Vec::new();

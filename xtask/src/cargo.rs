@@ -1,4 +1,4 @@
-//! Calls of cargo, shown before they are made.
+//! Calls to cargo, printed before they run.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
-/// Runs cargo in the root with these arguments, its output going where ours goes; true when it was content.
+/// Runs cargo in the root with these arguments, inheriting our output; returns true on success.
 pub(crate) fn run(args: &[&str], env: &[(&str, &str)]) -> anyhow::Result<bool> {
     let vars: String = env.iter().map(|(name, value)| format!("{name}={value:?} ")).collect();
     println!("\n==> {vars}cargo {}", args.join(" "));
@@ -20,13 +20,13 @@ pub(crate) fn run(args: &[&str], env: &[(&str, &str)]) -> anyhow::Result<bool> {
     Ok(command.status().context("cannot start cargo")?.success())
 }
 
-/// What cargo says of the workspace's own packages.
+/// Cargo's metadata of the workspace's own packages.
 pub(crate) fn metadata() -> anyhow::Result<Value> {
     let text = output(&["metadata", "--format-version", "1", "--no-deps", "--locked"])?;
     serde_json::from_str(&text).context("cargo metadata is not JSON")
 }
 
-/// What cargo prints.
+/// Standard output of a cargo call.
 pub(crate) fn output(args: &[&str]) -> anyhow::Result<String> {
     let output = command().args(args).stderr(Stdio::inherit()).output().context("cannot start cargo")?;
     if !output.status.success() {
@@ -42,7 +42,7 @@ fn command() -> Command {
     command
 }
 
-/// Takes away what the cargo that runs this program has set for this program alone.
+/// Removes the variables that the cargo running this program has set for this program only.
 pub(crate) fn remove_own_variables(command: &mut Command) {
     for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
         command.env_remove(name);

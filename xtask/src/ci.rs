@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: everything that has to hold before a change is merged, in the order in which it fails fastest.
+//! `cargo xtask ci`: everything that must pass before a change is merged, ordered so that failures show up early.
 
 use std::time::Instant;
 
@@ -6,10 +6,10 @@ use crate::launch::browser;
 use crate::tools::{CargoTool, DENY, SHEAR};
 use crate::{cargo, features, fork, test, tidy};
 
-/// What `cargo xtask ci` takes.
+/// Arguments of `cargo xtask ci`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Installs cargo-deny and cargo-shear below target/tools first, unless they are there. Builds them, which takes minutes.
+    /// Install cargo-deny and cargo-shear below target/tools first, if missing. Compiling them takes minutes.
     #[arg(long)]
     install_tools: bool,
 }
@@ -18,14 +18,14 @@ const CLIPPY: &[&str] =
     &["clippy", "--locked", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
 const DOC: &[&str] = &["doc", "--locked", "--workspace", "--no-deps"];
 
-/// What is done one after another, by name.
+/// A step: its name and its function.
 type CiStep = (&'static str, fn() -> anyhow::Result<StepOutcome>);
 
-/// What came of a step.
+/// Outcome of a step.
 enum StepOutcome {
     Good,
     Failed,
-    /// Nothing was looked at; why.
+    /// Nothing was checked; contains the reason.
     LeftOut(&'static str),
 }
 
@@ -35,7 +35,7 @@ impl From<bool> for StepOutcome {
     }
 }
 
-/// The tests come last, so that the end of the output is theirs.
+/// The tests come last so that their output is at the end.
 const STEPS: &[CiStep] = &[
     ("formatting", || Ok(cargo::run(&["fmt", "--all", "--check"], &[])?.into())),
     ("tidy", || Ok(tidy::run(&tidy::Args {})?.into())),
@@ -48,7 +48,7 @@ const STEPS: &[CiStep] = &[
     ("browser", check_pages),
 ];
 
-/// Runs the command; true when everything holds.
+/// Runs the command; returns true when everything passes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     if args.install_tools && !(DENY.install()? && SHEAR.install()?) {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! `cargo xtask codegen`: writes the files that are generated and committed.
+//! `cargo xtask codegen`: writes the committed generated files.
 
 use std::path::PathBuf;
 
@@ -6,22 +6,22 @@ use anyhow::Context;
 
 use crate::{cargo, launch};
 
-/// The references that the program writes about itself: documents, and the arguments that print them.
+/// References that the program prints about itself: documents, and the arguments that print them.
 const REFERENCES: [(&str, [&str; 2]); 2] =
     [("docs/cli.md", ["completions", "markdown"]), ("docs/settings.md", ["completions", "settings"])];
 
-/// What `cargo xtask codegen` takes.
+/// Arguments of `cargo xtask codegen`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// JSON file of model records, by provider and id; without it the catalog is only checked to be readable
+    /// JSON file of model records, by provider and ID; without it, only check that the catalog can be read
     #[arg(long)]
     models: Option<PathBuf>,
-    /// Write nothing, and fail when a file is stale
+    /// Write nothing, and fail if a file is out of date
     #[arg(long)]
     check: bool,
 }
 
-/// Runs the command; true when everything is up to date.
+/// Runs the command; returns true when everything is up to date.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     let mut catalog = vec!["catalog".into()];
     if let Some(models) = &args.models {
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     Ok(is_current && is_good)
 }
 
-/// Writes a reference, or compares it.
+/// Writes a reference, or compares it with the committed one.
 fn reference(document: &str, arguments: &[&str], check: bool) -> anyhow::Result<bool> {
     let path = cargo::root().join(document);
     let arguments: Vec<_> = arguments.iter().map(Into::into).collect();

@@ -1,7 +1,8 @@
-//! `cargo xtask features`: each feature of each crate compiles alone, and each crate without any.
+//! `cargo xtask features`: checks that each feature of each crate compiles alone, and each crate with no features.
 //!
-//! Checks of the whole workspace have all features at once, where one feature can lean on what another one brings. A feature that only passes
-//! on one of a dependency, and that the crate's own sources never name, changes nothing in the crate: it is checked where it comes from.
+//! Checks of the whole workspace enable all features at once, so one feature can rely on something that another one enables. A feature that
+//! only forwards to a dependency's feature, and that the crate's own sources never name, changes nothing in the crate: it is checked in the
+//! dependency.
 
 use std::path::Path;
 
@@ -10,11 +11,11 @@ use serde_json::Value;
 
 use crate::cargo;
 
-/// What `cargo xtask features` takes: nothing.
+/// Arguments of `cargo xtask features`: none.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
-/// Runs the command; true when everything compiles.
+/// Runs the command; returns true when everything compiles.
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     let metadata = cargo::metadata()?;
     let packages = metadata["packages"].as_array().context("cargo metadata names no packages")?;
@@ -42,7 +43,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     Ok(failed.is_empty() && all.len() > packages.len())
 }
 
-/// A package with each of its features that has a meaning of its own, and with none.
+/// A package with each feature that affects its own code, and with no features.
 fn combinations<'a>(package: &'a Value, sources: &str) -> Vec<(&'a str, &'a str)> {
     let name = package["name"].as_str().unwrap_or_default();
     let is_passed_on = |feature: &str, brings: &Value| {
@@ -54,7 +55,7 @@ fn combinations<'a>(package: &'a Value, sources: &str) -> Vec<(&'a str, &'a str)
     std::iter::once("").chain(own.map(|(feature, _)| feature.as_str())).map(|feature| (name, feature)).collect()
 }
 
-/// All Rust sources of a directory, one behind the other.
+/// All Rust sources of a directory, concatenated.
 fn sources(dir: &Path) -> anyhow::Result<String> {
     let mut all = String::new();
     for entry in std::fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {

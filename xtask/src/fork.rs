@@ -1,4 +1,4 @@
-//! `cargo xtask fork`: builds and tests `tests/fork`, a crate outside of the workspace that uses published interfaces only.
+//! `cargo xtask fork`: builds and tests `tests/fork`, a crate outside the workspace that uses only published interfaces.
 
 use anyhow::Context;
 
@@ -6,13 +6,13 @@ use crate::cargo;
 
 const MANIFEST: &str = "tests/fork/Cargo.toml";
 
-/// What `cargo xtask fork` takes.
+/// Arguments of `cargo xtask fork`: none.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
-/// Runs the command; true when the crate is formatted and its tests pass.
+/// Runs the command; returns true when the crate is formatted and its tests pass.
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
-    // The workspace's versions of all dependencies, so that what it has compiled is used again.
+    // Use the workspace's version of every dependency, so that existing build output is reused.
     let lock = cargo::root().join("Cargo.lock");
     let copy = cargo::root().join("tests/fork/Cargo.lock");
     std::fs::copy(&lock, &copy).with_context(|| format!("cannot copy {} to {}", lock.display(), copy.display()))?;

@@ -1,6 +1,7 @@
-//! Programs of the workspace that are built when they are needed: whatever has to link pinch itself is one of them.
+//! Programs of the workspace that are built on demand, including everything that links pinch itself.
 //!
-//! Outside of releases they are built as `cargo test --workspace --all-features` builds everything, so that the two share what they build.
+//! Except in release builds, they are built the way `cargo test --workspace --all-features` builds everything, so that both share build
+//! output.
 
 pub(crate) mod browser;
 
@@ -13,28 +14,28 @@ use serde_json::Value;
 
 use crate::cargo;
 
-/// A program and how it is built, with all that it starts.
+/// A program and how to build it together with everything it starts.
 pub(crate) struct LaunchProgram {
     name: &'static str,
     build: &'static [&'static str],
 }
 
-/// The runner of the recorded cases.
+/// The runner of the case files.
 pub(crate) const CASES: LaunchProgram =
     LaunchProgram { name: "cases", build: &["--workspace", "--all-features", "--bin", "pinch", "--test", "cases"] };
-/// What compares pinch with others.
+/// The program that compares pinch with other programs.
 pub(crate) const DEV: LaunchProgram = LaunchProgram { name: "pinch-dev", build: DEV_BUILD };
-/// The same as a release, for measuring.
+/// Release build of the same program, for benchmarks.
 pub(crate) const DEV_RELEASE: LaunchProgram =
     LaunchProgram { name: "pinch-dev", build: &["--release", "--package", "pinch-cli", "--package", "pinch-dev"] };
 /// pinch itself.
 pub(crate) const PINCH: LaunchProgram = LaunchProgram { name: "pinch", build: DEV_BUILD };
 
-/// The small test of the program is among it because only then cargo takes the features that tests are built with.
+/// Includes the program's small test because only then does cargo select the features that tests are built with.
 const DEV_BUILD: &[&str] =
     &["--workspace", "--all-features", "--bin", "pinch", "--bin", "pinch-dev", "--test", "tasks"];
 
-/// The arguments of a command that another program understands, `--help` too.
+/// Arguments of a command that another program parses, including `--help`.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
@@ -43,26 +44,26 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Whether the program itself is not what is measured: then any build of it will do.
+    /// Returns whether the program's own performance is not measured; in that case any build of it will do.
     pub(crate) fn measure_nothing_of_it(&self) -> bool {
         self.rest == ["build"] || self.rest.iter().any(|arg| arg == "--help" || arg == "-h")
     }
 
-    /// These arguments behind one that names the command.
+    /// Returns these arguments, preceded by the name of the command.
     pub(crate) fn of(&self, command: &str) -> Vec<OsString> {
         std::iter::once(command.into()).chain(self.rest.iter().cloned()).collect()
     }
 }
 
 impl LaunchProgram {
-    /// Builds and runs it where we run, its output going where ours goes.
+    /// Builds the program and runs it in the current directory, inheriting our output.
     pub(crate) fn run(&self, args: &[OsString], env: &[(&str, OsString)]) -> anyhow::Result<ExitStatus> {
         let mut command = self.command()?;
         command.args(args).envs(env.iter().map(|(name, value)| (name, value)));
         command.status().with_context(|| format!("cannot start {}", self.name))
     }
 
-    /// Builds and runs it, and returns what it prints.
+    /// Builds the program, runs it, and returns its output.
     pub(crate) fn output(&self, args: &[OsString]) -> anyhow::Result<String> {
         let output = self.command()?.args(args).stderr(Stdio::inherit()).output();
         let output = output.with_context(|| format!("cannot start {}", self.name))?;
@@ -78,7 +79,7 @@ impl LaunchProgram {
         Ok(command)
     }
 
-    /// Where it is, once it is built. Progress and errors go to standard error, as cargo writes them.
+    /// Builds the program and returns its path. Progress and errors go to standard error, as cargo writes them.
     fn built(&self) -> anyhow::Result<PathBuf> {
         let format = ["build", "--message-format", "json-render-diagnostics"];
         let messages = cargo::output(&[&format, self.build].concat())?;
@@ -91,7 +92,7 @@ impl LaunchProgram {
     }
 }
 
-/// Ends as a program that was started has ended: after a signal, as shells tell it.
+/// Exit code that mirrors a child's exit status; after a signal, the code that shells use.
 pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     #[cfg(unix)]
     let signal = std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal);

@@ -1,6 +1,7 @@
-//! Development tasks of pinch: `cargo xtask --help` lists them.
+//! Development tasks for pinch: `cargo xtask --help` lists them.
 //!
-//! This program is built in seconds, for it uses nothing of pinch. What needs pinch is another program that it builds and starts.
+//! This program builds in seconds because it does not depend on pinch. Tasks that need pinch are in another program, which this one builds
+//! and starts.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to a person")]
 
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Development tasks of pinch.
+/// Development tasks for pinch.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct XtaskCli {
@@ -32,25 +33,25 @@ struct XtaskCli {
 
 #[derive(Subcommand)]
 enum XtaskCommand {
-    /// Does everything CI does: formatting, tidy, licences, dependencies, lints, features, documentation, tests.
+    /// Runs everything CI runs: formatting, tidy, licences, dependencies, lints, features, documentation, tests.
     Ci(ci::Args),
-    /// Runs every test: of the crates, across them, in the documentation, and the case files.
+    /// Runs every test: unit and integration tests, documentation tests, and the case files.
     Test(test::Args),
-    /// Checks what compilers do not: layers, file sizes, module docs, tools used.
+    /// Checks what compilers do not: layers, file sizes, module docs, number of dependencies.
     Tidy(tidy::Args),
-    /// Checks that each feature of each crate compiles alone, and each crate without any.
+    /// Checks that each feature of each crate compiles alone, and each crate with no features.
     Features(features::Args),
-    /// Builds and tests the crate outside of the workspace that uses published interfaces only.
+    /// Builds and tests the crate outside the workspace that uses only published interfaces.
     Fork(fork::Args),
-    /// Measures speed and memory against the budgets.
+    /// Measures speed and memory use against the budgets.
     Bench(launch::Args),
     /// Runs black-box case files and prints a table for each suite and kind.
     Cases(launch::Args),
-    /// Runs pinch beside other people's programs: servers, clients.
+    /// Runs pinch against third-party programs: servers and clients.
     Interop(launch::Args),
-    /// Opens an exported session in a browser: checks the page, takes pictures of it.
+    /// Opens an exported session in a browser, checks the page and takes screenshots.
     Browser(launch::Args),
-    /// Makes the files that are generated and committed, or checks them.
+    /// Writes the committed generated files, or checks them.
     Codegen(codegen::Args),
 }
 

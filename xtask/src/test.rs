@@ -1,24 +1,24 @@
-//! `cargo xtask test`: every test there is: of the crates, across them, in the documentation, and the case files.
+//! `cargo xtask test`: runs every test: unit and integration tests, documentation tests, and the case files.
 //!
-//! The case files and `tidy` are tests of packages of the workspace, so that `cargo test --workspace` alone runs the same.
+//! The case files and `tidy` are tests of workspace packages, so plain `cargo test --workspace` runs them as well.
 
 use crate::{cargo, launch};
 
-/// What `cargo xtask test` takes.
+/// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Tries what depends on chance as often as before a release: a thousand kills instead of sixty.
+    /// Repeat randomised tests as often as before a release: a thousand kills instead of sixty.
     #[arg(long)]
     pub(crate) full: bool,
-    /// Calls every provider that has a key in the environment once, instead of running the tests. Names of providers may follow.
+    /// Call every provider that has a key in the environment once, instead of running the tests. Provider names may follow.
     #[arg(long, conflicts_with = "full")]
     pub(crate) live: bool,
-    /// Handed to cargo test as it is, e.g. `-p pinch-llm` or `-- part_of_a_name`.
+    /// Passed on to cargo test, e.g. `-p pinch-llm` or `-- part_of_a_name`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     pub(crate) rest: Vec<String>,
 }
 
-/// Runs the command; true when all tests pass.
+/// Runs the command; returns true when all tests pass.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     if args.live {
         let rest = std::iter::once("live").chain(args.rest.iter().map(String::as_str));

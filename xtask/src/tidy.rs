@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: what no compiler checks. It says how much it looked at, so that it cannot be content with nothing.
+//! `cargo xtask tidy`: checks that no compiler makes. Reports how many items it checked, so that checking nothing cannot pass unnoticed.
 
 mod sources;
 
@@ -14,24 +14,24 @@ mod unused;
 
 use sources::SourceFile;
 
-/// What `cargo xtask tidy` takes: nothing.
+/// Arguments of `cargo xtask tidy`: none.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
-/// What one check found.
+/// Result of one check.
 #[derive(Default)]
 struct TidyReport {
-    /// What was looked at, for people.
+    /// What was checked, for display.
     checked: String,
-    /// How many things were looked at.
+    /// Number of items checked.
     n_checked: usize,
-    /// What must be changed.
+    /// Problems that must be fixed.
     errors: Vec<String>,
-    /// What should be thought about.
+    /// Problems that should be considered.
     warnings: Vec<String>,
 }
 
-/// Runs the command; true when nothing must be changed.
+/// Runs the command; returns true when there are no errors.
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     let sources = sources::read(crate::cargo::root())?;
     let checks: [(&str, TidyReport); 9] = [

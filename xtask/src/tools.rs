@@ -1,4 +1,4 @@
-//! Programs of other people that `cargo xtask ci` runs when they are installed.
+//! Third-party programs that `cargo xtask ci` runs if they are installed.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -7,31 +7,31 @@ use anyhow::Context;
 
 use crate::cargo;
 
-/// One of cargo's subcommands.
+/// A cargo subcommand.
 pub(crate) struct CargoTool {
-    /// Its package and program.
+    /// Name of its package and its program.
     name: &'static str,
-    /// The version that is installed: a newer one may find something else, or need a newer compiler.
+    /// The version to install: a newer one may report other problems or need a newer compiler.
     version: &'static str,
-    /// What it is started with.
+    /// Arguments to start it with.
     args: &'static [&'static str],
-    /// Whether it is built in a minute or so, and therefore installed when it is missing.
+    /// Whether it builds in about a minute, and is therefore installed when missing.
     is_small: bool,
 }
 
-/// Licences, bans and sources of all packages, as `deny.toml` has them.
+/// Checks licences, bans and sources of all packages, as configured in `deny.toml`.
 pub(crate) const DENY: CargoTool = CargoTool {
     name: "cargo-deny",
     version: "0.20.2",
     args: &["--locked", "--log-level", "error", "check", "licenses", "bans", "sources"],
     is_small: false,
 };
-/// Dependencies that nothing uses.
+/// Finds unused dependencies.
 pub(crate) const SHEAR: CargoTool =
     CargoTool { name: "cargo-shear", version: "1.12.4", args: &["shear"], is_small: true };
 
 impl CargoTool {
-    /// Runs it; true when it finds nothing. `None` when it is missing, and either big or impossible to install.
+    /// Runs the tool; true if it finds nothing. `None` if it is missing, and is big or could not be installed.
     pub(crate) fn run(&self) -> anyhow::Result<Option<bool>> {
         if self.is_small && !self.install()? {
             return Ok(None);
@@ -42,7 +42,7 @@ impl CargoTool {
         Ok(Some(status.with_context(|| format!("cannot start {}", program.display()))?.success()))
     }
 
-    /// Installs it below the target directory, unless it is there or on the search path; true when it is there then.
+    /// Installs the tool below the target directory, unless it is there or on the search path; true if it is available afterwards.
     pub(crate) fn install(&self) -> anyhow::Result<bool> {
         if self.find()?.is_some() {
             return Ok(true);

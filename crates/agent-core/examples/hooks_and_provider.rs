@@ -1,4 +1,4 @@
-//! The loop's events, a hook that asks before every tool call, and a provider of your own that counts calls.
+//! The loop's events, a hook that checks every tool call, and a custom provider that counts calls.
 //!
 //! ```sh
 //! cargo run -p pinch-agent-core --features schemars --example hooks_and_provider -- --base-url http://localhost:8080/v1
@@ -36,7 +36,7 @@ impl Hooks for DeleteGuard {
     }
 }
 
-/// Counts requests to the provider inside.
+/// Counts requests to the inner provider.
 struct CountingProvider {
     inner: Arc<dyn Provider>,
     n_calls: AtomicUsize,

@@ -1,4 +1,4 @@
-//! An agent with a tool: a Rust function whose arguments are described by their type.
+//! An agent with a tool: a Rust function whose argument type is the schema.
 //!
 //! ```sh
 //! cargo run -p pinch-agent-core --features schemars --example tool_function -- --base-url http://localhost:8080/v1
@@ -20,7 +20,7 @@ struct Args {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let weather = tool_fn("weather", "Look up the weather in a city.", |args: Args, _cx| async move {
-        // An error becomes a text that the model reads; the run continues.
+        // An error becomes text for the model; the run continues.
         let degrees = if args.city == "Rome" { "24" } else { "" }.parse::<i32>()?;
         Ok(format!("{degrees} degrees in {}", args.city))
     });

@@ -26,33 +26,33 @@ use crate::tool::{ToolMode, ToolSet};
 
 /// A conversation with a model that may call tools.
 pub struct Agent {
-    /// The conversation, oldest first. System messages in it are the prompt and the declared tools.
+    /// The conversation, oldest first. Its system messages contain the prompt and the declared tools.
     pub messages: Vec<Arc<Message>>,
     /// The model.
     pub model: Arc<Model>,
-    /// How hard it thinks.
+    /// The thinking level.
     pub thinking: ThinkingLevel,
     /// The tools that can be run.
     pub tools: ToolSet,
-    /// Whether calls of one message run in parallel. A sequential tool among them overrides it.
+    /// Whether the calls of a message run in parallel. A sequential tool among them overrides it.
     pub execution: ToolMode,
-    /// Settings of every request; thinking is set by the agent.
+    /// Options of every request; the agent sets the thinking level.
     pub options: CallOptions,
     /// The provider that the model is called through.
     pub provider: Arc<dyn Provider>,
-    /// Credentials sent with every request. Without any, the provider looks them up in the host's environment.
+    /// Credentials sent with every request. If there are none, the provider looks them up in the host's environment.
     pub auth: Auth,
     /// Called at fixed points of every run.
     pub hooks: Arc<dyn Hooks>,
     /// Clock, ids and environment.
     pub host: Host,
-    /// The text of the last failed answer of the last run.
+    /// Error text of the last failed answer in the last run.
     pub error_message: Option<String>,
     queues: MessageQueues,
 }
 
 impl Agent {
-    /// An agent with an empty conversation, no tools and no hooks.
+    /// Creates an agent with an empty conversation, no tools and no hooks.
     pub fn new(host: Host, model: Arc<Model>, provider: Arc<dyn Provider>) -> Self {
         Self {
             messages: Vec::new(),
@@ -70,12 +70,12 @@ impl Agent {
         }
     }
 
-    /// Adds a message of the user, runs the agent to its end, and returns the model's last answer; its usage is that of the last turn alone.
-    /// [`Agent::run`](Self::run) gives the events on the way. Dropping the future stops the run, running tools included; the conversation
+    /// Adds a user message, runs the agent to its end, and returns the model's last answer; its usage covers only the last turn. Use
+    /// [`Agent::run`](Self::run) for the events in between. Dropping the future stops the run, including running tools; the conversation
     /// keeps what was finished.
     ///
     /// # Errors
-    /// The failure of the model's answer that ended the run. Failing tools do not end it: the model reads their errors.
+    /// Returns the failure of the answer that ended the run. Failing tools do not end it: the model sees their errors.
     pub async fn prompt(&mut self, text: impl Into<String>) -> Result<Reply, LlmError> {
         let provider = self.model.provider.clone();
         let missing = |text: String| LlmError::new(provider, LlmErrorKind::Protocol, text);
@@ -97,7 +97,7 @@ impl Agent {
         Err(missing("the run ended without an answer".to_owned()))
     }
 
-    /// The queues; they can be filled while a run is under way.
+    /// Returns the queues, which can be filled while a run is active.
     pub fn queues(&self) -> MessageQueues {
         self.queues.clone()
     }
@@ -114,7 +114,7 @@ impl fmt::Debug for Agent {
     }
 }
 
-/// A run could not be started because there is nothing to continue from.
+/// A run could not start because there is nothing to continue from.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContinueError {

@@ -1,7 +1,7 @@
 //! Declaring to the model which tools it may call.
 //!
-//! Tool declarations are messages: the leading system message declares the first tools, later ones add and remove some. Before every request
-//! the loop compares what was declared with what can be run, and declares the difference.
+//! Tool declarations are messages: the first system message declares the initial tools, later ones add and remove some. Before every
+//! request the loop compares the declared tools with the available ones, and declares the difference.
 
 use pinch_llm::message::{Message, SystemMessage, ToolDecl};
 
@@ -14,14 +14,14 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Replays a conversation.
+    /// Replays a conversation to find its declared tools.
     pub fn replay<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Self {
         let mut declared = Self::default();
         messages.into_iter().for_each(|message| declared.see(message));
         declared
     }
 
-    /// The names of the tools, in the order they were declared in.
+    /// Returns the names of the tools, in order of declaration.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tools.iter().map(|tool| tool.name.as_str())
     }
@@ -39,8 +39,8 @@ impl Declared {
         }
     }
 
-    /// What a system message must say so that exactly `tools` are declared; `None` when they are already. The order of tools is no
-    /// difference: a reordered set would cost a cache miss for nothing.
+    /// Returns the change to declare so that exactly `tools` are declared, or `None` if they already are. The order of tools does not
+    /// matter: a reordered set would cause a cache miss for nothing.
     pub fn difference(&self, tools: &ToolSet) -> Option<ToolDifference> {
         let wanted = tools.declarations();
         let removed: Vec<String> = (self.tools.iter())
@@ -52,7 +52,7 @@ impl Declared {
     }
 }
 
-/// Tools that are added and removed.
+/// Tools to add and remove.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDifference {
     added: Vec<ToolDecl>,
@@ -60,7 +60,7 @@ pub struct ToolDifference {
 }
 
 impl ToolDifference {
-    /// Puts the difference into a system message.
+    /// Writes the difference to a system message.
     pub fn write_to(self, system: &mut SystemMessage) {
         system.tools_added = self.added;
         system.tools_removed = self.removed;

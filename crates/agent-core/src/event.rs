@@ -1,8 +1,8 @@
 //! The events of a run.
 //!
-//! The order that holds for every run: `AgentStart` first, `AgentEnd` last, once each; every `MessageStart` is followed by its `MessageEnd`,
-//! with updates between them only for answers of the model; every `ToolStart` has one `ToolEnd`, and both come before the message with the
-//! result; results come in the order of the calls; `TurnEnd` follows everything of its turn.
+//! The order in every run: `AgentStart` is first and `AgentEnd` last, once each; every `MessageStart` is followed by its `MessageEnd`, with
+//! updates between them only for the model's answers; every `ToolStart` has one `ToolEnd`, and both come before the message with the
+//! result; results come in the order of the calls; `TurnEnd` comes last in its turn.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use crate::tool::{JsonObject, ToolOutput};
 /// One event of a run.
 #[derive(Clone, Debug)]
 pub enum AgentEvent {
-    /// The run begins.
+    /// The run starts.
     AgentStart,
-    /// A turn begins: messages are taken in, then the model is called.
+    /// A turn starts: messages are added, then the model is called.
     TurnStart,
-    /// A message begins. An answer of the model is still empty here.
+    /// A message starts. An answer of the model is still empty here.
     MessageStart(Arc<Message>),
     /// More of the model's answer.
     MessageUpdate(StreamEvent),
-    /// A message is whole and in the conversation.
+    /// A message is complete and part of the conversation.
     MessageEnd {
         /// The message.
         message: Arc<Message>,
@@ -33,7 +33,7 @@ pub enum AgentEvent {
         /// The number of a message that came from a queue.
         queued: Option<u64>,
     },
-    /// A tool call begins.
+    /// A tool call starts.
     ToolStart(ToolStart),
     /// A partial result.
     ToolUpdate {
@@ -42,29 +42,29 @@ pub enum AgentEvent {
         /// The partial result.
         so_far: Box<ToolOutput>,
     },
-    /// A tool call is over.
+    /// A tool call has ended.
     ToolEnd {
         /// The call.
         start: ToolStart,
         /// Its result.
         output: Box<ToolOutput>,
-        /// How long it ran, in milliseconds; `None` when it never ran.
+        /// How long it ran, in milliseconds; `None` if it never ran.
         duration_ms: Option<i64>,
     },
-    /// A turn is over.
+    /// A turn has ended.
     TurnEnd {
         /// The model's answer.
         message: Arc<AssistantMessage>,
         /// The results of its calls, in the order of the calls.
         results: Vec<Arc<Message>>,
-        /// Whether the loop calls the model again by itself.
+        /// Whether the loop will call the model again.
         continues: bool,
     },
-    /// The run is over.
+    /// The run has ended.
     AgentEnd(RunEnd),
 }
 
-/// Which call an event is about.
+/// The call that an event belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolStart {
     /// The call's id.
@@ -78,13 +78,13 @@ pub struct ToolStart {
 /// How a run ended.
 #[derive(Clone, Debug)]
 pub struct RunEnd {
-    /// All messages the run added, prompts included.
+    /// All messages that the run added, including prompts.
     pub messages: Vec<Arc<Message>>,
     /// Why it ended.
     pub why: EndReason,
-    /// The failure, when `why` is `Failed`.
+    /// The failure, if `why` is `Failed`.
     pub error: Option<Arc<LlmError>>,
-    /// Calls of [external tools](crate::tool::ToolMode::External) that wait for their results, when `why` is `CallsPending`. Hooks may have
+    /// Calls of [external tools](crate::tool::ToolMode::External) that wait for their results, if `why` is `CallsPending`. Hooks may have
     /// changed their arguments.
     pub pending_calls: Vec<ToolCall>,
 }
@@ -98,10 +98,10 @@ pub enum EndReason {
     ToolsEnded,
     /// A hook stopped it.
     Stopped,
-    /// The model's answer was a failure.
+    /// The model's answer failed.
     Failed,
     /// It was cancelled.
     Aborted,
-    /// Somebody else has to run calls of the answer.
+    /// The caller has to run tool calls of the answer.
     CallsPending,
 }

@@ -10,71 +10,71 @@ use serde_json::Value;
 
 use crate::tool::{JsonObject, ToolOutput, ToolSet};
 
-/// Callbacks at fixed points of a run. Every method defaults to changing nothing.
+/// Callbacks at fixed points of a run. By default every method changes nothing.
 pub trait Hooks: Send + Sync {
-    /// Before every request, after pending messages entered the conversation: may replace what this request is made of.
+    /// Called before every request, after pending messages have been added; may replace parts of the request.
     ///
     /// # Errors
-    /// The text ends the run with a regular error turn.
+    /// The error text ends the run with a regular error turn.
     fn next_turn<'a>(&'a self, turn: TurnContext<'a>) -> BoxFuture<'a, Result<TurnPlan, String>> {
         let _ = turn;
         Box::pin(async { Ok(TurnPlan::default()) })
     }
 
-    /// The tools that can be run from here on, called before every request; `None` keeps them. Changes are declared to the model.
+    /// Returns the tools available from here on, or `None` to keep them. Called before every request; changes are declared to the model.
     fn tools(&self) -> Option<ToolSet> {
         None
     }
 
-    /// Changes of the prompt since the conversation last stated it, called before every request like [`Hooks::tools`]. They are sent in the same
-    /// message as added and removed tools.
+    /// Returns changes of the prompt since the conversation last stated it. Called before every request like [`Hooks::tools`]; the changes
+    /// are sent in the same message as added and removed tools.
     fn system(&self, messages: &[Arc<Message>]) -> Option<SystemMessage> {
         let _ = messages;
         None
     }
 
-    /// Turns the conversation into what a model can read. The default keeps the four known roles.
+    /// Converts the conversation for the model. The default keeps the four known roles.
     fn to_llm(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         messages.iter().filter(|message| !matches!(***message, Message::Other(_))).cloned().collect()
     }
 
-    /// A message from outside, before its start is emitted; a returned message replaces it and must have the same role. Not called for answers
-    /// of the model and results of tools. Not cancelled with the run.
+    /// Called for a message from outside, before its start is emitted; a returned message replaces it and must have the same role. Not
+    /// called for the model's answers and tool results. Not cancelled with the run.
     fn incoming<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
         let _ = message;
         Box::pin(async { None })
     }
 
-    /// A whole message, before it enters the conversation and before its end is emitted; a returned message replaces it and must have the same
-    /// role. Not cancelled with the run: the partial answer of a cancelled run is passed as well.
+    /// Called for a complete message, before it is added to the conversation and before its end is emitted; a returned message replaces it
+    /// and must have the same role. Not cancelled with the run: the partial answer of a cancelled run is passed as well.
     fn whole_message<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
         let _ = message;
         Box::pin(async { None })
     }
 
-    /// Before a tool runs, with arguments that match its schema. Not called for unknown tools and invalid arguments.
+    /// Called before a tool runs, with arguments that match its schema. Not called for unknown tools and invalid arguments.
     fn before_tool<'a>(&'a self, call: &'a PendingCall) -> BoxFuture<'a, BeforeTool> {
         let _ = call;
         Box::pin(async { BeforeTool::Allow })
     }
 
-    /// After a tool ran, successfully or not. Not called for calls that never ran.
+    /// Called after a tool has run, successfully or not. Not called for calls that never ran.
     fn after_tool<'a>(&'a self, done: &'a FinishedCall) -> BoxFuture<'a, ToolPatch> {
         let _ = done;
         Box::pin(async { ToolPatch::default() })
     }
 
-    /// Between two turns: after the `TurnEnd` of a turn that another one follows, when queued messages have been taken. Not called before the
-    /// first turn.
+    /// Called between two turns: after the `TurnEnd` of a turn that is followed by another, once queued messages have been taken. Not
+    /// called before the first turn.
     ///
     /// # Errors
-    /// The text ends the run with a regular error turn.
+    /// The error text ends the run with a regular error turn.
     fn between_turns<'a>(&'a self, turn: &'a TurnEnded) -> BoxFuture<'a, Result<NextTurn, String>> {
         let _ = turn;
         Box::pin(async { Ok(NextTurn::default()) })
     }
 
-    /// After a turn's messages, before its `TurnEnd`, also for turns that failed.
+    /// Called after a turn's messages, before its `TurnEnd`, even for failed turns.
     fn after_turn<'a>(&'a self, turn: &'a TurnEnded) -> BoxFuture<'a, AfterTurn> {
         let _ = turn;
         Box::pin(async { AfterTurn::Default })
@@ -103,7 +103,7 @@ pub struct TurnContext<'a> {
     pub first: bool,
 }
 
-/// Changes of the coming request; `None` keeps a part.
+/// Changes to the coming request; `None` keeps a part.
 #[derive(Clone, Debug, Default)]
 pub struct TurnPlan {
     /// Other messages, for this request only.
@@ -117,7 +117,7 @@ pub struct TurnPlan {
 /// Changes before the coming turn; `None` keeps a part.
 #[derive(Clone, Debug, Default)]
 pub struct NextTurn {
-    /// Messages that enter the conversation after queued ones.
+    /// Messages to add to the conversation after queued ones.
     pub messages: Vec<Arc<Message>>,
     /// Another model, from here on.
     pub model: Option<Arc<Model>>,
@@ -137,16 +137,16 @@ pub struct PendingCall {
     pub input: JsonObject,
 }
 
-/// What may happen to a call before it runs.
+/// Decision about a call before it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BeforeTool {
-    /// It runs.
+    /// Run it.
     Allow,
-    /// It runs with other arguments, which are not validated again.
+    /// Run it with other arguments, which are not validated again.
     Rewrite(JsonObject),
-    /// It does not run.
+    /// Do not run it.
     Deny {
-        /// The text that the model reads instead of a result; a fixed text if empty.
+        /// Text for the model instead of a result; a fixed text if empty.
         reason: String,
         /// Ends the run if every call of the message sets it.
         end_run: bool,
@@ -167,23 +167,23 @@ pub struct FinishedCall {
     pub output: ToolOutput,
 }
 
-/// Changes to a call's result: each given member replaces the old one whole.
+/// Changes to a call's result: each given member replaces the old one completely.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolPatch {
     /// Other content.
     pub content: Option<Vec<Block>>,
     /// Other details.
     pub details: Option<Value>,
-    /// Another result as data. New content without it drops the old one, which no longer matches.
+    /// Other structured data. New content without it drops the old data, which no longer matches.
     pub structured: Option<Value>,
-    /// Whether it counts as failed.
+    /// Whether the call counts as failed.
     pub failed: Option<bool>,
     /// Whether it asks the run to end.
     pub end_run: Option<bool>,
 }
 
 impl ToolPatch {
-    /// Adds later changes, which replace earlier ones.
+    /// Merges later changes, which override earlier ones.
     pub fn add(&mut self, later: Self) {
         if later.content.is_some() {
             self.content = later.content;
@@ -216,7 +216,7 @@ impl ToolPatch {
     }
 }
 
-/// A turn that is over.
+/// A turn that has ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TurnEnded {
@@ -229,11 +229,11 @@ pub struct TurnEnded {
 /// How a run continues after a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterTurn {
-    /// As the loop decides.
+    /// Continue as the loop decides.
     #[default]
     Default,
-    /// It ends; queues are not polled.
+    /// End the run; queues are not polled.
     Stop,
-    /// One more request is made, whatever the loop would decide. Errors and aborts still end the run.
+    /// Make one more request, whatever the loop would decide. Errors and aborts still end the run.
     Continue,
 }

@@ -1,8 +1,8 @@
-//! The tool loop: the model is called, the tools it asks for are run, and it is called again until it is done.
+//! The tool loop: it calls the model, runs the tools that the model asks for, and calls it again until it is done.
 //!
-//! This crate knows no files, no sessions and no retries. An [`Agent`] owns a conversation; [`Agent::run`] gives a [`Run`], a stream of
-//! [`AgentEvent`]s that its owner pulls. The loop advances only when the next event is polled: a consumer (a session that writes a log,
-//! say) has always finished with one event before the next step begins. Dropping the stream stops everything, running tools included.
+//! This crate has no files, no sessions and no retries. An [`Agent`] owns a conversation; [`Agent::run`] returns a [`Run`], a stream of
+//! [`AgentEvent`]s that its owner pulls. The loop advances only when the next event is polled: a consumer (such as a session that writes a
+//! log) has always finished with one event before the next step starts. Dropping the stream stops everything, including running tools.
 
 pub mod tool;
 
@@ -30,7 +30,7 @@ pub use tool::{FnTool, Tool, ToolCx, ToolError, ToolOutput, ToolSet, ToolSpec};
 
 pub use pinch_llm as llm;
 
-/// The examples of the README are tests.
+/// Compiles the README's examples as tests.
 #[cfg(all(doctest, feature = "schemars"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

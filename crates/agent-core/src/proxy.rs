@@ -1,18 +1,18 @@
-//! A provider that asks one's own server, and what such a server needs.
+//! A provider that calls your own server, and the server's side of the protocol.
 //!
-//! A program that holds no keys (a desktop application, say) sends its requests to a server of its vendor, which calls the real
-//! provider and forwards the events. [`ProxyProvider`] is the client. On the server, [`ProxyCall`] reads the request, and [`lines`] writes the events
-//! of whatever provider answers it. Put together, the client's events are those of the server's provider.
+//! A program without keys (such as a desktop application) sends its requests to its vendor's server, which calls the real provider and
+//! forwards the events. [`ProxyProvider`] is the client. On the server, [`ProxyCall`] parses the request, and [`lines`] writes the events
+//! of the provider that answers it. End to end, the client receives the same events as the server.
 //!
-//! The exchange is pi's: `POST {url}/api/stream` with a bearer token and the body `{model, context, options}`; the answer is lines, and those
-//! that begin with `data: ` hold one event each. Ours say more than pi's, in members that pi passes over: what the events of pi cannot rebuild.
-//! Servers and clients of pi are understood, too. Of the options these travel: `temperature`, `maxTokens`, `reasoning`, `cacheRetention`,
-//! `sessionId`, `headers`, `metadata`, `transport`, `thinkingBudgets`, `maxRetryDelayMs`. The credentials of a request never do, which include
-//! the headers of its model and passwords in URLs; its timeouts and observers stay with the client. Nothing is repeated: the server decides
-//! about that on its side.
+//! The protocol is pi's: `POST {url}/api/stream` with a bearer token and the body `{model, context, options}`; in the response, lines that
+//! begin with `data: ` hold one event each. Our events have additional members, which pi ignores, for everything that cannot be rebuilt
+//! from pi's events. Servers and clients of pi are supported, too. These options are transmitted: `temperature`, `maxTokens`, `reasoning`,
+//! `cacheRetention`, `sessionId`, `headers`, `metadata`, `transport`, `thinkingBudgets`, `maxRetryDelayMs`. Credentials of a request are
+//! never transmitted, which includes the headers of its model and passwords in URLs; its timeouts and observers stay with the client. The
+//! client retries nothing: that is up to the server.
 //!
-//! **For servers:** a client may name any model and any URL. Take the model and its key from your own table ([`ProxyCall::into_request`] wants both)
-//! and check `options.headers` before they are sent.
+//! **For servers:** a client may name any model and any URL. Take the model and its key from your own table ([`ProxyCall::into_request`]
+//! requires both) and check `options.headers` before you send them.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -24,11 +24,11 @@
 //! use pinch_llm::request::Auth;
 //! use pinch_stdx::{cancel::Cancel, host::Host};
 //!
-//! // The server's handler of `POST /api/stream`, once it knows who asks:
+//! // The server's handler for `POST /api/stream`, once the client is authenticated:
 //! async fn handle(body: &[u8], provider: &dyn Provider, ours: Arc<Model>) -> Result<Vec<String>, Box<dyn std::error::Error>> {
 //!     let request = ProxyCall::read(body)?.into_request(ours, Auth::keyless(), Host::system());
 //!     let lines = lines(provider.stream(request, Cancel::new()));
-//!     Ok(lines.collect().await) // a real one writes each line as it comes
+//!     Ok(lines.collect().await) // a real server writes each line as it arrives
 //! }
 //!
 //! let model = serde_json::json!({"id": "m", "api": "scripted", "provider": "p"});
@@ -68,20 +68,20 @@ use serde_json::Value;
 pub use body::{ProxyBodyError, ProxyCall};
 pub use writer::{LineWriter, lines};
 
-/// Asks one's own server for whatever model a request names.
+/// Calls your own server for any model that a request names.
 ///
-/// Cancelling ends the answer as aborted, with what had come; dropping the stream closes the connection. `duration_ms` of an answer is the
-/// time it took for this client.
+/// Cancelling ends the answer as aborted, with the part that had arrived; dropping the stream closes the connection. An answer's
+/// `duration_ms` is measured by this client.
 #[derive(Clone, Debug)]
 pub struct ProxyProvider(HttpProvider);
 
 impl ProxyProvider {
-    /// A client of the server at `url` (`/api/stream` is appended), which knows it by its token.
+    /// Creates a client for the server at `url` (`/api/stream` is appended), authenticated with a token.
     pub fn new(url: &str, token: impl Into<Secret>) -> Self {
         Self::with_client(url, token, Arc::new(HttpClient::new()))
     }
 
-    /// The same, with a client whose connections others share.
+    /// Creates a client that uses a shared HTTP client.
     pub fn with_client(url: &str, token: impl Into<Secret>, client: Arc<HttpClient>) -> Self {
         let url = format!("{}/api/stream", url.trim_end_matches('/'));
         Self(HttpProvider::new(Box::new(ProxyFormat { url, token: token.into() }), client))
@@ -94,7 +94,7 @@ impl Provider for ProxyProvider {
     }
 }
 
-/// What goes over the network between the client and its server.
+/// The wire format between the client and its server.
 #[derive(Clone, Debug)]
 struct ProxyFormat {
     url: String,

@@ -1,4 +1,4 @@
-//! Messages that wait for a run: steering comes in at the next turn, follow-ups when the run would end.
+//! Queued messages: steering is added at the next turn, follow-ups when the run would end.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ pub enum QueueMode {
 }
 
 impl QueueMode {
-    /// The word used in settings and RPC.
+    /// Returns the word used in settings and RPC.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OneAtATime => "one-at-a-time",
@@ -25,22 +25,22 @@ impl QueueMode {
         }
     }
 
-    /// Reads the word.
+    /// Parses the word.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::OneAtATime, Self::All].into_iter().find(|mode| mode.as_str() == word)
     }
 }
 
-/// Which queue a message waits in.
+/// Identifies a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
-    /// Comes in at the start of the next turn.
+    /// Added at the start of the next turn.
     Steering,
-    /// Comes in when nothing else is left to do.
+    /// Added when nothing else is left to do.
     FollowUp,
 }
 
-/// A queued message, with a number that distinguishes it from others of the same text.
+/// A queued message, with a number that distinguishes it from others with the same text.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct QueuedMessage {
@@ -50,7 +50,7 @@ pub struct QueuedMessage {
     pub message: Arc<Message>,
 }
 
-/// The two queues of an agent. Clones share them; they may be filled at any time, also while nothing runs.
+/// The two queues of an agent. Clones share them; they can be filled at any time, even if no run is active.
 #[derive(Clone, Debug, Default)]
 pub struct MessageQueues(Arc<QueuesShared>);
 
@@ -84,7 +84,7 @@ impl MessageQueues {
         self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a message at the end of a queue and returns its number.
+    /// Appends a message to a queue and returns its number.
     pub fn push(&self, kind: QueueKind, message: Message) -> u64 {
         let mut inner = self.lock();
         let id = inner.next_id;
@@ -96,7 +96,7 @@ impl MessageQueues {
         id
     }
 
-    /// Takes what one poll takes.
+    /// Takes as many messages as one poll does.
     pub fn poll(&self, kind: QueueKind) -> Vec<QueuedMessage> {
         let mut inner = self.lock();
         let mode = match kind {
@@ -108,7 +108,7 @@ impl MessageQueues {
         queue.drain(..n).collect()
     }
 
-    /// Takes what one poll takes, while it is held: undelivered messages return to their place.
+    /// Takes as many messages as one poll does, and holds them: undelivered messages return to their position.
     pub(crate) fn hold(&self, kind: QueueKind) -> Vec<UndeliveredMessage> {
         let held = |waiting| UndeliveredMessage { queues: self.clone(), kind, waiting: Some(waiting) };
         self.poll(kind).into_iter().map(held).collect()
@@ -118,19 +118,19 @@ impl MessageQueues {
         let mut inner = self.lock();
         inner.revision += 1;
         let queue = inner.queue(kind);
-        // Numbers rise in the order of arrival.
+        // Numbers increase in order of arrival.
         let at = queue.partition_point(|other| other.id < waiting.id);
         queue.insert(at, waiting);
         drop(inner);
         self.0.changed.notify_waiters();
     }
 
-    /// What waits, oldest first.
+    /// Returns the waiting messages, oldest first.
     pub fn list(&self, kind: QueueKind) -> Vec<QueuedMessage> {
         self.lock().queue(kind).iter().cloned().collect()
     }
 
-    /// Whether anything waits in either queue.
+    /// Returns whether both queues are empty.
     pub fn is_empty(&self) -> bool {
         let inner = self.lock();
         inner.steering.is_empty() && inner.follow_up.is_empty()
@@ -146,7 +146,7 @@ impl MessageQueues {
         taken
     }
 
-    /// Takes one message out by its number; `None` if it does not wait any more.
+    /// Removes a message by its number; returns `None` if it is no longer waiting.
     pub fn remove(&self, id: u64) -> Option<QueuedMessage> {
         let mut inner = self.lock();
         let taken = [QueueKind::Steering, QueueKind::FollowUp].into_iter().find_map(|kind| {
@@ -160,17 +160,17 @@ impl MessageQueues {
         Some(taken)
     }
 
-    /// Changes with every message that is put in, taken out by its number, and every clearing, not when a run takes messages: use it to detect
-    /// when to redraw the queues.
+    /// Returns a number that changes when a message is added, when one is removed by its number, and when a queue is cleared, but not when
+    /// a run takes messages: use it to detect when to redraw the queues.
     pub fn revision(&self) -> u64 {
         self.lock().revision
     }
 
-    /// Waits until the revision is another one.
+    /// Waits until the revision changes.
     pub async fn changed_since(&self, revision: u64) {
         loop {
             let mut changed = std::pin::pin!(self.0.changed.notified());
-            // What changes between the look and the wait must not be missed.
+            // Do not miss changes between the check and the wait.
             changed.as_mut().enable();
             if self.revision() != revision {
                 return;
@@ -188,7 +188,7 @@ impl MessageQueues {
         }
     }
 
-    /// How many messages one poll takes.
+    /// Returns how many messages one poll takes.
     pub fn mode(&self, kind: QueueKind) -> QueueMode {
         let inner = self.lock();
         match kind {
@@ -198,7 +198,7 @@ impl MessageQueues {
     }
 }
 
-/// A message on its way out of a queue. If it is dropped before it is delivered, it returns to its place.
+/// A message being taken from a queue. If it is dropped before it is delivered, it returns to its position.
 #[derive(Debug)]
 pub(crate) struct UndeliveredMessage {
     queues: MessageQueues,
@@ -207,7 +207,7 @@ pub(crate) struct UndeliveredMessage {
 }
 
 impl UndeliveredMessage {
-    /// The message; `None` once it is delivered.
+    /// Returns the message, or `None` once it is delivered.
     pub(crate) fn message(&self) -> Option<Arc<Message>> {
         self.waiting.as_ref().map(|waiting| Arc::clone(&waiting.message))
     }
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_message_is_taken_out_and_the_others_stay() {
+    fn removing_one_message_keeps_the_others() {
         let queues = MessageQueues::default();
         let ids = ["a", "b", "c"].map(|text| queues.push(QueueKind::FollowUp, Message::user(text, 0)));
         let steering = queues.push(QueueKind::Steering, Message::user("d", 0));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_say_how_much_a_poll_takes() {
+    fn the_mode_limits_how_many_messages_a_poll_takes() {
         let queues = MessageQueues::default();
         for text in ["a", "b", "c"] {
             queues.push(QueueKind::Steering, Message::user(text, 0));

@@ -26,7 +26,7 @@ mod turn;
 
 use grace::Grace;
 
-/// The events of one run; see [`crate::event`] for their order. Pull it to its end, or drop it to stop everything.
+/// The events of one run; see [`crate::event`] for their order. Pull it to the end, or drop it to stop everything.
 pub struct Run<'a> {
     events: Pulled<'a, AgentEvent>,
     replacement: ReplacementHistory,
@@ -35,11 +35,11 @@ pub struct Run<'a> {
 /// A conversation that replaces the agent's own before the next request.
 type ReplacementHistory = Arc<Mutex<Option<Vec<Arc<Message>>>>>;
 
-/// A message on its way into the conversation.
+/// A message about to be added to the conversation.
 #[derive(Debug)]
 pub(crate) struct IncomingMessage {
     message: Arc<Message>,
-    /// Its queue: a run that ends before the message is in the conversation leaves it there.
+    /// Its hold on the queue: if the run ends before the message is added, it stays in the queue.
     held: Option<UndeliveredMessage>,
 }
 
@@ -50,12 +50,12 @@ impl From<Arc<Message>> for IncomingMessage {
 }
 
 impl Agent {
-    /// Starts a run with new messages, or continues the conversation when `input` is empty. Nothing happens until the run is polled.
+    /// Starts a run with new messages, or continues the conversation if `input` is empty. Nothing happens until the run is polled.
     ///
     /// A conversation that ends with an answer is continued with queued messages.
     ///
     /// # Errors
-    /// When there is nothing to continue from.
+    /// Returns an error if there is nothing to continue from.
     pub fn run(&mut self, input: Vec<Arc<Message>>, cancel: Cancel) -> Result<Run<'_>, ContinueError> {
         let mut pending: Vec<IncomingMessage> = input.into_iter().map(IncomingMessage::from).collect();
         let mut skip_first_poll = false;
@@ -108,8 +108,8 @@ impl<'a> Run<'a> {
         Self { events, replacement }
     }
 
-    /// Replaces the agent's conversation from the next request on, as compaction between two turns does. Call it between two events, while the
-    /// loop is not running.
+    /// Replaces the agent's conversation from the next request on, as compaction between two turns does. Call it between two events, while
+    /// the loop is not running.
     pub fn replace_messages(&self, messages: Vec<Arc<Message>>) {
         *self.replacement.lock().unwrap_or_else(PoisonError::into_inner) = Some(messages);
     }
@@ -123,33 +123,33 @@ impl Stream for Run<'_> {
     }
 }
 
-/// A run under way.
+/// An active run.
 struct RunDriver<'r> {
     agent: &'r mut Agent,
     emitter: &'r Emitter<AgentEvent>,
     cancel: &'r Cancel,
     grace: Grace,
     declared: Declared,
-    /// Messages this run has added.
+    /// Messages added by this run.
     new: Vec<Arc<Message>>,
     replacement: ReplacementHistory,
 }
 
-/// What one turn came to.
+/// Outcome of a turn.
 struct FinishedTurn {
     message: Arc<AssistantMessage>,
     error: Option<Arc<LlmError>>,
     results: Vec<Arc<Message>>,
-    /// The model must see the results.
+    /// Whether the model must see the results.
     wants_answer: bool,
-    /// All tools asked the run to end.
+    /// Whether all tools asked the run to end.
     tools_ended: bool,
-    /// Calls that somebody else has to run.
+    /// Calls that the caller has to run.
     pending_calls: Vec<ToolCall>,
 }
 
 impl RunDriver<'_> {
-    /// The loop. It fits a page; keep it so.
+    /// The loop. Keep it short enough for one page.
     async fn drive(&mut self, mut pending: Vec<IncomingMessage>, skip_first_poll: bool) {
         self.agent.error_message = None;
         self.emit(AgentEvent::AgentStart).await;
@@ -200,8 +200,8 @@ impl RunDriver<'_> {
         self.emit(AgentEvent::AgentEnd(RunEnd { messages, why: why.0, error: why.1, pending_calls })).await;
     }
 
-    /// Calls the hook between two turns. Steering that arrives meanwhile still counts, unless this turn has some already: one at a time means one
-    /// per turn.
+    /// Calls the hook between two turns. Steering that arrives meanwhile is still added, unless this turn already has some: one at a time
+    /// means one per turn.
     async fn prepare_next(&mut self, ended: &TurnEnded, pending: &mut Vec<IncomingMessage>) -> Result<(), String> {
         let hooks = Arc::clone(&self.agent.hooks);
         let Ok(next) = self.cancel.run(hooks.between_turns(ended)).await else { return Ok(()) };
@@ -236,7 +236,7 @@ impl RunDriver<'_> {
         }
     }
 
-    /// Declares changes of the prompt and of the tools: in a system message that is pending anyway, or in one of its own before the first other
+    /// Declares changes of the prompt and of the tools: in a pending system message if there is one, or in a new one before the first other
     /// message.
     fn announce(&mut self, pending: &mut Vec<IncomingMessage>) {
         if let Some(tools) = self.agent.hooks.tools() {
@@ -277,7 +277,7 @@ impl RunDriver<'_> {
         }
     }
 
-    /// Appends a message to the conversation, after the hooks have seen it, and returns it as appended.
+    /// Appends a message to the conversation, after the hooks have seen it, and returns the appended message.
     async fn append(&mut self, message: Arc<Message>) -> Arc<Message> {
         let hooks = Arc::clone(&self.agent.hooks);
         let message = replaced(hooks.whole_message(&message).await, message);
@@ -288,7 +288,7 @@ impl RunDriver<'_> {
     }
 }
 
-/// The replacement of a message by a hook, if it has the same role.
+/// Returns the hook's replacement of a message, if it has the same role.
 fn replaced(by: Option<Arc<Message>>, message: Arc<Message>) -> Arc<Message> {
     by.filter(|other| other.role() == message.role()).unwrap_or(message)
 }

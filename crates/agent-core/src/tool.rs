@@ -22,16 +22,16 @@ pub use set::ToolSet;
 /// A JSON object: the arguments of a call.
 pub type JsonObject = Map<String, Value>;
 
-/// Something that a model may call. A tool gets what it needs (a directory, a queue, a store) when it is built; [`ToolCx`] holds only what
-/// belongs to one call.
+/// Something that a model may call. A tool gets its dependencies (a directory, a queue, a store) when it is built; [`ToolCx`] contains only
+/// the state of one call.
 pub trait Tool: Send + Sync {
-    /// Name, description and parameters.
+    /// Returns name, description and parameters.
     fn spec(&self) -> &ToolSpec;
 
     /// Prepares raw arguments before they are validated against the schema, e.g. converts old spellings.
     ///
     /// # Errors
-    /// The text becomes the call's result; the tool is not run.
+    /// The error text becomes the call's result; the tool is not run.
     fn prepare(&self, raw: JsonObject) -> Result<JsonObject, ToolError> {
         Ok(raw)
     }
@@ -41,7 +41,7 @@ pub trait Tool: Send + Sync {
     /// When [`ToolCx::cancel`] is cancelled, the tool has a short grace period to clean up; then its future is dropped.
     ///
     /// # Errors
-    /// The text becomes the call's result, marked as a failure; the run continues.
+    /// The error text becomes the call's result, marked as a failure; the run continues.
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
@@ -68,7 +68,7 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// A parallel tool that changes things; the label is the name.
+    /// Creates a parallel, mutating tool whose label is its name.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Schema) -> Self {
         let name = name.into();
         Self {
@@ -83,7 +83,7 @@ impl ToolSpec {
         }
     }
 
-    /// The declaration a model is given.
+    /// Returns the declaration for a model.
     pub fn declaration(&self) -> ToolDecl {
         let parameters = std::sync::Arc::clone(self.parameters.raw());
         let mut declaration = ToolDecl::new(self.name.as_str(), self.description.as_str(), parameters);
@@ -100,15 +100,15 @@ pub enum ToolMode {
     Parallel,
     /// One such call makes all calls of the message run one after another.
     Sequential,
-    /// Not by the agent: whoever runs the agent runs them, and adds their results to the conversation. The run ends at the first answer with such
-    /// a call, after the other calls in it; [`RunEnd::pending_calls`](crate::event::RunEnd::pending_calls) lists them. See [`ExternalTool`].
+    /// Not run by the agent: the caller runs it and adds the result to the conversation. The run ends at the first answer with such a call,
+    /// after its other calls; [`RunEnd::pending_calls`](crate::event::RunEnd::pending_calls) lists them. See [`ExternalTool`].
     External,
 }
 
 /// The effect of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolEffect {
-    /// Reads only.
+    /// Only reads.
     Reads,
     /// Changes files or state.
     #[default]
@@ -124,9 +124,9 @@ pub struct ToolOutput {
     pub content: Vec<Block>,
     /// Data for programs; never sent to a model.
     pub details: Option<Value>,
-    /// The result as data, for programs that call tools; `content` says the same to a model.
+    /// Structured result, for programs that call tools; `content` has the same information for a model.
     pub structured: Option<Value>,
-    /// The call failed without an error: `content` and `details` are kept.
+    /// Whether the call failed without an error: `content` and `details` are kept.
     pub failed: bool,
     /// Ends the run if every call of the message sets it.
     pub end_run: bool,
@@ -135,7 +135,7 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// One text, without details.
+    /// Creates an output of one text, without details.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Block::text(text)], ..Self::default() }
     }
@@ -154,7 +154,7 @@ impl From<&str> for ToolOutput {
 }
 
 impl From<Value> for ToolOutput {
-    /// JSON text for the model, and the value for programs.
+    /// Creates JSON text for the model, and the value for programs.
     fn from(value: Value) -> Self {
         Self { structured: Some(value.clone()), ..Self::text(value.to_string()) }
     }
@@ -170,12 +170,12 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// A failure with its text.
+    /// Creates a failure with its text.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into() }
     }
 
-    /// The call was cancelled.
+    /// Creates the error of a cancelled call.
     pub fn aborted() -> Self {
         Self::new("Operation aborted")
     }
@@ -188,14 +188,14 @@ impl fmt::Display for ToolError {
 }
 
 impl<E: std::error::Error> From<E> for ToolError {
-    /// The text of the error.
+    /// Uses the text of the error.
     fn from(error: E) -> Self {
         Self::new(error.to_string())
     }
 }
 
 impl From<ToolError> for ToolOutput {
-    /// A failed call's output: its text, and empty details as the original writes them.
+    /// Creates a failed call's output: its text, and empty details as in the original.
     fn from(error: ToolError) -> Self {
         Self {
             content: vec![Block::text(error.text)],

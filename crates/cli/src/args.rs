@@ -1,4 +1,4 @@
-//! The commands. Options of conversations are parsed by [`pinch_cli::options`].
+//! The command line. Options of conversations are parsed by [`pinch_cli::options`].
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
@@ -43,9 +43,9 @@ pub(crate) enum CliCommand {
 }
 
 impl CliCommand {
-    /// Whether a first argument is one of these and not a message.
+    /// Returns whether a first argument is a command and not a message.
     pub(crate) fn is_named(first: &str) -> bool {
-        // Asked of the whole parser: names of the trait know no aliases.
+        // Ask the whole parser, because the trait's names lack aliases.
         PinchCli::command()
             .get_subcommands()
             .any(|command| command.get_name() == first || command.get_all_aliases().any(|alias| alias == first))

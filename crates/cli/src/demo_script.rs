@@ -1,7 +1,7 @@
-//! What the demo's model server answers: a script, and it says so.
+//! The script of the demo's model server, which identifies itself as scripted.
 //!
-//! The server speaks Anthropic's wire format over real HTTP. It decides by the contents of the request, not by counting, so that a run that was
-//! killed halfway can be resumed.
+//! The server speaks Anthropic's wire format over real HTTP. It decides by the contents of the request instead of counting, so that a run
+//! that was killed halfway can be resumed.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use pinch_testing::server::{Recorded, ServerReply};
 use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
-/// What the user asks for.
+/// The user's request.
 pub(crate) const REQUEST: &str = "Summarize today's meeting notes and save the summary to my desktop";
 
-/// The model that the script plays.
+/// The scripted model.
 pub(crate) const MODEL: &str = "claude-sonnet-4-5";
 
-/// The key that is over its limit, and the one that works.
+/// The rate-limited key, and the one that works.
 pub(crate) const TIRED_KEY: &str = "demo-key-over-its-limit";
 pub(crate) const GOOD_KEY: &str = "demo-key-that-works";
 
-/// Where the summary goes.
+/// Path of the summary.
 pub(crate) const SUMMARY_PATH: &str = "~/Desktop/meeting-summary.md";
 
-/// Bytes that the script takes for a token.
+/// Bytes per token in the script.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// The notes of a meeting, long enough that the conversation has something to compact.
+/// Returns meeting notes that are long enough for a compaction.
 pub(crate) fn notes(date: &str) -> String {
     let mut text = format!(
         "# Product sync, {date}\n\nPresent: Ana, Ben, Chiara, Dmitri\n\n\
@@ -60,7 +60,7 @@ pub(crate) fn notes(date: &str) -> String {
     text
 }
 
-/// The reply to a request; `None` for one the script does not know. `pace` is the pause between two pieces of an answer.
+/// Returns the reply to a request; `None` for one that is not in the script. `pace` is the delay between two chunks of an answer.
 pub(crate) fn answer(request: &Recorded, notes_path: &str, pace: Duration) -> Option<ServerReply> {
     if request.header("x-api-key") == Some(TIRED_KEY) {
         let text = "Number of request tokens has exceeded your per-minute rate limit (scripted)";
@@ -92,7 +92,7 @@ pub(crate) fn answer(request: &Recorded, notes_path: &str, pace: Duration) -> Op
     })
 }
 
-/// A new id for a call of a tool: a run that was killed in the middle of a call makes the call once more.
+/// Returns a new tool call id: a run that was killed during a call repeats the call.
 fn call_id(messages: &[Value], tool: &str) -> String {
     let blocks = messages.iter().filter_map(|m| m["content"].as_array()).flatten();
     match blocks.filter(|b| b["type"] == "tool_use" && b["name"] == tool).count() {
@@ -101,7 +101,7 @@ fn call_id(messages: &[Value], tool: &str) -> String {
     }
 }
 
-/// Whether a conversation has a successful result of a tool. The placeholder for the result of a killed call is not one.
+/// Returns whether a conversation has a successful result of a tool, other than the placeholder for a killed call.
 fn has_result(messages: &[Value], tool: &str) -> bool {
     let blocks = || messages.iter().filter_map(|m| m["content"].as_array()).flatten();
     let ids: Vec<&Value> =
@@ -109,7 +109,8 @@ fn has_result(messages: &[Value], tool: &str) -> bool {
     blocks().any(|b| b["type"] == "tool_result" && b["is_error"] != true && ids.contains(&&b["tool_use_id"]))
 }
 
-/// An answer to a request: a text, perhaps a call of a tool (id, name, arguments), and the stop word. It counts the tokens of both sides.
+/// Builds an answer to a request: a text, an optional tool call (id, name, arguments), and the stop reason. Counts the tokens of both
+/// sides.
 fn answered(request: &Recorded, id: &str, text: &str, call: Option<(&str, &str, &Value)>) -> Vec<String> {
     let arguments = call.map(|(_, _, arguments)| arguments.to_string()).unwrap_or_default();
     let tokens = |bytes: usize| bytes.div_ceil(BYTES_PER_TOKEN);

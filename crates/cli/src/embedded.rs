@@ -1,4 +1,4 @@
-//! What embedded runs share: how their end becomes words and an exit code.
+//! Outcomes of embedded runs as messages and exit codes.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,15 @@ use pinch_embed::texts::TextTable;
 use crate::exit::{Blame, CommandFailure};
 use crate::find_model;
 
-/// What the message of a failure depends on.
+/// Context for the message of a failure.
 pub(crate) struct FailureContext {
     /// The directory of models.json.
     pub(crate) documents: PathBuf,
-    /// The command line names the model; else it is the configuration's.
+    /// Whether the command line names the model, instead of the configuration.
     pub(crate) names_model: bool,
 }
 
-/// A run without a result in words for a person.
+/// Describes a run without a result.
 pub(crate) fn failure(error: &RunError, around: &FailureContext) -> CommandFailure {
     match error {
         RunError::Cancelled(_) => CommandFailure::user(error.text_for_user(&TextTable::default())),
@@ -33,19 +33,20 @@ pub(crate) fn failure(error: &RunError, around: &FailureContext) -> CommandFailu
     }
 }
 
-/// Whether the provider is to blame for a failure. Without a key no request was sent, and it is not.
+/// Returns whether the provider is to blame for a failure. Without a key no request was sent, so it is not.
 fn blame(error: &FailoverError) -> Blame {
     let has_no_key = error.source.is_none() && error.resting_profiles.is_none();
     if has_no_key && error.reason == Some(FailoverReason::Auth) { Blame::Configuration } else { Blame::Provider }
 }
 
-/// The failure of an answer that broke off; `None` for others.
+/// Returns the failure of an answer that broke off, or `None` for others.
 pub(crate) fn incomplete(result: &RunResult) -> Option<CommandFailure> {
     result.meta.partial?;
     result.failure().map(|failure| CommandFailure::new(Blame::Provider, failure.message))
 }
 
-/// Whose failure a result reports; `None` for an answer. Ctrl+C ends the program with the signal's code before this is asked.
+/// Returns the blame for a failed result, or `None` for an answer. After Ctrl+C the program exits with the signal's code before this is
+/// checked.
 pub(crate) fn failed(result: &RunResult) -> Option<Blame> {
     result.failure().map(|failure| match failure.kind {
         FailureKind::ImageSize | FailureKind::Budget | FailureKind::HookBlock => Blame::User,

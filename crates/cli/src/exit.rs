@@ -1,4 +1,4 @@
-//! Four kinds of failure, four exit codes.
+//! Four kinds of failure and their exit codes.
 
 use std::fmt;
 use std::io::Write as _;
@@ -14,27 +14,27 @@ use pinch_embed::stdx::text::with_causes;
 
 use crate::output;
 
-/// Whose failure it is, which is also the exit code.
+/// The cause of a failure, which is also the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blame {
-    /// The user's: a bad option, a missing file, an unknown model or session, a cancelled prompt.
+    /// The user: an invalid option, a missing file, an unknown model or session, a cancelled prompt.
     User = 1,
-    /// The configuration's: no model or key, a document that stops the run.
+    /// The configuration: no model or key, a document that prevents the run.
     Configuration = 2,
-    /// The provider's.
+    /// The provider.
     Provider = 3,
-    /// The machine's or our own: disk, lock, bug.
+    /// The machine or pinch itself: disk, lock, bug.
     Internal = 4,
 }
 
-/// A command that failed, in words for a person.
+/// A failed command, with a message for people.
 #[derive(Debug)]
 pub(crate) struct CommandFailure {
     pub(crate) kind: Blame,
     pub(crate) text: String,
-    /// The text is printed without a prefix.
+    /// Whether the text is printed without a prefix.
     pub(crate) bare: bool,
-    /// There is no model that could be used: a login would help.
+    /// Whether there is no usable model, so that a login would help.
     pub(crate) lacks_model: bool,
 }
 
@@ -55,7 +55,7 @@ impl CommandFailure {
         Self::new(Blame::Internal, text)
     }
 
-    /// A failure whose text is printed alone, as that of a failed answer.
+    /// Creates a failure whose text is printed without a prefix, like that of a failed answer.
     pub(crate) fn bare(kind: Blame, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), bare: true, lacks_model: false }
     }
@@ -103,7 +103,7 @@ impl From<PrintError> for CommandFailure {
     }
 }
 
-/// Warns about problems in documents that are used all the same.
+/// Warns about problems in documents that are used anyway.
 pub(crate) fn warn_of(problems: &[Problem]) {
     problems.iter().for_each(|problem| warn(&problem.to_string()));
 }
@@ -133,23 +133,23 @@ fn write_line(line: &dyn fmt::Display) {
     let _unread = writeln!(output::stderr(), "{line}");
 }
 
-/// What would be written to stderr while something else has the terminal.
+/// Lines for stderr that are held back while something else uses the terminal.
 static KEPT: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 fn kept() -> MutexGuard<'static, Option<Vec<String>>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps what is to be written to stderr until this is dropped; what was not taken is written then.
+/// Holds back lines for stderr until this is dropped; lines that were not taken are written then.
 pub(crate) struct KeptWarnings;
 
-/// Keeps what is to be written to stderr, because something else has the terminal.
+/// Holds back lines for stderr, because something else uses the terminal.
 pub(crate) fn keep_warnings() -> KeptWarnings {
     *kept() = Some(Vec::new());
     KeptWarnings
 }
 
-/// Takes what was kept.
+/// Takes the lines that were held back.
 pub(crate) fn take_warnings() -> Vec<String> {
     kept().as_mut().map(std::mem::take).unwrap_or_default()
 }
@@ -161,7 +161,7 @@ impl Drop for KeptWarnings {
     }
 }
 
-/// A failed write to stdout: the reader is gone, or the disk is full.
+/// Creates the failure of a write to stdout: the reader is gone, or the disk is full.
 pub(crate) fn unwritten(error: &std::io::Error) -> CommandFailure {
     CommandFailure::internal(format!("cannot write the output: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Errors about models and API keys, with what to do about them.
+//! Errors about models and API keys, with remedies.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use pinch_embed::llm::ids::ProviderId;
 
 use crate::exit::CommandFailure;
 
-/// No model at all. `documents` is the directory of models.json.
+/// Creates the error for no model at all. `documents` is the directory of models.json.
 pub(crate) fn no_model(documents: &Path) -> CommandFailure {
     let failure = CommandFailure::configuration(format!(
         "no model is configured\n\
@@ -22,12 +22,12 @@ pub(crate) fn no_model(documents: &Path) -> CommandFailure {
     CommandFailure { lacks_model: true, ..failure }
 }
 
-/// A pattern that matches no model, or several.
+/// Creates the error for a pattern that matches no model, or several.
 pub(crate) fn not_found(error: &NotFound) -> CommandFailure {
     CommandFailure::user(error.to_string())
 }
 
-/// No API key for a provider that was named.
+/// Creates the error for a provider without an API key.
 pub(crate) fn no_key(provider: &ProviderId, agent_dir: &Path) -> CommandFailure {
     let file = agent_dir.join("auth.json");
     let hint = match pinch_embed::llm::keys::remedy(provider.as_str()) {
@@ -37,7 +37,7 @@ pub(crate) fn no_key(provider: &ProviderId, agent_dir: &Path) -> CommandFailure 
     CommandFailure::configuration(format!("No API key found for {provider}\nhint: {hint}"))
 }
 
-/// A sentence as a part of another one.
+/// Returns a sentence as a part of another one.
 fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()

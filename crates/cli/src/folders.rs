@@ -32,7 +32,7 @@ impl Folders {
     }
 }
 
-/// The working directory; the one place that asks for it.
+/// Returns the working directory; nothing else reads it.
 pub(crate) fn working_directory() -> Result<PathBuf, CommandFailure> {
     #[expect(clippy::disallowed_methods, reason = "the binary asks once and passes it on")]
     std::env::current_dir()
@@ -47,7 +47,7 @@ pub(crate) fn expand_home(path: &Path, host: &Host) -> PathBuf {
     }
 }
 
-/// A path of the command line, made absolute; `.` and `..` are taken out by their spelling, without looking at the disk.
+/// Makes a command-line path absolute; `.` and `..` are resolved lexically, without accessing the disk.
 pub(crate) fn absolute(cwd: &Path, given: &str, host: &Host) -> PathBuf {
     let mut path = PathBuf::new();
     for part in cwd.join(expand_home(Path::new(given), host)).components() {

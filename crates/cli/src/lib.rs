@@ -1,3 +1,3 @@
-//! The command line of `pinch`, as data: what there is to say, and what was said.
+//! The command line of `pinch` as data: its definition and its parsed form.
 
 pub mod options;

@@ -1,10 +1,10 @@
-//! Lines from stdin, one at a time, and what is typed without being shown.
+//! Lines from stdin, and hidden input.
 
 use std::io::{self, IsTerminal as _};
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Lines, Stdin, Take};
 
-/// Bytes that are read altogether: no answer of a person is longer.
+/// Maximum total bytes that are read: no user's answer is longer.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Lines from stdin.
@@ -15,30 +15,30 @@ pub(crate) struct LineInput {
 }
 
 impl LineInput {
-    /// The lines of stdin; nothing is read yet.
+    /// Creates the input without reading anything.
     pub(crate) fn new() -> Self {
         let lines = BufReader::new(tokio::io::stdin().take(MAX_BYTES)).lines();
         Self { lines, is_terminal: io::stdin().is_terminal(), has_ended: false }
     }
 
-    /// Whether a person types them.
+    /// Returns whether stdin is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// Whether there are no more.
+    /// Returns whether the input has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// The next line; `None` at the end. Dropping the future loses nothing.
+    /// Returns the next line, or `None` at the end. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<String> {
         let line = self.lines.next_line().await.ok().flatten();
         self.has_ended = line.is_none();
         line
     }
 
-    /// Everything that is left.
+    /// Reads the rest of the input.
     pub(crate) async fn rest(mut self) -> io::Result<String> {
         let mut text = String::new();
         self.lines.get_mut().read_to_string(&mut text).await?;
@@ -46,7 +46,7 @@ impl LineInput {
     }
 }
 
-/// What is typed is not shown for as long as this lives.
+/// Hides typing while it is alive.
 #[cfg(unix)]
 pub(crate) struct HiddenTyping {
     before: rustix::termios::Termios,
@@ -54,16 +54,16 @@ pub(crate) struct HiddenTyping {
 
 #[cfg(unix)]
 impl HiddenTyping {
-    /// Stops the terminal from showing what is typed.
+    /// Stops the terminal from echoing input.
     ///
     /// # Errors
-    /// When stdin is no terminal.
+    /// Returns an error if stdin is not a terminal.
     pub(crate) fn begin() -> io::Result<Self> {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let before = tcgetattr(io::stdin())?;
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
-        // The end of the line is shown all the same.
+        // The end of the line is still echoed.
         hidden.local_modes.insert(LocalModes::ECHONL);
         tcsetattr(io::stdin(), OptionalActions::Now, &hidden)?;
         Ok(Self { before })
@@ -73,12 +73,12 @@ impl HiddenTyping {
 #[cfg(unix)]
 impl Drop for HiddenTyping {
     fn drop(&mut self) {
-        // A terminal that is gone shows nothing.
+        // A terminal that is gone echoes nothing.
         let _gone = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &self.before);
     }
 }
 
-/// What is typed cannot be hidden on this system.
+/// Typing cannot be hidden on this system.
 #[cfg(not(unix))]
 pub(crate) struct HiddenTyping;
 
@@ -87,7 +87,7 @@ impl HiddenTyping {
     /// Fails.
     ///
     /// # Errors
-    /// Always.
+    /// Always fails.
     pub(crate) fn begin() -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }

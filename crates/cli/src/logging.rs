@@ -1,4 +1,4 @@
-//! The log of the program: what `PINCH_LOG` names, on standard error or in a file, without the secrets of the environment.
+//! The program's log: enabled by `PINCH_LOG`, on stderr or in a file, without secrets from the environment.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -17,24 +17,24 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::exit::CommandFailure;
 use crate::folders::{Folders, absolute};
 
-/// What is logged: levels, and levels of parts of the program, such as `warn,pinch_embed=debug`.
+/// The filter: levels, or per-crate levels, such as `warn,pinch_embed=debug`.
 const FILTER: &str = "PINCH_LOG";
-/// The file that the log goes to.
+/// The log file.
 const FILE: &str = "PINCH_LOG_FILE";
 
-/// Whether standard error shows something that a log would disturb.
+/// Whether stderr shows something that a log would disturb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StandardError<'a> {
-    /// The log may go there.
+    /// The log may use it.
     Free,
     /// It is a screen: the log goes to `pinch.log` in the agent directory unless a file is named.
     Screen {
-        /// The agent directory, if it is not the usual one.
+        /// The agent directory, if it is not the default.
         agent_dir: Option<&'a Path>,
     },
 }
 
-/// Starts the log if the environment asks for one.
+/// Starts the log if the environment enables it.
 pub(crate) fn start(host: &Host, stderr: StandardError<'_>) -> Result<(), CommandFailure> {
     let Some(filter) = host.env().non_empty(FILTER) else { return Ok(()) };
     let filter = targets(filter).map_err(|why| {
@@ -50,7 +50,7 @@ pub(crate) fn start(host: &Host, stderr: StandardError<'_>) -> Result<(), Comman
     started.map_err(|error| CommandFailure::internal(format!("cannot start the log: {error}")))
 }
 
-/// Reads a filter. A word alone is a level or a crate of pinch: other names would be taken for crates that log nothing.
+/// Parses a filter. A single word is a level or a pinch crate: other names would be accepted as crates that log nothing.
 fn targets(filter: &str) -> Result<Targets, String> {
     let is_known = |word: &&str| word.contains('=') || word.starts_with("pinch") || word.parse::<LevelFilter>().is_ok();
     match filter.split(',').map(str::trim).find(|word| !is_known(word)) {
@@ -79,7 +79,7 @@ fn log_file(host: &Host, stderr: StandardError<'_>) -> Result<Option<File>, Comm
     Ok(Some(file))
 }
 
-/// Where lines of the log go.
+/// Destination of log lines.
 struct LogOutput {
     file: Option<Arc<Mutex<File>>>,
     secrets: Arc<Secrets>,
@@ -93,7 +93,7 @@ impl MakeWriter<'_> for LogOutput {
     }
 }
 
-/// One line of the log, which is written when it is whole.
+/// A log line, which is written once it is complete.
 struct LogLine {
     file: Option<Arc<Mutex<File>>>,
     secrets: Arc<Secrets>,
@@ -120,7 +120,7 @@ impl Write for LogLine {
 impl Drop for LogLine {
     fn drop(&mut self) {
         if !self.text.is_empty() && self.flush().is_err() {
-            // Nobody is left to be told.
+            // Nobody is left to report this to.
         }
     }
 }

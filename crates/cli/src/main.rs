@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     if let Err(failure) = logging::start(&Host::system(), invocation.standard_error()) {
         return report(&failure);
     }
-    // Boxed one by one: else the smallest command takes as much of the stack as the largest.
+    // Boxed individually, or the smallest command would use as much stack as the largest.
     run(async {
         match invocation {
             Invocation::Command(CliCommand::Agent(args)) => Box::pin(commands::agent::run(args)).await,
@@ -74,9 +74,9 @@ fn run(command: impl Future<Output = Result<ExitCode, CommandFailure>>) -> ExitC
         Err(error) => return report(&CommandFailure::internal(format!("cannot start: {error}"))),
     };
     let done = runtime.block_on(command);
-    // Threads that wait for the disk or a name server must not hold the end up.
+    // Threads that wait for the disk or a name server must not delay the exit.
     runtime.shutdown_background();
-    // But what was dropped must not outlive the program.
+    // But dropped processes must not outlive the program.
     pinch_embed::stdx::process::wait_for_killed(std::time::Duration::from_secs(4));
     match done {
         Ok(code) => code,
@@ -84,7 +84,7 @@ fn run(command: impl Future<Output = Result<ExitCode, CommandFailure>>) -> ExitC
     }
 }
 
-/// Fails where there are too few file descriptors to start: setting up signals would panic.
+/// Fails if there are too few file descriptors to start: setting up signals would panic.
 #[cfg(unix)]
 fn check_descriptors() -> std::io::Result<()> {
     let pair = || std::os::unix::net::UnixStream::pair();
@@ -97,7 +97,7 @@ fn check_descriptors() -> std::io::Result<()> {
     Ok(())
 }
 
-/// What a command line invokes.
+/// The invocation selected by the command line.
 enum Invocation {
     Command(CliCommand),
     Packages(Vec<OsString>),
@@ -105,7 +105,7 @@ enum Invocation {
 }
 
 impl Invocation {
-    /// Whether standard error is part of a screen.
+    /// Returns whether stderr is part of a screen.
     fn standard_error(&self) -> StandardError<'_> {
         match self {
             Self::Command(CliCommand::Chat(_)) => StandardError::Screen { agent_dir: None },
@@ -117,7 +117,7 @@ impl Invocation {
     }
 }
 
-/// Reads the arguments; an exit code when that is all there is to do.
+/// Parses the arguments; returns an exit code if nothing else is to be done.
 fn read_arguments() -> Result<Invocation, ExitCode> {
     let given: Vec<OsString> = std::env::args_os().skip(1).collect();
     if commands::packages::is_command(&given) {
@@ -152,7 +152,7 @@ fn read_arguments() -> Result<Invocation, ExitCode> {
         let program = std::iter::once("pinch".to_owned());
         return PinchCli::try_parse_from(program.chain(args)).map(|cli| Invocation::Command(cli.command)).map_err(
             |error| {
-                // Help is an answer, not a mistake.
+                // Help is an answer, not an error.
                 let code = if error.use_stderr() { ExitCode::from(Blame::User as u8) } else { ExitCode::SUCCESS };
                 let text = error.render().to_string();
                 let written = match error.use_stderr() {
@@ -170,7 +170,7 @@ fn read_arguments() -> Result<Invocation, ExitCode> {
     Ok(Invocation::Conversation(Box::new(options)))
 }
 
-/// Prints something that is all that was requested.
+/// Prints the requested text and exits.
 fn answer(text: &str) -> ExitCode {
     match output::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! The prompts of the command line: piped input, files and messages.
+//! The command line's prompts: piped input, files and messages.
 
 use std::io::{ErrorKind, IsTerminal as _, Read as _};
 use std::path::Path;
@@ -13,12 +13,12 @@ use pinch_embed::stdx::host::Host;
 use crate::exit::CommandFailure;
 use crate::{folders, wiring};
 
-/// Bytes of a file on the command line at most.
+/// Maximum bytes of a file on the command line.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
-/// How far a file is searched for a NUL, as git does it: text has none.
+/// How far a file is searched for a NUL to detect binary files, as in git.
 const BINARY_LOOK: usize = 8000;
 
-/// The input of the command line, before images are adapted to the model.
+/// The command line's input, before images are resized for the model.
 pub(crate) struct Messages {
     /// Piped input, files, and the first message.
     first: Vec<MessagePart>,
@@ -32,7 +32,7 @@ enum MessagePart {
 }
 
 impl Messages {
-    /// Reads piped input and the files that are named.
+    /// Reads piped input and the named files.
     pub(crate) fn read(args: &CliOptions, host: &Host) -> Result<Self, CommandFailure> {
         let cwd = folders::working_directory()?;
         let wants_input = args.print || args.mode.is_some() || !args.messages.is_empty();
@@ -49,13 +49,13 @@ impl Messages {
         Ok(Self { first, has_piped, then: texts.collect() })
     }
 
-    /// Whether there is no input at all.
+    /// Returns whether there is no input at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
 
-    /// The messages to send: what is piped in, the files, and the first message together; then the others. The session makes images fit; a note
-    /// takes the place of those that cannot be sent.
+    /// Returns the messages to send: piped input, files and the first message combined; then the others. The session resizes images; a note
+    /// replaces those that cannot be sent.
     pub(crate) async fn into_prompts(self, session: &SessionControl, cancel: &Cancel) -> Vec<Prompt> {
         let mut texts = Vec::with_capacity(self.first.len());
         let mut images = Vec::new();
@@ -75,7 +75,7 @@ impl Messages {
             });
         }
         if self.has_piped && texts.len() > 1 {
-            // Files end with a line feed of their own; piped input is separated by an empty line.
+            // Files end with their own line feed; piped input is separated by an empty line.
             texts[0].push_str("\n\n");
         }
         let mut prompts = Vec::new();
@@ -87,7 +87,7 @@ impl Messages {
     }
 }
 
-/// Piped input; `None` for a terminal, a closed stdin, and when stdin is not wanted.
+/// Returns piped input; `None` for a terminal, a closed stdin, and if stdin is not used.
 fn piped_input(
     wants_input: bool,
     max: impl FnOnce() -> Result<u64, CommandFailure>,
@@ -98,7 +98,7 @@ fn piped_input(
     }
     let max = max()?;
     let mut bytes = Vec::new();
-    // An input that is closed reads as an empty one.
+    // A closed input reads as an empty one.
     let read = input.lock().take(max.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(|error| CommandFailure::user(format!("cannot read stdin: {error}")))?;
     if bytes.len() as u64 > max {
@@ -120,7 +120,7 @@ fn file_part(path: &Path) -> Result<Option<MessagePart>, CommandFailure> {
     }
     let bytes = read_regular(path, MAX_FILE_BYTES).map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => CommandFailure::user(format!("file is larger than 64 MiB: {}", path.display())),
-        // Some files of the system wait for news.
+        // Some system files block.
         ErrorKind::WouldBlock => CommandFailure::user(format!("not a file: {}", path.display())),
         _ => CommandFailure::user(format!("cannot read {}: {error}", path.display())),
     })?;

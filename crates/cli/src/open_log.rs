@@ -1,4 +1,4 @@
-//! Which session the flags name: a new one, a stored one or a copy.
+//! The session selected by the flags: a new one, a stored one or a copy.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::exit::{Blame, CommandFailure, tell, warn};
 use crate::folders::{Folders, absolute, expand_home};
 use crate::output;
 
-/// The session that the flags name, looked up in the store where they give an id.
+/// Returns the session selected by the flags, looking up ids in the store.
 pub(crate) async fn target(
     args: &CliOptions,
     store: &Arc<dyn SessionStore>,
@@ -26,7 +26,7 @@ pub(crate) async fn target(
     Finder::new(Arc::clone(store), folders, host).target(args).await
 }
 
-/// The file of a session that is only read: a path, or the latest session whose id begins like this, in this directory first, then anywhere.
+/// Returns the file of a session for reading: a path, or the latest session with this id prefix, in this directory first, then anywhere.
 pub(crate) async fn find_file(
     named: &str,
     session_dir: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub(crate) async fn find_file(
     }
 }
 
-/// Flags that conflict, and values that no session can have.
+/// Checks for conflicting flags, and values that no session can have.
 fn check_flags(args: &CliOptions) -> Result<(), CommandFailure> {
     let session = (args.session.is_some(), "--session");
     let continued = (args.continue_last, "--continue");
@@ -74,16 +74,16 @@ fn check_flags(args: &CliOptions) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Looks sessions up.
+/// Looks up sessions.
 struct Finder<'a> {
     host: &'a Host,
     store: Arc<dyn SessionStore>,
     cwd: &'a Path,
-    /// The working directory as sessions name it.
+    /// The working directory as stored in sessions.
     cwd_text: String,
 }
 
-/// A session that was named on the command line.
+/// A session named on the command line.
 enum NamedSession {
     /// A path, or a session of this directory.
     Here(PathBuf),
@@ -134,13 +134,13 @@ impl<'a> Finder<'a> {
         Ok(SessionTarget::New)
     }
 
-    /// The session of this directory with exactly this id.
+    /// Returns the session of this directory with exactly this id.
     async fn here(&self, id: &str) -> Result<Option<PathBuf>, CommandFailure> {
         let found = self.store.find_by_id(id, ListScope::Cwd(self.cwd_text.clone())).await?;
         Ok(found.into_iter().find(|summary| summary.id == id).map(|summary| summary.path))
     }
 
-    /// A path, or the latest session whose id begins like this: in this directory first, then anywhere.
+    /// Finds a path, or the latest session with this id prefix: in this directory first, then anywhere.
     async fn find(&self, named: &str) -> Result<NamedSession, CommandFailure> {
         if named.contains(['/', '\\']) || named.ends_with(".jsonl") {
             return Ok(NamedSession::Here(absolute(self.cwd, named, self.host)));
@@ -156,7 +156,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// The directory of sessions that the flag or the environment names.
+/// Returns the session directory from the flag or the environment.
 pub(crate) fn session_folder(args: &CliOptions, host: &Host) -> Option<PathBuf> {
     let env = host.env();
     let named = args
@@ -167,12 +167,12 @@ pub(crate) fn session_folder(args: &CliOptions, host: &Host) -> Option<PathBuf> 
     Some(expand_home(&named, host))
 }
 
-/// The directory of sessions that the settings name.
+/// Returns the session directory from the settings.
 pub(crate) fn folder_of_settings(settings: &Settings, host: &Host) -> Option<PathBuf> {
     Some(expand_home(Path::new(settings.session_dir.as_ref()?), host))
 }
 
-/// A session of another directory is only copied into this one, and only when the user agrees.
+/// Asks whether to copy a session of another directory into this one.
 fn ask_to_fork(named: &str, cwd: &str) -> Result<(), CommandFailure> {
     let text = format!("Session found in different project: {cwd}");
     let mut answer = String::new();

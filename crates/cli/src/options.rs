@@ -1,6 +1,6 @@
-//! Options of a conversation: read from left to right, as pi reads them.
+//! Options of a conversation, parsed from left to right as in pi.
 //!
-//! One table, [`flags::FLAGS`], says what there is; the parser, the help text, completions and the manual are made from it.
+//! The parser, the help text, completions and the manual are all generated from one table, [`flags::FLAGS`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ pub mod facts;
 
 use flags::{CliFlag, Takes};
 
-/// What a person says about the sandbox of tools.
+/// The user's choice of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxChoice {
-    /// Tools run with the permissions of the program.
+    /// Tools run with the program's permissions.
     Off,
     /// This backend confines them.
     Use(SandboxBackend),
@@ -34,13 +34,13 @@ impl SandboxChoice {
         }
     }
 
-    /// The words that [`SandboxChoice::parse`] understands.
+    /// Returns the words that [`SandboxChoice::parse`] accepts.
     pub fn words() -> impl Iterator<Item = &'static str> {
         SandboxBackend::ALL.into_iter().map(SandboxBackend::as_str).chain(["none"])
     }
 }
 
-/// What a command line says.
+/// A parsed command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CliOptions {
     /// `--provider`.
@@ -49,29 +49,29 @@ pub struct CliOptions {
     pub model: Option<String>,
     /// `--api-key`.
     pub api_key: Option<String>,
-    /// `--models`: patterns of the models to go through.
+    /// `--models`: patterns of the models to cycle through.
     pub models: Option<Vec<String>>,
     /// `--thinking`.
     pub thinking: Option<ThinkingLevel>,
-    /// `--system-prompt`: a text, or a file that holds it.
+    /// `--system-prompt`: a text, or a file that contains it.
     pub system_prompt: Option<String>,
-    /// `--append-system-prompt`, each.
+    /// `--append-system-prompt`, repeatable.
     pub append_system_prompt: Vec<String>,
     /// `--mode`.
     pub mode: Option<Mode>,
     /// `--print`.
     pub print: bool,
-    /// `--timeout`: the wall clock of the whole run.
+    /// `--timeout`: time limit of the whole run.
     pub timeout: Option<Duration>,
     /// `--continue`.
     pub continue_last: bool,
     /// `--resume`.
     pub resume: bool,
-    /// `--session`: a file, or the beginning of an id.
+    /// `--session`: a file, or an id prefix.
     pub session: Option<String>,
     /// `--session-id`.
     pub session_id: Option<String>,
-    /// `--fork`: a file, or the beginning of an id.
+    /// `--fork`: a file, or an id prefix.
     pub fork: Option<String>,
     /// `--session-dir`.
     pub session_dir: Option<PathBuf>,
@@ -87,25 +87,25 @@ pub struct CliOptions {
     pub no_tools: bool,
     /// `--no-builtin-tools`.
     pub no_builtin_tools: bool,
-    /// `--sandbox`: what keeps tools and commands apart from the rest of the machine.
+    /// `--sandbox`: sandbox for tools and commands.
     pub sandbox: Option<SandboxChoice>,
-    /// `--extension`, each.
+    /// `--extension`, repeatable.
     pub extensions: Vec<String>,
     /// `--no-extensions`.
     pub no_extensions: bool,
-    /// `--skill`, each.
+    /// `--skill`, repeatable.
     pub skills: Vec<String>,
-    /// `--skills`: patterns of the names that count.
+    /// `--skills`: patterns of the enabled names.
     pub skill_names: Option<Vec<String>>,
-    /// `--no-mcp`: nothing is said of MCP servers.
+    /// `--no-mcp`: do not warn about MCP servers.
     pub no_mcp: bool,
     /// `--no-skills`.
     pub no_skills: bool,
-    /// `--prompt-template`, each.
+    /// `--prompt-template`, repeatable.
     pub prompt_templates: Vec<String>,
     /// `--no-prompt-templates`.
     pub no_prompt_templates: bool,
-    /// `--theme`, each.
+    /// `--theme`, repeatable.
     pub themes: Vec<String>,
     /// `--no-themes`.
     pub no_themes: bool,
@@ -117,7 +117,7 @@ pub struct CliOptions {
     pub agent_dir: Option<PathBuf>,
     /// `--export`: the session to export.
     pub export: Option<String>,
-    /// `--list-models`, with what is looked for.
+    /// `--list-models`, with the search term.
     pub list_models: Option<Option<String>>,
     /// `--tui-mode`.
     pub tui_mode: Option<String>,
@@ -141,32 +141,32 @@ pub struct CliOptions {
     pub files: Vec<String>,
     /// Unknown flags, which may belong to extensions, with their values.
     pub unknown: BTreeMap<String, Option<String>>,
-    /// What is wrong.
+    /// Problems with the arguments.
     pub complaints: Vec<UsageProblem>,
 }
 
-/// Something wrong with a command line.
+/// A problem with a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageProblem {
-    /// The program exits.
+    /// Whether the program exits.
     pub is_error: bool,
-    /// What is wrong.
+    /// The message.
     pub text: String,
 }
 
-/// How a session is shown.
+/// Output mode of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The text of the last answer.
     Text,
-    /// Every event as a line of JSON.
+    /// Every event as a JSON line.
     Json,
-    /// Lines of JSON in both directions, for programs.
+    /// JSON lines over stdin and stdout, for programs.
     Rpc,
 }
 
 impl Mode {
-    /// The name on command lines.
+    /// Returns the name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -200,7 +200,7 @@ impl CliOptions {
         options
     }
 
-    /// Whether there is no error.
+    /// Returns the errors.
     pub fn errors(&self) -> impl Iterator<Item = &str> {
         self.complaints.iter().filter(|complaint| complaint.is_error).map(|complaint| complaint.text.as_str())
     }
@@ -247,7 +247,7 @@ impl CliOptions {
     }
 }
 
-/// The parts of a list that is separated by commas, without blanks.
+/// Splits a comma-separated list and trims its parts.
 fn list(value: &str) -> Vec<String> {
     value.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_two_letters_and_values_behind_equal_signs_are_understood() {
+    fn two_letter_flags_and_values_after_equals_signs_are_parsed() {
         let options = parse("-nt -xt write,edit -p x --mode=json @a.txt -- -y @z");
         assert!(options.no_tools && options.print);
         assert_eq!(options.exclude_tools, Some(vec!["write".to_owned(), "edit".to_owned()]));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_is_named_behind_an_equal_sign() {
+    fn a_sandbox_is_named_after_an_equals_sign() {
         let options = parse("--sandbox -p x");
         let auto = SandboxChoice::Use(SandboxBackend::Auto);
         assert_eq!((options.sandbox, options.messages), (Some(auto), vec!["x".to_owned()]));
@@ -288,13 +288,13 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_and_the_flag_have_the_same_words() {
+    fn the_setting_and_the_flag_accept_the_same_words() {
         let key = pinch_embed::coding_agent::settings::keys::all().find(|key| key.path == "sandbox.backend").unwrap();
         assert_eq!(key.value_type.description(), SandboxChoice::words().collect::<Vec<_>>().join(", "));
     }
 
     #[test]
-    fn every_flag_is_found_by_all_its_names_and_has_no_double() {
+    fn every_flag_is_found_by_all_its_names_and_is_unique() {
         let mut names: Vec<&str> = flags::FLAGS.iter().flat_map(CliFlag::names).collect();
         names.sort_unstable();
         let n = names.len();
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn problems_are_reported() {
         let texts = |line: &str| parse(line).complaints.into_iter().map(|c| (c.is_error, c.text)).collect::<Vec<_>>();
         assert_eq!(texts("-z"), [(true, "Unknown option: -z".to_owned())]);
         assert_eq!(texts("--no-tools=x"), [(true, "--no-tools takes no value".to_owned())]);

@@ -1,16 +1,16 @@
-//! Standard output and error. Bytes are exact where they go to a file or a pipe; a terminal is not handed what it would obey.
+//! Standard output and error. Files and pipes get the exact bytes; control sequences do not reach a terminal.
 //!
-//! What a model, a server or the name of a file says may hold control sequences that set titles, fill the clipboard, or move the cursor over
-//! what was printed before, and marks that turn the direction of text around. A terminal is shown signs in their place.
+//! Text from models, servers and file names may contain control sequences that set titles, fill the clipboard, or move the cursor over
+//! earlier output, and marks that change the direction of text. A terminal shows visible symbols instead.
 
 use std::io::{self, IsTerminal, Write};
 
-/// Standard output.
+/// Returns standard output.
 pub(crate) fn stdout() -> OutputStream<io::Stdout> {
     OutputStream::of(io::stdout())
 }
 
-/// Standard error.
+/// Returns standard error.
 pub(crate) fn stderr() -> OutputStream<io::Stderr> {
     OutputStream::of(io::stderr())
 }
@@ -19,7 +19,7 @@ pub(crate) fn stderr() -> OutputStream<io::Stderr> {
 #[derive(Debug)]
 pub(crate) struct OutputStream<W> {
     to: W,
-    /// There where it is a terminal.
+    /// Present if it is a terminal.
     filter: Option<Filter>,
 }
 
@@ -45,12 +45,12 @@ impl<W: Write> Write for OutputStream<W> {
     }
 }
 
-/// Makes text harmless, however it is cut into pieces.
+/// Replaces control characters in text, however it is chunked.
 #[derive(Debug, Default)]
 struct Filter {
-    /// The beginning of a character.
+    /// The start of a character.
     cut: Vec<u8>,
-    /// A carriage return that may be the end of a line.
+    /// A carriage return that may be part of a line end.
     has_return: bool,
 }
 
@@ -92,7 +92,7 @@ impl Filter {
             match c {
                 '\n' | '\t' => shown.push(c),
                 '\r' => self.has_return = true,
-                // Control characters have pictures of their own.
+                // Control characters have their own symbols.
                 '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
                 '\u{7f}' => shown.push('\u{2421}'),
                 _ if is_obeyed(c) => shown.push_str(&format!("<U+{:04X}>", u32::from(c))),
@@ -101,13 +101,13 @@ impl Filter {
         }
     }
 
-    /// What waits for what comes next.
+    /// Flushes a pending carriage return.
     fn finish_line(&mut self) -> &'static str {
         if std::mem::take(&mut self.has_return) { "\u{240d}" } else { "" }
     }
 }
 
-/// Control characters of eight bits, and marks that change the direction of text.
+/// Returns whether a character is an 8-bit control character or changes the direction of text.
 fn is_obeyed(c: char) -> bool {
     matches!(
         c,
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_is_shown_signs_for_what_it_would_obey() {
+    fn a_terminal_gets_symbols_for_control_characters() {
         let text = "a\u{1b}]52;c;eA==\u{7}b\u{9b}31m\u{202e}\u{2066}c\u{7f}\td\r\ne\rf\u{8}g äöü 日本 🦀\n";
         let shown = "a␛]52;c;eA==␇b<U+009B>31m<U+202E><U+2066>c␡\td\r\ne␍f␈g äöü 日本 🦀\n";
         assert_eq!(Filter::default().push(text.as_bytes()), shown);

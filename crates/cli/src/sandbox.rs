@@ -1,4 +1,4 @@
-//! `--sandbox` and the setting `sandbox`: tools and commands of a conversation stay in its directory.
+//! `--sandbox` and the setting `sandbox`: confine a conversation's tools and commands to its directory.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use pinch_sandbox::container::ContainerOptions;
 use crate::exit::{CommandFailure, warn};
 use crate::folders::{Folders, expand_home};
 
-/// Enters the sandbox that the command line asks for, else the settings. There is no going on without it.
+/// Enters the sandbox requested by the command line, else by the settings. Fails if it is unavailable.
 pub(crate) async fn enter(
     flag: Option<SandboxChoice>,
     folders: &Folders,
@@ -24,9 +24,9 @@ pub(crate) async fn enter(
     if flag == Some(SandboxChoice::Off) {
         return Ok(None);
     }
-    // Only users have these settings, not projects. Mistakes in them are reported when they are read for the session.
+    // Only users have these settings, not projects. Problems in them are reported when they are read for the session.
     let settings = &SettingsManager::of_user(&folders.agent_dir, host).settings().sandbox;
-    // What is not known is not taken for `none`: settings are checked against the same words.
+    // Unknown words are not treated as `none`: settings are checked against the same words.
     let choice = flag.or_else(|| SandboxChoice::parse(&settings.backend));
     let backend = match choice.unwrap_or(SandboxChoice::Use(choose::SandboxBackend::Auto)) {
         SandboxChoice::Off => return Ok(None),
@@ -44,7 +44,7 @@ pub(crate) async fn enter(
     })
 }
 
-/// What a container is made of.
+/// Returns the container options.
 fn containers(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> ContainerOptions {
     let mut config = ContainerConfig::default();
     config.image.clone_from(&settings.image);
@@ -53,7 +53,7 @@ fn containers(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> Con
     options.host(host.home().map(Into::into), host.env().to_vec(), host.now_ms())
 }
 
-/// What is shown inside.
+/// Returns what is visible inside.
 fn confinement(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> Result<Confinement, CommandFailure> {
     let mut asked = Confinement::new(&folders.cwd);
     if !settings.can_write {
@@ -69,7 +69,7 @@ fn confinement(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> Re
     for (written, can_write) in &settings.extra_roots {
         let path = folders.cwd.join(expand_home(Path::new(written), host));
         if !path.exists() {
-            warn(&format!("sandbox.extraRoots: {written} does not exist, and is not shown in the sandbox"));
+            warn(&format!("sandbox.extraRoots: {written} does not exist, so it is not visible in the sandbox"));
             continue;
         }
         let access = if *can_write { PathAccess::Write } else { PathAccess::Read };
@@ -83,7 +83,7 @@ fn confinement(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> Re
             hidden.iter().find(|(_, path)| path.is_some_and(|path| real_path(path).starts_with(&real_dir)))
         {
             return Err(CommandFailure::configuration(format!(
-                "the sandbox would contain your {what}: {} is shown inside\nhint: start pinch in the directory of a project",
+                "the sandbox would contain your {what}: {} is visible inside\nhint: start pinch in the directory of a project",
                 dir.display()
             )));
         }

@@ -1,4 +1,4 @@
-//! Showing runs to people.
+//! Display of runs.
 
 pub(crate) mod events;
 pub(crate) mod payloads;
@@ -6,7 +6,7 @@ pub(crate) mod timeline;
 
 use pinch_embed::ports::LeaseWait;
 
-/// What a run waits for before it begins.
+/// Describes what a run waits for before it starts.
 pub(crate) fn waits_for(wait: &LeaseWait) -> String {
     match wait {
         LeaseWait::Session { ahead: 1 } => "another run of this session".to_owned(),

@@ -1,15 +1,15 @@
-//! Ctrl+C and the signals that end a program: the first one cancels in order, the second one ends at once.
+//! Ctrl+C and termination signals: the first one cancels gracefully, the second one exits immediately.
 
 use std::process::ExitCode;
 
 use pinch_embed::stdx::cancel::{Cancel, CancelReason};
 
-/// Runs `work` and cancels `cancel` when a signal comes; answers with the code of the signal then.
+/// Runs `work` and cancels `cancel` if a signal arrives; returns the signal's exit code in that case.
 pub(crate) async fn guard<T>(cancel: &Cancel, work: impl Future<Output = T>) -> (T, Option<ExitCode>) {
     guard_against(Signals::all(), cancel, work).await
 }
 
-/// The same, except that Ctrl+C is a key for `work`.
+/// Like [`guard`], except that Ctrl+C is a key for `work`.
 pub(crate) async fn guard_without_interrupt<T>(
     cancel: &Cancel,
     work: impl Future<Output = T>,
@@ -51,7 +51,7 @@ impl Signals {
         Self::of(&[SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()])
     }
 
-    /// Those that no key sends.
+    /// Signals that no key sends.
     fn ending() -> Self {
         use tokio::signal::unix::SignalKind;
         Self::of(&[SignalKind::terminate(), SignalKind::hangup()])

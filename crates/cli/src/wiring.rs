@@ -1,4 +1,4 @@
-//! From flags to a session: every flag becomes a value of [`AgentSessionOptions`].
+//! Builds a session from flags: every flag becomes a value of [`AgentSessionOptions`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use crate::folders::Folders;
 use crate::open_log::{self, session_folder};
 use crate::sandbox;
 
-/// Creates the session that the options describe.
+/// Creates the session described by the options.
 pub(crate) async fn runtime(
     options: &CliOptions,
     host: &Host,
@@ -61,7 +61,7 @@ pub(crate) async fn runtime(
     Ok(runtime)
 }
 
-/// The most bytes of standard input that are read.
+/// Returns the maximum bytes of stdin.
 pub(crate) fn max_input_bytes(options: &CliOptions, host: &Host) -> Result<u64, CommandFailure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     // Problems in documents are reported when they are read for the session.
@@ -70,7 +70,7 @@ pub(crate) fn max_input_bytes(options: &CliOptions, host: &Host) -> Result<u64, 
     Ok(max.map_or(u64::MAX, |max| max as u64))
 }
 
-/// Warns about lists of MCP servers that are ignored.
+/// Warns about ignored lists of MCP servers.
 fn warn_of_mcp(dirs: [Option<PathBuf>; 2]) {
     let lists = dirs.into_iter().flatten().map(|dir| dir.join("mcp.json")).filter(|path| path.is_file());
     let lists: Vec<String> = lists.map(|path| path.display().to_string()).collect();
@@ -80,7 +80,7 @@ fn warn_of_mcp(dirs: [Option<PathBuf>; 2]) {
     }
 }
 
-/// What was loaded, one line each.
+/// Lists the loaded resources, one line each.
 fn loaded(runtime: &SessionRuntime) -> Vec<String> {
     let (session, resources) = (runtime.session(), runtime.services().resources());
     let model = session.model();
@@ -95,7 +95,7 @@ fn loaded(runtime: &SessionRuntime) -> Vec<String> {
     lines
 }
 
-/// The models that can be used.
+/// Returns the available models.
 pub(crate) fn available_models(options: &CliOptions, host: &Host) -> Result<Vec<Arc<Model>>, CommandFailure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     let services = services(options, &folders, host);
@@ -108,7 +108,7 @@ pub(crate) fn available_models(options: &CliOptions, host: &Host) -> Result<Vec<
     Ok(models)
 }
 
-/// Leaves out models whose wire format this build lacks, and warns about them.
+/// Removes models whose wire format this build lacks, and warns about them.
 fn leave_out_missing(models: &mut Vec<Arc<Model>>) {
     let mut missing: BTreeMap<(String, &str), usize> = BTreeMap::new();
     models.retain(|model| {
@@ -128,7 +128,7 @@ pub(crate) fn services(options: &CliOptions, folders: &Folders, host: &Host) -> 
     Services::load(&service_options(options, folders, host), &folders.cwd)
 }
 
-/// Whether the project is trusted, according to the flag, else the environment.
+/// Returns whether the project is trusted, according to the flag, else the environment.
 pub(crate) fn trust_of(flag: Option<bool>, host: &Host) -> Option<bool> {
     flag.or_else(|| host.env().is_on("PINCH_TRUST").then_some(true))
 }
@@ -159,13 +159,13 @@ fn service_options(options: &CliOptions, folders: &Folders, host: &Host) -> Serv
     services
 }
 
-/// Who can be asked something while a session is open.
+/// The user who can be asked while a session is open.
 pub(crate) enum SessionUser {
     /// Nobody.
     Nobody,
     /// A program, which shows dialogs of extensions.
     Client(Arc<dyn Ui>),
-    /// A person at a terminal, who also decides about projects.
+    /// A person at a terminal, who also makes trust decisions.
     Person(Arc<dyn Ui>),
 }
 
@@ -201,7 +201,7 @@ fn failure(error: RuntimeError, folders: &Folders) -> CommandFailure {
     match error {
         RuntimeError::Store(error) => error.into(),
         RuntimeError::DirectoryGone { ref file, .. } => {
-            // The text is pi's, for scripts that look for it.
+            // The text is pi's, for scripts that match it.
             let file = file.as_ref().map_or_else(|| "(in memory)".into(), |path| path.display().to_string());
             let text = format!("{error}\nSession file: {file}\nCurrent working directory: {}", folders.cwd.display());
             CommandFailure::bare(Blame::User, text)
@@ -209,7 +209,7 @@ fn failure(error: RuntimeError, folders: &Folders) -> CommandFailure {
         RuntimeError::Create { source, problems } => {
             problems.iter().for_each(|problem| warn(problem));
             let failure = not_created(source, folders);
-            // What is missing may be in the document that cannot be read.
+            // The missing value may be in the unreadable document.
             let kind = if problems.is_empty() { failure.kind } else { Blame::Configuration };
             CommandFailure { kind, ..failure }
         }

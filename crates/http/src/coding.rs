@@ -1,4 +1,4 @@
-//! Compressed response bodies, although none were requested.
+//! Decoding of compressed response bodies, which some servers send unasked.
 
 use std::io::{self, Write};
 
@@ -8,21 +8,21 @@ use http::{HeaderMap, header};
 
 use super::HttpError;
 
-/// Decodes a body piece by piece. Give it all pieces, and finish it at the end of the body.
+/// Decodes a body chunk by chunk. Feed it every chunk, then call [`Self::finish`] at the end of the body.
 pub(super) enum Coding {
     Gzip(MultiGzDecoder<Vec<u8>>),
     Brotli(Box<DecompressorWriter<Bounded>>),
-    /// Its first byte says which form of it is meant.
+    /// Whether the data has a zlib header, as the standard says, is decided by its first byte.
     Deflate(Option<Deflate>),
     Zstd(Box<zstd::Stream>),
 }
 
-/// Bytes that the decoder of brotli gives at a time.
+/// Bytes that the Brotli decoder outputs at a time.
 const BUFFER: usize = 16 * 1024;
-/// Bytes that one piece of a body may become: a few bytes of brotli can expand to gigabytes.
+/// Maximum decoded size of one chunk: a few bytes of Brotli can expand to gigabytes.
 const MAX_PIECE: usize = 16 * 1024 * 1024;
 
-/// What a piece of a body has become so far.
+/// Decoded output of one chunk so far.
 #[derive(Debug, Default)]
 pub(super) struct Bounded(Vec<u8>);
 
@@ -40,7 +40,7 @@ impl Write for Bounded {
     }
 }
 
-/// Deflate as the standard has it, and as some servers send it.
+/// Deflate with a zlib header, as the standard says, or without, as some servers send it.
 pub(super) enum Deflate {
     Zlib(ZlibDecoder<Vec<u8>>),
     Raw(DeflateDecoder<Vec<u8>>),
@@ -58,10 +58,10 @@ impl std::fmt::Debug for Coding {
 }
 
 impl Coding {
-    /// The coding of a body; `None` when it comes as it is.
+    /// Returns the decoder for a response, or `None` if the body is not compressed.
     ///
     /// # Errors
-    /// When nothing here can decode it.
+    /// Returns an error if the encoding is not supported.
     pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, HttpError> {
         let names = headers.get_all(header::CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
         let mut names = names.flat_map(|names| names.split(',')).map(|name| name.trim().to_ascii_lowercase());
@@ -80,7 +80,7 @@ impl Coding {
         }
     }
 
-    /// What a piece of the body says. It may be nothing yet.
+    /// Decodes a chunk. The result may be empty.
     pub(super) fn decode(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
         if piece.is_empty() {
             return Ok(Vec::new());
@@ -112,7 +112,7 @@ impl Coding {
         }
     }
 
-    /// The body is over: fails when something is missing.
+    /// Ends the body; fails if it is incomplete.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         match self {
             Self::Gzip(decoder) => decoder.try_finish(),
@@ -127,7 +127,7 @@ impl Coding {
 
 impl Deflate {
     fn of(piece: &[u8]) -> Self {
-        // The method of zlib is always 8, and its window is at most 32 KiB.
+        // In zlib, the method is always 8, and the window is at most 32 KiB.
         match piece.first() {
             Some(first) if first & 0x0f == 8 && first >> 4 <= 7 => Self::Zlib(ZlibDecoder::new(Vec::new())),
             _ => Self::Raw(DeflateDecoder::new(Vec::new())),
@@ -140,14 +140,14 @@ mod zstd {
 
     use ruzstd::decoding::FrameDecoder;
 
-    /// The largest window that is decoded, as browsers have it.
+    /// The largest window that is decoded, as in browsers.
     const MAX_WINDOW: u64 = 8 * 1024 * 1024;
-    /// Bytes of the longest header of a frame.
+    /// Maximum length of a frame header.
     const MAX_HEADER: usize = 18;
-    /// Bytes of a checksum.
+    /// Length of a checksum.
     const CHECKSUM: usize = 4;
 
-    /// One frame, whose blocks are decoded when they are whole.
+    /// A frame, whose blocks are decoded once they are complete.
     #[derive(Default)]
     pub(in super::super) struct Stream {
         decoder: FrameDecoder,

@@ -1,4 +1,4 @@
-//! Timeouts of one call, and the watch over them.
+//! Timeouts of a call, and [`Watch`], which enforces them.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -8,21 +8,21 @@ use std::time::Duration;
 use pinch_stdx::cancel::{Cancel, CancelRequested};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
-/// Timeouts of one call. `None` or zero: no limit.
+/// Timeouts of one call. `None` or zero means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// Until the connection is established, TLS included. Default 30 s.
+    /// Limit for establishing the connection, including TLS. Default 30 s.
     pub connect: Option<Duration>,
-    /// Until a WebSocket is open, in formats that use one. Default 15 s.
+    /// Limit for opening a WebSocket, in formats that use one. Default 15 s.
     pub websocket: Option<Duration>,
-    /// Until the response headers are complete. Default 300 s.
+    /// Limit until the response headers are complete. Default 300 s.
     pub headers: Option<Duration>,
-    /// From the headers to the first content. Default 300 s.
+    /// Limit from the headers to the first content. Default 300 s.
     pub first_content: Option<Duration>,
-    /// Between two pieces of content; comments, pings and events without content do not count. Default 300 s.
+    /// Limit between two chunks of content; comments, pings and events without content do not count. Default 300 s.
     pub idle: Option<Duration>,
-    /// For the whole call. Default none.
+    /// Limit for the whole call. Default none.
     pub total: Option<Duration>,
 }
 
@@ -41,133 +41,133 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// The same with another limit for establishing the connection.
+    /// Sets the limit for establishing the connection.
     #[must_use]
     pub fn with_connect(self, connect: Option<Duration>) -> Self {
         Self { connect, ..self }
     }
 
-    /// The same with another limit for opening a WebSocket.
+    /// Sets the limit for opening a WebSocket.
     #[must_use]
     pub fn with_websocket(self, websocket: Option<Duration>) -> Self {
         Self { websocket, ..self }
     }
 
-    /// The same with another limit until the response headers.
+    /// Sets the limit until the response headers.
     #[must_use]
     pub fn with_headers(self, headers: Option<Duration>) -> Self {
         Self { headers, ..self }
     }
 
-    /// The same with another limit from the headers to the first content.
+    /// Sets the limit from the headers to the first content.
     #[must_use]
     pub fn with_first_content(self, first_content: Option<Duration>) -> Self {
         Self { first_content, ..self }
     }
 
-    /// The same with another limit between two pieces of content.
+    /// Sets the limit between two chunks of content.
     #[must_use]
     pub fn with_idle(self, idle: Option<Duration>) -> Self {
         Self { idle, ..self }
     }
 
-    /// The same with another limit for the whole call.
+    /// Sets the limit for the whole call.
     #[must_use]
     pub fn with_total(self, total: Option<Duration>) -> Self {
         Self { total, ..self }
     }
 }
 
-/// Why a wait ended without a result.
+/// Reason why a wait ended without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupted {
     /// The caller cancelled.
     Cancelled,
     /// The response headers or the whole call took too long.
     Late,
-    /// No content came for too long.
+    /// No content arrived for too long.
     Idle,
 }
 
-/// Enforces the timeouts of one call. A timeout of zero means none.
+/// Enforces the timeouts of one call.
 ///
-/// Content that arrives only sets a flag. The clock is read once for each piece of the body, and the one timer is armed again only when it
-/// fires before its time. The wait for a cancellation lasts from the first piece of the body to the last.
+/// Arriving content only sets a flag. The clock is read once per chunk of the body, and the single timer is re-armed only when it fires
+/// early. The wait for a cancellation lasts from the first chunk of the body to the last.
 #[derive(Debug)]
 pub struct Watch {
     timeouts: Timeouts,
-    /// When the whole call must be over.
+    /// Deadline of the whole call.
     total: Option<Instant>,
-    /// When the next content must be there.
+    /// Deadline of the next content.
     content: Option<Instant>,
-    /// Content came since `content` was set.
+    /// Content has arrived since `content` was set.
     has_content: bool,
-    /// A piece of the body came after `content` had passed.
+    /// A chunk of the body arrived after `content` had passed.
     is_overdue: bool,
     timer: Option<Pin<Box<Sleep>>>,
     cancelled: Option<CancelRequested>,
 }
 
 impl Watch {
-    /// Begins now.
+    /// Starts the clock.
     pub fn start(timeouts: Timeouts) -> Self {
         let total = from_now(timeouts.total);
         Self { timeouts, total, content: None, has_content: false, is_overdue: false, timer: None, cancelled: None }
     }
 
-    /// The limit for connecting.
+    /// Returns the limit for connecting.
     pub fn connect(&self) -> Option<Duration> {
         self.timeouts.connect.filter(|limit| !limit.is_zero())
     }
 
-    /// The limit for opening a WebSocket.
+    /// Returns the limit for opening a WebSocket.
     #[cfg(feature = "websocket")]
     pub fn socket(&self) -> Option<Duration> {
         self.timeouts.websocket.filter(|limit| !limit.is_zero())
     }
 
-    /// The time that is left for the whole call; zero has passed.
+    /// Returns the time left for the whole call; zero if it has passed.
     #[cfg(feature = "websocket")]
     pub fn left(&self) -> Option<Duration> {
         self.total.map(|total| total.saturating_duration_since(Instant::now()))
     }
 
-    /// The response headers have arrived: content must follow.
+    /// Records that the response headers have arrived and starts the limit for the first content.
     pub fn headers_arrived(&mut self) {
         self.content = from_now(self.timeouts.first_content);
         self.has_content = false;
     }
 
-    /// Content has arrived: more must follow.
+    /// Records that content has arrived and restarts the idle limit.
     pub fn content_arrived(&mut self) {
         self.has_content = true;
     }
 
     /// Pauses the timeouts while the consumer handles events. Pass the result to [`Self::resume`].
     pub fn pause(&self) -> Option<Instant> {
-        // After content the limit begins with the next wait anyway.
+        // After content, the limit starts with the next wait anyway.
         (!self.has_content && self.content.is_some()).then(Instant::now)
     }
 
-    /// Resumes the timeouts: the time since the pause does not count.
+    /// Resumes the timeouts; the time since the pause does not count.
     pub fn resume(&mut self, paused: Option<Instant>) {
         if let (Some(paused), Some(content)) = (paused, &mut self.content) {
             *content += paused.elapsed();
         }
     }
 
-    /// Waits for the response's headers.
+    /// Waits for the response headers.
     ///
     /// # Errors
-    /// [`Interrupted`].
+    /// Returns [`Interrupted`] if the call is cancelled or times out.
     pub async fn for_headers<T>(&self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Interrupted> {
         wait(cancel, earlier(self.total, from_now(self.timeouts.headers)), work).await
     }
 
-    /// Waits for a piece of the body. The token is the same for all pieces.
+    /// Waits for a chunk of the body. Pass the same token for all chunks.
     ///
     /// # Errors
-    /// [`Interrupted`].
+    /// Returns [`Interrupted`] if the call is cancelled or times out.
     pub async fn for_body<T>(&mut self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Interrupted> {
         let now = Instant::now();
         if std::mem::take(&mut self.has_content) {
@@ -183,7 +183,7 @@ impl Watch {
             _ => Interrupted::Late,
         };
         if until.is_some_and(|until| now >= until) {
-            // What already waits is taken once, since the time may have passed on this side. A body that always has more ends at the next check.
+            // Take a waiting chunk once, as the delay may be on this side. A body that always has more ends at the next check.
             if why != Interrupted::Idle || std::mem::replace(&mut self.is_overdue, true) {
                 return Err(if cancel.is_cancelled() { Interrupted::Cancelled } else { why });
             }
@@ -216,10 +216,10 @@ impl Watch {
         .await
     }
 
-    /// Waits for anything else that belongs to the call.
+    /// Waits for any other part of the call.
     ///
     /// # Errors
-    /// [`Interrupted`].
+    /// Returns [`Interrupted`] if the call is cancelled or times out.
     pub async fn for_other<T>(&self, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, Interrupted> {
         wait(cancel, self.total, work).await
     }
@@ -269,7 +269,7 @@ mod tests {
         watch
     }
 
-    /// How long a wait for a piece that never comes takes, in seconds, and why it ends.
+    /// Returns how many seconds a wait for a chunk that never arrives takes, and why it ends.
     async fn never(watch: &mut Watch, cancel: &Cancel) -> (u64, Interrupted) {
         let began = Instant::now();
         let why = watch.for_body(cancel, pending::<()>()).await.unwrap_err();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_idle_limit_begins_anew_with_each_piece_however_many_come() {
+    async fn the_idle_limit_restarts_with_every_chunk() {
         let cancel = Cancel::new().child_until(Deadline::after(SECOND * 60));
         let mut watch = watch(5);
         for _ in 0..8 {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_cancellation_between_two_pieces_comes_before_what_already_waits() {
+    async fn a_cancellation_between_two_chunks_takes_precedence_over_a_waiting_chunk() {
         let parent = Cancel::new();
         let (cancel, mut watch) = (parent.child(), watch(5));
         assert_eq!(watch.for_body(&cancel, ready(1)).await, Ok(1));

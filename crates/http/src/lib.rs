@@ -1,9 +1,9 @@
-//! HTTP for model calls: sends a request, gives back status, headers and the body piece by piece. The only user of reqwest.
+//! HTTP for model calls: sends a request and returns status, headers and the body chunk by chunk. The only user of reqwest.
 //!
-//! * [`HttpClient`]: pooled connections, proxies from an environment that the caller hands in, no redirects;
-//! * [`Timeouts`], [`idle`]: how long a call may take, and the watch over what streams;
-//! * [`url_parts`]: URLs in parts, and what of them may be shown;
-//! * `websocket` (feature `websocket`): a connection that became a WebSocket.
+//! * [`HttpClient`]: pooled connections, proxies from an environment that the caller passes in, no redirects;
+//! * [`Timeouts`], [`idle`]: time limits of a call and their enforcement;
+//! * [`url_parts`]: parts of URLs, and which of them may be shown;
+//! * `websocket` (feature `websocket`): a connection upgraded to a WebSocket.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -27,29 +27,29 @@ use coding::Coding;
 pub use idle::Timeouts;
 use proxy::Proxies;
 
-/// Clients of different settings that are kept; more than a few mean that every call has its own.
+/// Number of cached clients with different settings; if more are needed, probably every call has its own.
 const MAX_CLIENTS: usize = 8;
 
-/// Sends requests over pooled connections. Cloning the `Arc` it is kept in shares the pool.
+/// Sends requests over pooled connections. Share the pool by cloning an `Arc` of the client.
 ///
-/// Clients are built when they are first needed: one for plain HTTP, which loads no certificates, and one for TLS; more only when callers
-/// have different proxies or time limits. The process environment is never read.
+/// Clients are built on first use: one for plain HTTP, which loads no certificates, and one for TLS; more only if callers use different
+/// proxies or time limits. The process environment is never read.
 #[derive(Debug, Default)]
 pub struct HttpClient {
     clients: Mutex<Vec<(ClientSettings, reqwest::Client)>>,
 }
 
-/// What makes one client differ from another.
+/// Settings that require separate clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ClientSettings {
     tls: bool,
     connect: Option<Duration>,
     proxies: Proxies,
-    /// Only HTTP/1.1.
+    /// Whether to use only HTTP/1.1.
     http1: bool,
 }
 
-/// A request as it goes out.
+/// A request to send.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     /// The method.
@@ -63,7 +63,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// A GET request, which has no body.
+    /// Creates a GET request, which has no body.
     pub fn get(url: impl Into<String>, headers: HeaderMap) -> Self {
         Self { method: Method::GET, url: url.into(), headers, body: Bytes::new() }
     }
@@ -80,52 +80,52 @@ pub struct IncomingResponse {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// No connection.
+    /// The connection could not be established.
     #[error("Connection error: {cause}{place}")]
     Connect {
-        /// What the system says.
+        /// The system's error.
         cause: String,
-        /// Where to, when that is this machine or its network; empty otherwise.
+        /// The address, if it is on this machine or its network; empty otherwise.
         place: String,
     },
-    /// The connection broke before the response began. The text names no cause, for recorded cases want exactly this one
+    /// The connection broke before the response started. The text does not name the cause, because recorded cases expect exactly this text
     /// (`stream/retry/connection-reset`); it is in `source`.
     #[error("Connection error.")]
     Reset {
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The body broke off.
+    /// The body ended early.
     #[error("Connection error: stream terminated ({cause})")]
     Cut {
-        /// What the system says.
+        /// The system's error.
         cause: String,
     },
-    /// The body is compressed in a way that cannot be decoded.
+    /// The body uses an unsupported compression.
     #[error("The response is compressed ({name}) although nothing but identity was accepted")]
     Coding {
-        /// The name of the way.
+        /// Name of the encoding.
         name: String,
     },
-    /// The request cannot be sent as it is.
+    /// The request is invalid.
     #[error("Invalid request: {cause}")]
     Invalid {
-        /// Why.
+        /// The reason.
         cause: String,
     },
 }
 
 impl HttpClient {
-    /// A client without connections.
+    /// Creates a client without connections.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sends a request and waits for the response's headers. Only connecting has a time limit here.
+    /// Sends a request and waits for the response headers. Only connecting has a time limit here.
     ///
     /// # Errors
-    /// [`HttpError`]; a response with a failing status is not an error.
+    /// Returns [`HttpError`] if no response arrives; a response with an error status is not an error.
     pub async fn send(
         &self,
         outgoing: Outgoing,
@@ -135,10 +135,10 @@ impl HttpClient {
         self.send_over(outgoing, env, connect, false).await
     }
 
-    /// As [`HttpClient::send`], over HTTP/1.1 only.
+    /// Sends a request like [`HttpClient::send`], over HTTP/1.1 only.
     ///
     /// # Errors
-    /// As there.
+    /// See [`HttpClient::send`].
     pub async fn send_http1(
         &self,
         outgoing: Outgoing,
@@ -157,7 +157,7 @@ impl HttpClient {
     ) -> Result<IncomingResponse, HttpError> {
         let client = self.client(&outgoing.url, env, connect, http1)?;
         let Outgoing { method, url, mut headers, body } = outgoing;
-        // Compressed events would wait in the compressor's buffer.
+        // Compressed events would be delayed in the compressor's buffer.
         headers.entry(header::ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         let sent = client.request(method, &url).headers(headers).body(body).send().await;
         let response = match sent {
@@ -199,7 +199,8 @@ impl HttpClient {
 }
 
 fn build(settings: &ClientSettings) -> Result<reqwest::Client, Box<dyn Error>> {
-    // A redirected request would carry its credentials to a host that the caller did not name: redirects are returned like any other response.
+    // Following a redirect would send credentials to a host that the caller did not name, so redirects are returned like any other
+    // response.
     let mut builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
     if let Some(limit) = settings.connect {
         builder = builder.connect_timeout(limit);
@@ -218,25 +219,25 @@ fn build(settings: &ClientSettings) -> Result<reqwest::Client, Box<dyn Error>> {
 }
 
 impl IncomingResponse {
-    /// The status.
+    /// Returns the status.
     pub fn status(&self) -> StatusCode {
         self.response.status()
     }
 
-    /// The headers.
+    /// Returns the headers.
     pub fn headers(&self) -> &HeaderMap {
         self.response.headers()
     }
 
-    /// Frees the headers, and with them the buffer that they were read into: none are left for [`IncomingResponse::headers`].
+    /// Frees the headers and the buffer that they were read into; [`IncomingResponse::headers`] is empty afterwards.
     pub fn forget_headers(&mut self) {
         drop(std::mem::take(self.response.headers_mut()));
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Returns the next chunk of the body, or `None` at its end.
     ///
     /// # Errors
-    /// [`HttpError::Cut`] when the body breaks off.
+    /// Returns [`HttpError::Cut`] if the body ends early.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         loop {
             let piece = self.response.chunk().await.map_err(|error| HttpError::Cut { cause: root_cause(&error) })?;
@@ -253,7 +254,7 @@ impl IncomingResponse {
         }
     }
 
-    /// The body up to a limit; what breaks off or goes beyond is left out.
+    /// Reads the body up to a limit; the rest, or anything after a failure, is dropped.
     pub async fn text_up_to(&mut self, limit: usize) -> Vec<u8> {
         let mut body = Vec::new();
         while let Ok(Some(chunk)) = self.chunk().await {
@@ -267,7 +268,7 @@ impl IncomingResponse {
     }
 }
 
-/// What answered instead of the intended server, for example a proxy. `None` for all other failures.
+/// Describes what answered instead of the intended server, for example a proxy. Returns `None` for all other failures.
 async fn what_answered(error: &reqwest::Error, url: &str, env: &Env) -> Option<HttpError> {
     let cause = root_cause(error);
     // reqwest has no names for these failures.
@@ -292,20 +293,20 @@ fn send_error(error: reqwest::Error, url: &str) -> HttpError {
         return HttpError::Invalid { cause: root_cause(&error) };
     }
     if !error.is_connect() {
-        // The URL may hold secrets.
+        // The URL may contain secrets.
         return HttpError::Reset { source: Box::new(error.without_url()) };
     }
     let cause = if error.is_timeout() { "connect timeout".into() } else { root_cause(&error) };
     HttpError::Connect { cause, place: near_place(url) }
 }
 
-/// The URL, when it is on this machine or its network.
+/// Returns the URL if it is on this machine or its network.
 fn near_place(url: &str) -> String {
     let is_near = url_parts::is_this_machine(url) || url_parts::host_is(url, "local");
     if is_near { format!(" ({})", url_parts::without_secrets(url)) } else { String::new() }
 }
 
-/// The innermost cause: the outer ones repeat the URL, which may hold secrets.
+/// Returns the innermost cause: the outer ones repeat the URL, which may contain secrets.
 fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
@@ -314,7 +315,7 @@ fn root_cause(error: &dyn Error) -> String {
     cause.to_string()
 }
 
-/// The examples of the README are tests.
+/// Compiles the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Diagnoses an address that does not respond as expected, by one more request without credentials.
+//! Diagnoses an address that does not respond as expected, with one more request without credentials.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use http::Uri;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How long all of it may take.
+/// Time limit for the whole diagnosis.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Bytes of an answer that are read.
+/// Maximum bytes of a response that are read.
 const MAX_BYTES: usize = 2 * 1024;
-/// Characters of a line that are shown.
+/// Maximum characters of a line that are shown.
 const MAX_SHOWN: usize = 160;
 
-/// What the server of a URL answers to a plain request: its first line, and the first line of its body when it speaks HTTP.
+/// Returns a server's response to a plain request: its first line, and the first line of its body if it speaks HTTP.
 pub(super) async fn server(url: &str) -> Option<String> {
     let uri: Uri = url.parse().ok()?;
     let (host, port) = place(&uri)?;
@@ -23,7 +23,7 @@ pub(super) async fn server(url: &str) -> Option<String> {
     ask(&host, port, &request).await
 }
 
-/// A proxy's answer to the request for a tunnel to the server of a URL.
+/// Returns a proxy's response to a request for a tunnel to the server of a URL.
 pub(super) async fn proxy(proxy: &str, url: &str) -> Option<String> {
     let with_scheme = if proxy.contains("://") { proxy.to_owned() } else { format!("http://{proxy}") };
     let proxy: Uri = with_scheme.parse().ok()?;
@@ -52,7 +52,7 @@ async fn ask(host: &str, port: u16, request: &str) -> Option<String> {
         let mut stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await.ok()?;
         stream.write_all(request.as_bytes()).await.ok()?;
         let mut answer = Vec::new();
-        // Some servers wait for more: what they said first is enough.
+        // Some servers keep waiting for more input: what they have sent so far is enough.
         let reading = async {
             let mut piece = [0; 512];
             while answer.len() < MAX_BYTES && !is_enough(&answer) {
@@ -68,7 +68,7 @@ async fn ask(host: &str, port: u16, request: &str) -> Option<String> {
     tokio::time::timeout(LIMIT, asking).await.ok().flatten()
 }
 
-/// Whether the lines to be shown have come.
+/// Returns whether the lines to be shown have arrived.
 fn is_enough(answer: &[u8]) -> bool {
     let (head, body) = split(answer);
     if answer.starts_with(b"HTTP/") { body.contains(&b'\n') } else { head.contains(&b'\n') }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_and_first_line() {
+    fn status_and_first_body_line_are_shown() {
         for (answer, words) in [
             ("", None),
             ("SSH-2.0-OpenSSH_9.6\r\nmore", Some("\"SSH-2.0-OpenSSH_9.6\"")),

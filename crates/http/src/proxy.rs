@@ -1,4 +1,4 @@
-//! Proxies, as the environment names them.
+//! Proxies from the environment.
 
 use pinch_stdx::host::Env;
 
@@ -21,12 +21,12 @@ impl Proxies {
         }
     }
 
-    /// Whether plain requests meet a proxy that speaks TLS.
+    /// Returns whether plain requests use a proxy that speaks TLS.
     pub(super) fn need_tls(&self) -> bool {
         self.http.as_ref().is_some_and(|url| url.starts_with("https://"))
     }
 
-    /// The proxy for tunnels.
+    /// Returns the proxy for tunnels.
     pub(super) fn for_tunnels(&self) -> Option<String> {
         self.https.clone()
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn specific_variables_win_and_empty_ones_do_not_count() {
+    fn specific_variables_take_precedence_and_empty_ones_are_ignored() {
         let env: Env =
             [("ALL_PROXY", "http://a"), ("https_proxy", "http://s"), ("HTTP_PROXY", "")].into_iter().collect();
         let proxies = Proxies::of(&env);

@@ -1,4 +1,4 @@
-//! TLS: which cryptography, and whom to trust.
+//! TLS configuration: the cryptography provider and the trusted certificates.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::ClientSettings;
 
-/// How connections of these settings are secured. Those that need no TLS load no certificates.
+/// Returns the TLS configuration for these settings. Settings that need no TLS load no certificates.
 pub(super) fn config(settings: &ClientSettings) -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(provider()?);
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;

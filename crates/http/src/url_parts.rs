@@ -1,8 +1,8 @@
-//! URLs in parts: whose they are, and what of them may be shown.
+//! Parts of URLs: the host they belong to, and what may be shown of them.
 
 use url::{Host, Url};
 
-/// The host of a URL in lower case, without user, port and path, as a request to it finds it; empty when there is none.
+/// Returns the host of a URL in lower case, without user, port and path, as a request resolves it; empty if there is none.
 pub fn host(url: &str) -> String {
     match Url::parse(url).ok().as_ref().and_then(Url::host) {
         Some(Host::Domain(name)) => name.to_ascii_lowercase(),
@@ -12,7 +12,7 @@ pub fn host(url: &str) -> String {
     }
 }
 
-/// Whether a URL's host is this machine, by its address or as `localhost`.
+/// Returns whether a URL's host is this machine, by address or as `localhost`.
 pub fn is_this_machine(url: &str) -> bool {
     match Url::parse(url).ok().as_ref().and_then(Url::host) {
         Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
@@ -22,12 +22,12 @@ pub fn is_this_machine(url: &str) -> bool {
     }
 }
 
-/// Whether what is sent to a URL stays secret: it goes over TLS, or does not leave this machine.
+/// Returns whether data sent to a URL stays confidential: it uses TLS, or does not leave this machine.
 pub fn is_confidential(url: &str) -> bool {
     url.starts_with("https://") || (url.starts_with("http://") && is_this_machine(url))
 }
 
-/// Whether a URL's host is this machine or in its network, by its address or by a name that is not of the internet.
+/// Returns whether a URL's host is this machine or on its network, by address or by a name that is not an internet domain.
 pub fn is_near(url: &str) -> bool {
     match Url::parse(url).ok().as_ref().and_then(Url::host) {
         Some(Host::Domain(name)) => {
@@ -41,8 +41,8 @@ pub fn is_near(url: &str) -> bool {
     }
 }
 
-/// A URL without its query, and without user and password. Of an invalid one, in which a password cannot be
-/// recognised, only the scheme is left. Cut by hand, since a parser would refuse or rewrite placeholders.
+/// Returns a URL without its query, user and password. For an invalid URL, in which a password cannot be recognised, only the scheme is
+/// returned. Parsed by hand, since a parser would reject or rewrite placeholders.
 pub fn without_secrets(url: &str) -> String {
     const HIDDEN: &str = "[hidden]";
     let (before, rest) = match url.split_once("://") {
@@ -62,8 +62,8 @@ pub fn without_secrets(url: &str) -> String {
     }
 }
 
-/// Whether a host is a domain or a subdomain of it. A domain that ends in a dot, such as `api.moonshot.`, matches every host
-/// with that prefix.
+/// Returns whether a host is a domain or a subdomain of it. A domain that ends in a dot, such as `api.moonshot.`, matches every host with
+/// that prefix.
 pub fn is_under(host: &str, domain: &str) -> bool {
     if domain.ends_with('.') {
         return host.starts_with(domain) || host.contains(&format!(".{domain}"));
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_tls_and_this_machine_keep_secrets() {
+    fn only_tls_and_local_urls_are_confidential() {
         for url in ["https://a.test/x", "http://localhost:80/", "http://127.8.0.1", "http://[::1]/"] {
             assert!(is_confidential(url), "{url}");
         }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_host_counts() {
+    fn domains_match_only_the_host() {
         assert!(host_is("https://api.x.ai/v1", "api.x.ai"));
         assert!(host_is("https://eu.api.x.ai:443/v1", "api.x.ai"));
         assert!(!host_is("https://notapi.x.ai.example/v1", "api.x.ai"));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_of_this_machine_are_this_machine() {
+    fn only_loopback_addresses_are_this_machine() {
         for near in
             ["http://localhost:1/", "http://LOCALHOST", "http://127.0.0.1/", "http://127.1:8/v1", "http://[::1]:8/"]
         {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_url_is_no_secret() {
+    fn shown_urls_contain_no_secrets() {
         for kept in [
             "",
             "none",

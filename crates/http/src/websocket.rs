@@ -1,4 +1,4 @@
-//! A WebSocket: an HTTP connection that became one. Proxies, certificates and time limits are those of the client.
+//! A WebSocket: an upgraded HTTP connection that uses the client's proxies, certificates and time limits.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,18 +17,18 @@ pub use frame::ProtocolViolation;
 
 use frame::{self as frames, FrameDecoder, FrameMessage};
 
-/// What RFC 6455 appends to a key.
+/// The suffix that RFC 6455 appends to a key.
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// Bytes that are read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 16 * 1024;
 
-/// An open WebSocket. Dropping it closes the connection without a word.
+/// An open WebSocket. Dropping it closes the connection without a close frame.
 pub struct WebSocket {
     io: reqwest::Upgraded,
     host: Host,
     frames: FrameDecoder,
     input: BytesMut,
-    /// The bytes to write.
+    /// Bytes waiting to be written.
     output: BytesMut,
     opened: Instant,
 }
@@ -38,66 +38,66 @@ pub struct WebSocket {
 pub enum Received {
     /// A text message.
     Text(String),
-    /// The connection is over; 1006 when the other side sent no close frame.
+    /// The connection is closed; the code is 1006 if the other side sent no close frame.
     Closed {
-        /// The code of RFC 6455, section 7.4.
+        /// The close code (RFC 6455, section 7.4).
         code: u16,
-        /// What the other side says of it.
+        /// The other side's reason.
         reason: String,
     },
 }
 
-/// Why a WebSocket failed.
+/// Reasons why a WebSocket failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SocketError {
-    /// No HTTP answer.
+    /// There was no HTTP response.
     #[error(transparent)]
     Http(#[from] HttpError),
     /// The server does not switch protocols.
     #[error("WebSocket upgrade refused with status {status}")]
     Refused {
-        /// What it answered.
+        /// The response's status.
         status: StatusCode,
     },
-    /// The server switches protocols, but not as RFC 6455 demands.
+    /// The server switches protocols, but violates RFC 6455.
     #[error("invalid response to the WebSocket upgrade: {what}")]
     Handshake {
         /// What is wrong.
         what: &'static str,
     },
-    /// The connection broke off.
+    /// The connection broke.
     #[error("WebSocket error: {cause}")]
     Cut {
-        /// What the system says.
+        /// The system's error.
         cause: String,
     },
-    /// An invalid frame, or one that is too long.
+    /// A frame is invalid or too long.
     #[error("WebSocket error: {0}")]
     Broken(#[from] ProtocolViolation),
 }
 
-/// The answer to a request for an upgrade.
+/// The response to an upgrade request.
 pub struct UpgradeResponse {
     incoming: IncomingResponse,
     accept: String,
 }
 
 impl UpgradeResponse {
-    /// The status.
+    /// Returns the status.
     pub fn status(&self) -> StatusCode {
         self.incoming.status()
     }
 
-    /// The headers.
+    /// Returns the headers.
     pub fn headers(&self) -> &HeaderMap {
         self.incoming.headers()
     }
 
-    /// The socket, when the answer is a good one.
+    /// Turns the response into a socket if it is a valid upgrade.
     ///
     /// # Errors
-    /// [`SocketError::Refused`] and [`SocketError::Handshake`] when it is none, [`SocketError::Cut`] when the connection is gone.
+    /// Returns [`SocketError::Refused`] or [`SocketError::Handshake`] if it is not, and [`SocketError::Cut`] if the connection is gone.
     pub async fn into_socket(self, host: Host) -> Result<WebSocket, SocketError> {
         if self.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(SocketError::Refused { status: self.status() });
@@ -120,10 +120,10 @@ impl UpgradeResponse {
 }
 
 impl HttpClient {
-    /// Asks for a WebSocket at an HTTP URL. Only connecting has a time limit here.
+    /// Requests a WebSocket at an HTTP URL. Only connecting has a time limit here.
     ///
     /// # Errors
-    /// [`HttpError`]; an answer that refuses is none.
+    /// Returns [`HttpError`] if no response arrives; a response that refuses the upgrade is not an error.
     pub async fn upgrade(
         &self,
         url: &str,
@@ -144,7 +144,7 @@ impl HttpClient {
     }
 }
 
-/// Sixteen unpredictable bytes.
+/// Returns sixteen unpredictable bytes.
 fn random(host: &Host) -> [u8; 16] {
     let id = host.ids().uuid_v4().replace('-', "");
     u128::from_str_radix(&id, 16).unwrap_or(0).to_be_bytes()
@@ -162,24 +162,24 @@ impl std::fmt::Debug for WebSocket {
 }
 
 impl WebSocket {
-    /// When it was opened.
+    /// Returns when the socket was opened.
     pub fn opened(&self) -> Instant {
         self.opened
     }
 
-    /// Sends a text.
+    /// Sends a text message.
     ///
     /// # Errors
-    /// [`SocketError::Cut`] when the connection is gone.
+    /// Returns [`SocketError::Cut`] if the connection is gone.
     pub async fn send(&mut self, text: &str) -> Result<(), SocketError> {
         self.output.extend_from_slice(&frames::text(text, mask(&self.host)));
         self.flush().await
     }
 
-    /// The next message; pings are answered on the way. May be dropped and called again.
+    /// Returns the next message and answers pings meanwhile. Cancel safe.
     ///
     /// # Errors
-    /// [`SocketError::Cut`] when the connection breaks off, [`SocketError::Broken`] when no frame can be read.
+    /// Returns [`SocketError::Cut`] if the connection breaks, and [`SocketError::Broken`] for an invalid frame.
     pub async fn next(&mut self) -> Result<Received, SocketError> {
         loop {
             match self.frames.next_message()? {
@@ -203,7 +203,7 @@ impl WebSocket {
         }
     }
 
-    /// Says why it is closed, and closes it.
+    /// Sends a close frame with a code and reason, and closes the connection.
     pub async fn close(mut self, code: u16, reason: &str) {
         self.output.extend_from_slice(&frames::close(code, reason, mask(&self.host)));
         if self.flush().await.is_ok() {
@@ -212,7 +212,7 @@ impl WebSocket {
         }
     }
 
-    /// Writes what is to be written. What was written when this is dropped is not written again.
+    /// Writes pending bytes. If dropped, bytes that were already written are not written again.
     async fn flush(&mut self) -> Result<(), SocketError> {
         while !self.output.is_empty() {
             let n = self.io.write(&self.output).await.map_err(cut)?;

@@ -1,4 +1,4 @@
-//! A provider of your own around another one: it answers repeated questions from memory.
+//! A custom provider that wraps another one: it answers repeated questions from a cache.
 //!
 //! ```sh
 //! cargo run -p pinch-llm --example custom_provider -- --base-url http://localhost:8080/v1
@@ -62,7 +62,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         args::Args::read()?.chat().system("You answer in one sentence.").user("What is a crab?").to_request()?;
     let mut registry = ProviderRegistry::builtin();
     let caching = Caching { inner: registry.get(&request.model.api)?, cache: Arc::default() };
-    // From here on our provider serves the wire format; unregistering the source restores the one before.
+    // From here on our provider serves the wire format; unregistering the source restores the previous one.
     registry.register_from("example", request.model.api.clone(), Arc::new(caching));
     let provider = registry.get(&request.model.api)?;
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Testing a program that calls models, without a model: the scripted provider answers and fails as the test says.
+//! Testing a program that calls models without a model: the scripted provider answers and fails as the test specifies.
 //!
 //! The same program then runs against a real server.
 //!
@@ -17,7 +17,7 @@ use http::StatusCode;
 use pinch_llm::client::{Chat, Client};
 use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 
-/// The program under test: asks for a title, retries once when that may help, and falls back to a fixed title.
+/// The program under test: asks for a title, retries once if that may help, and falls back to a fixed title.
 async fn title(chat: Chat, text: &str) -> String {
     let chat = chat.user(format!("A title of three words for: {text}"));
     for _ in 0..2 {
@@ -30,7 +30,7 @@ async fn title(chat: Chat, text: &str) -> String {
     "Untitled".to_owned()
 }
 
-/// The tests; in a program of your own these are `#[tokio::test]` functions.
+/// The tests; in your own program these are `#[tokio::test]` functions.
 async fn check() {
     let run = |script: Vec<ScriptedReply>| async {
         let provider = Arc::new(ScriptedProvider::new(script));

@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         chat = chat.message(reply.message.clone());
         for call in reply.tool_calls() {
-            // Models make mistakes: arguments that do not match the schema go back as a text the model can learn from.
+            // Models make mistakes: arguments that do not match the schema are returned as an error that the model can learn from.
             let (text, is_error) = match validate_tool_call(&schema, call) {
                 Ok(args) => (args["a"].as_f64().zip(args["b"].as_f64()).map_or(0.0, |(a, b)| a + b).to_string(), false),
                 Err(error) => (error.text, true),

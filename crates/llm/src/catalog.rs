@@ -1,7 +1,7 @@
 //! The built-in catalog of models.
 //!
-//! The catalog is a compressed file inside the program, one member a provider: looking up one provider's models unpacks and reads only
-//! those. `cargo xtask codegen` makes the file.
+//! The catalog is a compressed file inside the program with one member per provider, so looking up one provider's models unpacks and parses
+//! only those. `cargo xtask codegen` generates the file.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -16,29 +16,29 @@ use crate::ids::ProviderId;
 use crate::model::Model;
 
 const BUILT_IN: &[u8] = include_bytes!("catalog/models.bin");
-/// Models of Cloud Code Assist, which the file does not have.
+/// Models of Cloud Code Assist, which are not in the file.
 #[cfg(feature = "cloud-code-assist")]
 const CLOUD_CODE: &str = include_str!("catalog/cloud_code.json");
 const DEFAULTS: &str = include_str!("catalog/defaults.txt");
 
-/// Former names of providers, as older files have them.
+/// Former names of providers in older files.
 const OLD_NAMES: &[(&str, &str)] = &[("azure-openai-responses", "azure")];
 
-/// Models by provider. Cloning is cheap and shares what was read.
+/// Models by provider. Clones are cheap and share what has been parsed.
 #[derive(Clone, Debug)]
-pub struct Catalog(Arc<Vec<ProviderShelf>>);
+pub struct Catalog(Arc<Vec<ProviderModels>>);
 
 #[derive(Debug)]
-struct ProviderShelf {
+struct ProviderModels {
     provider: ProviderId,
     n_models: usize,
     packed: Range<usize>,
     models: OnceLock<Vec<Arc<Model>>>,
 }
 
-impl ProviderShelf {
-    /// The same shelf once more; what was not read yet is not read now.
-    fn again(&self) -> Self {
+impl ProviderModels {
+    /// Copies the slot without parsing what is still unparsed.
+    fn share(&self) -> Self {
         Self {
             provider: self.provider.clone(),
             n_models: self.n_models,
@@ -55,10 +55,10 @@ impl Default for Catalog {
 }
 
 impl Catalog {
-    /// The catalog built into the program. It is unpacked lazily.
+    /// Returns the catalog built into the program. It is unpacked lazily.
     pub fn built_in() -> Self {
         let entries = pack::index(BUILT_IN).unwrap_or_default();
-        let shelf = |entry: pack::PackEntry| ProviderShelf {
+        let shelf = |entry: pack::PackEntry| ProviderModels {
             provider: entry.provider.as_str().into(),
             n_models: entry.n_models,
             packed: entry.place,
@@ -67,7 +67,7 @@ impl Catalog {
         Self(Arc::new(entries.into_iter().map(shelf).collect()))
     }
 
-    /// [`Catalog::built_in`] with the models of formats that are features: those of Cloud Code Assist.
+    /// Returns [`Catalog::built_in`] plus the models of wire formats enabled by features: those of Cloud Code Assist.
     pub fn of_build() -> Self {
         let catalog = Self::built_in();
         #[cfg(feature = "cloud-code-assist")]
@@ -75,27 +75,27 @@ impl Catalog {
         catalog
     }
 
-    /// All providers, also those without a model, in the order of the catalog.
+    /// Returns all providers in catalog order, including those without models.
     pub fn providers(&self) -> impl Iterator<Item = &ProviderId> {
         self.0.iter().map(|shelf| &shelf.provider)
     }
 
-    /// How many models a provider has; unpacks nothing.
+    /// Returns how many models a provider has, without unpacking them.
     pub fn n_models(&self, provider: &str) -> usize {
         self.shelf(provider).map_or(0, |shelf| shelf.n_models)
     }
 
-    /// The models of a provider in the order of the catalog; none for an unknown one.
+    /// Returns the models of a provider in catalog order; empty for an unknown provider.
     pub fn models(&self, provider: &str) -> &[Arc<Model>] {
         self.shelf(provider).map_or(&[], |shelf| shelf.models.get_or_init(|| unpack(&shelf.packed)))
     }
 
-    /// One model of a provider.
+    /// Returns one model of a provider.
     pub fn find(&self, provider: &str, id: &str) -> Option<&Arc<Model>> {
         self.models(provider).iter().find(|model| model.id == *id)
     }
 
-    /// The default model of a provider.
+    /// Returns the default model of a provider.
     pub fn default_model(&self, provider: &str) -> Option<&Arc<Model>> {
         let provider = canonical_provider(provider);
         self.find(provider, default_ids().find(|(name, _)| *name == provider)?.1)
@@ -103,12 +103,12 @@ impl Catalog {
 }
 
 impl Catalog {
-    /// The same catalog with other models for some providers.
+    /// Returns the catalog with other models for some providers.
     fn with(&self, newer: Vec<(String, Vec<Arc<Model>>)>) -> Self {
-        let mut shelves: Vec<ProviderShelf> = self.0.iter().map(ProviderShelf::again).collect();
+        let mut shelves: Vec<ProviderModels> = self.0.iter().map(ProviderModels::share).collect();
         for (provider, models) in newer {
             let provider = canonical_provider(&provider);
-            let shelf = ProviderShelf {
+            let shelf = ProviderModels {
                 provider: provider.into(),
                 n_models: models.len(),
                 packed: 0..0,
@@ -122,24 +122,24 @@ impl Catalog {
         Self(Arc::new(shelves))
     }
 
-    fn shelf(&self, provider: &str) -> Option<&ProviderShelf> {
+    fn shelf(&self, provider: &str) -> Option<&ProviderModels> {
         self.0.iter().find(|shelf| shelf.provider == *canonical_provider(provider))
     }
 }
 
-/// The current name of a provider, given its current or a former name.
+/// Returns the current name of a provider, given its current or a former name.
 pub fn canonical_provider(provider: &str) -> &str {
     OLD_NAMES.iter().find(|(old, _)| *old == provider).map_or(provider, |(_, new)| new)
 }
 
-/// Providers and the ids of their default models, the preferred provider first.
+/// Returns providers and the ids of their default models, in order of preference.
 pub fn default_ids() -> impl Iterator<Item = (&'static str, &'static str)> {
     let listed = DEFAULTS.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));
     let cloud_code = [("google-gemini-cli", "gemini-3-pro-preview"), ("google-antigravity", "gemini-3-pro-high")];
     listed.chain(cloud_code.into_iter().filter(|_| cfg!(feature = "cloud-code-assist")))
 }
 
-/// The models of Cloud Code Assist by provider.
+/// Returns the models of Cloud Code Assist by provider.
 #[cfg(feature = "cloud-code-assist")]
 fn cloud_code() -> Vec<(String, Vec<Arc<Model>>)> {
     let providers: serde_json::Map<String, Value> = serde_json::from_str(CLOUD_CODE).unwrap_or_default();
@@ -151,12 +151,12 @@ fn cloud_code() -> Vec<(String, Vec<Arc<Model>>)> {
     providers.iter().map(shelf).collect()
 }
 
-/// Whether a record is a chat model; others are skipped.
+/// Returns whether a record is a chat model; others are skipped.
 fn is_chat(record: &Value) -> bool {
     record.get("type").is_none_or(|kind| kind == "chat")
 }
 
-/// The models of one provider; a broken record is left out.
+/// Unpacks the models of one provider; broken records are skipped.
 fn unpack(packed: &Range<usize>) -> Vec<Arc<Model>> {
     let records = BUILT_IN.get(packed.clone()).and_then(|packed| pack::unpack(packed).ok()).unwrap_or_default();
     records
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_member_can_be_read_and_every_default_is_there() {
+    fn every_member_unpacks_and_contains_its_default_model() {
         let catalog = Catalog::of_build();
         let mut n_models = 0;
         for provider in catalog.providers() {
@@ -185,7 +185,7 @@ mod tests {
             assert!(catalog.find(provider, id).is_some(), "{provider} {id}");
         }
         let with_models = catalog.providers().filter(|provider| catalog.n_models(provider.as_str()) > 0);
-        // The gateway of pi's makers speaks a format of its own.
+        // The gateway of pi's authors has its own wire format.
         let without: Vec<&str> = with_models
             .map(ProviderId::as_str)
             .filter(|provider| catalog.default_model(provider).is_none() && *provider != "radius")

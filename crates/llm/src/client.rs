@@ -1,4 +1,4 @@
-//! The front door: ask a model by name and get its reply.
+//! The main entry point: send a request to a model by name and get its reply.
 //!
 //! ```no_run
 //! use pinch_llm::client::Client;
@@ -13,10 +13,10 @@
 //! # }
 //! ```
 //!
-//! A [`Client`] knows the models of the built-in [`Catalog`], servers of your own, and the credentials you give it; one client serves a whole
-//! program and keeps its connections. [`Chat`] builds one request, [`Reply`] is a complete answer. Programs that need the layer below (custom
-//! providers, prompts in sections, observers) build a [`Request`](crate::request::Request) and stream it with a
-//! [`Provider`]; [`Chat::to_request`] is the bridge between the two.
+//! A [`Client`] has the models of the built-in [`Catalog`], your own servers, and the credentials you give it; one client serves a whole
+//! program and keeps its connections open. [`Chat`] builds one request, [`Reply`] is a complete answer. Programs that need the layer below
+//! (custom providers, prompts in sections, observers) build a [`Request`](crate::request::Request) and stream it with a [`Provider`];
+//! [`Chat::to_request`] connects the two layers.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -41,7 +41,7 @@ use crate::model::Model;
 use crate::provider::{Provider, ProviderRegistry, UnknownApi};
 use crate::request::Auth;
 
-/// Models by name, the credentials to call them with, and open connections. Cloning is cheap and shares all of it.
+/// Models by name, their credentials, and open connections. Clones are cheap and share all of it.
 #[derive(Clone)]
 pub struct Client(Arc<ClientInner>);
 
@@ -54,7 +54,7 @@ struct ClientInner {
     auth: HashMap<ProviderId, Auth>,
 }
 
-/// A server of the caller's own.
+/// A server added by the caller.
 struct CustomServer {
     base_url: String,
     api: ApiId,
@@ -72,8 +72,8 @@ pub struct ClientBuilder {
 }
 
 impl Client {
-    /// A client with the built-in catalog and no credentials. Nothing is read from the environment unless
-    /// [`ClientBuilder::keys_from_env`] says so.
+    /// Starts building a client with the built-in catalog and no credentials. The environment is not read unless you call
+    /// [`ClientBuilder::keys_from_env`].
     pub fn builder() -> ClientBuilder {
         ClientBuilder {
             host: Host::builder().build(),
@@ -86,24 +86,24 @@ impl Client {
         }
     }
 
-    /// A client that looks API keys up in a host's environment, e.g. `ANTHROPIC_API_KEY` in that of
+    /// Creates a client that looks up API keys in a host's environment, e.g. `ANTHROPIC_API_KEY` in that of
     /// [`Host::system`](pinch_stdx::host::Host::system).
     pub fn from_env(host: &Host) -> Self {
         Self::builder().host(host.clone()).keys_from_env().build()
     }
 
-    /// Begins a request to a model, named as `provider/model`, e.g. `anthropic/claude-sonnet-4-5`.
+    /// Starts a request to a model, named as `provider/model`, e.g. `anthropic/claude-sonnet-4-5`.
     ///
     /// An unknown name is reported when the request is sent, as [`LlmErrorKind::ModelNotFound`].
     pub fn chat(&self, model: impl Into<String>) -> Chat {
         Chat::new(self.clone(), model.into())
     }
 
-    /// Finds a model by its name, `provider/model`: one added with [`ClientBuilder::model`], else one of a server of your own, else one of
-    /// the catalog.
+    /// Finds a model by its name, `provider/model`: one added with [`ClientBuilder::model`], else one of your own servers, else one of the
+    /// catalog.
     ///
     /// # Errors
-    /// [`LlmErrorKind::ModelNotFound`] when there is none.
+    /// Returns [`LlmErrorKind::ModelNotFound`] if there is none.
     pub fn model(&self, name: &str) -> Result<Arc<Model>, LlmError> {
         let ClientInner { models, servers, catalog, .. } = &*self.0;
         let missing =
@@ -139,26 +139,26 @@ impl Client {
         )
     }
 
-    /// The host whose clock, ids and environment requests use.
+    /// Returns the host whose clock, ids and environment requests use.
     pub fn host(&self) -> &Host {
         &self.0.host
     }
 
-    /// The credentials for a provider: those given to the builder. Without any, none for a server of your own, and for others those that
-    /// the environment of [`Client::host`] holds.
+    /// Returns the credentials for a provider: those given to the builder, else, except for your own servers, those in the environment of
+    /// [`Client::host`].
     pub fn auth(&self, provider: &ProviderId) -> Auth {
         let given = self.0.auth.get(provider).cloned();
-        given.unwrap_or_else(|| if self.is_own_server(provider) { Auth::keyless() } else { Auth::default() })
+        given.unwrap_or_else(|| if self.is_custom_server(provider) { Auth::keyless() } else { Auth::default() })
     }
 
-    fn is_own_server(&self, provider: &ProviderId) -> bool {
+    fn is_custom_server(&self, provider: &ProviderId) -> bool {
         self.0.servers.contains_key(provider)
     }
 
-    /// The provider that serves a model's wire format.
+    /// Returns the provider that serves a model's wire format.
     ///
     /// # Errors
-    /// When there is none.
+    /// Returns an error if there is none.
     pub fn provider(&self, model: &Model) -> Result<Arc<dyn Provider>, UnknownApi> {
         self.0.registry.get(&model.api)
     }
@@ -174,16 +174,16 @@ impl fmt::Debug for Client {
 }
 
 impl ClientBuilder {
-    /// Uses this host: its clock and ids, its environment for proxies and for settings of clouds, and its home directory for the credentials
-    /// files of clouds. Without one there are a clock and ids, no environment and no home directory.
+    /// Uses this host for clock and ids, its environment for proxies and cloud settings, and its home directory for cloud credential files.
+    /// The default has a clock and ids, but no environment and no home directory.
     #[must_use]
     pub fn host(mut self, host: Host) -> Self {
         self.host = host;
         self
     }
 
-    /// Looks API keys up in the host's environment for providers without credentials of their own here. The variables are those that
-    /// [`keys::variables`] lists.
+    /// Looks up API keys in the host's environment for providers without credentials in this builder, in the variables listed by
+    /// [`keys::variables`].
     #[must_use]
     pub fn keys_from_env(mut self) -> Self {
         self.keys_from_env = true;
@@ -203,8 +203,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Adds a server of your own under a name, with the wire format it speaks: [`ApiId::OPENAI_COMPLETIONS`] for most local ones. Its models
-    /// are then named `name/any-id`. No key is sent unless one is given under the same name.
+    /// Adds your own server under a name, with its wire format: [`ApiId::OPENAI_COMPLETIONS`] for most local ones. Its models are then
+    /// named `name/any-id`. No key is sent unless one is given under the same name.
     #[must_use]
     pub fn server(mut self, name: impl AsRef<str>, base_url: impl Into<String>, api: impl Into<ApiId>) -> Self {
         let server = CustomServer { base_url: base_url.into(), api: api.into() };
@@ -212,35 +212,35 @@ impl ClientBuilder {
         self
     }
 
-    /// Adds a model that the catalog does not know, or replaces one that it does.
+    /// Adds a model that the catalog does not contain, or replaces one that it does.
     #[must_use]
     pub fn model(mut self, model: Model) -> Self {
         self.models.insert(0, Arc::new(model));
         self
     }
 
-    /// Uses this catalog in place of the built-in one.
+    /// Uses this catalog instead of the built-in one.
     #[must_use]
     pub fn catalog(mut self, catalog: Catalog) -> Self {
         self.catalog = catalog;
         self
     }
 
-    /// Serves a wire format through this provider: a scripted one in a test, or one that records or caches.
+    /// Uses this provider for a wire format: a scripted one in a test, or one that records or caches.
     #[must_use]
     pub fn provider(mut self, api: impl Into<ApiId>, provider: Arc<dyn Provider>) -> Self {
         self.registry.register(api, provider);
         self
     }
 
-    /// Uses this registry in place of the built-in wire formats, e.g. to share connections with other clients.
+    /// Uses this registry instead of the built-in wire formats, e.g. to share connections with other clients.
     #[must_use]
     pub fn registry(mut self, registry: ProviderRegistry) -> Self {
         self.registry = registry;
         self
     }
 
-    /// The finished client.
+    /// Builds the client.
     pub fn build(self) -> Client {
         let Self { host, keys_from_env, catalog, registry, servers, models, auth } = self;
         let host = if keys_from_env {

@@ -1,4 +1,4 @@
-//! Credentials that a machine has by itself: roles and application defaults of clouds.
+//! Ambient credentials of a machine: roles and application defaults of clouds.
 
 use std::sync::Arc;
 
@@ -16,17 +16,18 @@ use crate::keys;
 use crate::request::{Auth, Request};
 use crate::wire::headers;
 
-/// Finds credentials for requests that bring none. Implementations keep what they found until it is about to expire.
+/// Finds credentials for requests without any. Implementations cache them until shortly before they expire.
 pub trait AmbientCredentials: Send + Sync {
-    /// Whether a request is to be given credentials: it brings none of its own.
+    /// Returns whether a request needs credentials because it has none.
     fn is_wanted(&self, request: &Request) -> bool {
         is_wanted(request)
     }
 
-    /// The credentials for a request; `None` when there are none here, and the wire format says what is missing. Dropping the future gives up.
+    /// Returns the credentials for a request, or `None` if there are none, in which case the wire format reports what is missing. Cancel by
+    /// dropping the future.
     ///
     /// # Errors
-    /// When there are credentials and they cannot be used; the text names the file or server and what to do.
+    /// Returns an error if there are credentials that cannot be used; the text names the file or server and the remedy.
     fn resolve<'a>(
         &'a self,
         request: &'a Request,
@@ -34,7 +35,7 @@ pub trait AmbientCredentials: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Auth>, LlmError>>;
 }
 
-/// The credentials that go with a wire format of a cloud.
+/// Returns the ambient credentials for a cloud's wire format.
 pub(crate) fn ambient(api: &str) -> Option<Arc<dyn AmbientCredentials>> {
     match api {
         #[cfg(feature = "bedrock")]
@@ -45,7 +46,7 @@ pub(crate) fn ambient(api: &str) -> Option<Arc<dyn AmbientCredentials>> {
     }
 }
 
-/// Whether a request brings no credentials of its own.
+/// Returns whether a request has no credentials.
 fn is_wanted(request: &Request) -> bool {
     let auth = &request.auth;
     let has_key = auth.key.as_ref().is_some_and(|key| !keys::is_placeholder(key));

@@ -1,4 +1,4 @@
-//! Errors of calls, classified once, where status and headers still exist.
+//! Errors of calls, classified once, where status and headers are still available.
 
 use std::error::Error;
 use std::fmt;
@@ -23,34 +23,34 @@ pub use words::leading_status;
 
 use crate::ids::ProviderId;
 
-/// A failed call. `text` is what a person reads and what session files keep as `errorMessage`.
+/// A failed call. `text` is shown to people and stored as `errorMessage` in session files.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LlmError {
     /// The provider that was called.
     pub provider: ProviderId,
-    /// The kind of a failure.
+    /// The kind of failure.
     pub kind: LlmErrorKind,
-    /// HTTP status, when there was a response.
+    /// HTTP status, if there was a response.
     pub status: Option<StatusCode>,
     /// The provider's own code, e.g. `insufficient_quota`.
     pub code: Option<String>,
-    /// The provider's id of the request, for its support.
+    /// The provider's request id, for support.
     pub request_id: Option<String>,
-    /// How long the provider asks to wait before a retry.
+    /// The delay that the provider asks for before a retry.
     pub retry_after: Option<Duration>,
     /// The provider's advice on whether to retry (`x-should-retry`).
     pub should_retry: Option<bool>,
-    /// What the caller had received before the failure: whether a retry would repeat text.
+    /// What the caller had received before the failure: determines whether a retry would repeat text.
     pub emitted: Emitted,
     /// The message.
     pub text: String,
-    /// The underlying error, if there is one.
+    /// The underlying error, if any.
     pub source: Option<std::sync::Arc<dyn Error + Send + Sync>>,
 }
 
 impl LlmError {
-    /// An error of a kind with a text.
+    /// Creates an error of a kind with a text.
     pub fn new(provider: ProviderId, kind: LlmErrorKind, text: impl Into<String>) -> Self {
         Self {
             provider,
@@ -66,7 +66,7 @@ impl LlmError {
         }
     }
 
-    /// An error reported by a provider, classified by status, code and text.
+    /// Creates an error reported by a provider, classified by status, code and text.
     pub fn refused(
         provider: ProviderId,
         status: Option<StatusCode>,
@@ -78,12 +78,12 @@ impl LlmError {
         Self { status, code: code.map(str::to_owned), ..Self::new(provider, kind, text) }
     }
 
-    /// A cancelled call. The text is the same everywhere.
+    /// Creates the error of a cancelled call. The text is the same everywhere.
     pub fn aborted(provider: ProviderId) -> Self {
         Self::new(provider, LlmErrorKind::Aborted, "Request was aborted")
     }
 
-    /// Whether a retry may help (see [`retry::retryable`]).
+    /// Returns whether a retry may help (see [`retry::retryable`]).
     pub fn retryable(&self) -> bool {
         retry::retryable(self)
     }
@@ -103,26 +103,26 @@ impl Error for LlmError {
 
 /// The kind of a failure.
 ///
-/// It is exhaustive: who maps kinds to decisions has to decide about each.
+/// Exhaustive on purpose: code that maps kinds to decisions has to decide about each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LlmErrorKind {
     /// The caller cancelled.
     Aborted,
-    /// No connection: name, TCP, TLS, or reset before the headers.
+    /// No connection: name resolution, TCP, TLS, or a reset before the headers.
     Connect,
     /// A deadline passed, or status 408.
     Timeout,
-    /// The response was cut off or ended without its end marker.
+    /// The response broke off, or ended without its end marker.
     StreamCut,
     /// Too many requests.
     RateLimit,
-    /// A quota is used up that comes back in hours or days.
+    /// A quota that resets in hours or days is used up.
     Quota,
     /// The provider has no capacity.
     Overloaded,
     /// The provider failed.
     Server,
-    /// The provider failed, and says so with a code of its own.
+    /// The provider failed and reported it with a specific code.
     ServerFault,
     /// No credit left.
     Billing,
@@ -140,13 +140,13 @@ pub enum LlmErrorKind {
     InvalidRequest,
     /// The provider refused because of the content.
     ContentFiltered,
-    /// The provider reported a failure and nothing about it.
+    /// The provider reported a failure without any details.
     NoDetails,
     /// The response is invalid.
     Protocol,
 }
 
-/// What the caller had received of a call before it failed.
+/// What the caller had received before a call failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Emitted {
     /// No event at all.

@@ -1,11 +1,11 @@
 //! The events of a streamed answer.
 //!
-//! Events carry what is new and never the message so far, so that an answer of n pieces costs O(n). To get the message so far,
-//! fold the events with [`Fold`].
+//! Events carry deltas and never the message so far, so that an answer of n chunks costs O(n). To get the message so far, fold the events
+//! with [`Fold`].
 //!
-//! The laws every stream obeys (checked in debug builds):
-//! at most one `Start`, before everything but an `End`; per block one `BlockStart`, then deltas, at most one `BlockEnd`; blocks may be open
-//! side by side; indexes count up and never shift; exactly one `End`, and nothing after it.
+//! Laws that every stream obeys (checked in debug builds): at most one `Start`, before everything except an `End`; per block one
+//! `BlockStart`, then deltas, and at most one `BlockEnd`; several blocks may be open at once; indexes count up and never shift; exactly one
+//! `End`, and nothing after it.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ use crate::request::Request;
 /// One event of an answer.
 #[derive(Clone, Debug)]
 pub enum StreamEvent {
-    /// The provider accepted the request. The message is empty but for what is known by now.
+    /// The provider accepted the request. The message contains only what is known by now.
     Start(Arc<AssistantMessage>),
-    /// A block begins.
+    /// A block starts.
     BlockStart {
         /// Its index in the message's content.
         index: usize,
@@ -41,11 +41,11 @@ pub enum StreamEvent {
         /// The new text.
         text: Box<str>,
     },
-    /// A block is finished. Its content is authoritative, also where it differs from the deltas put together.
+    /// A block is finished. Its content is authoritative, even if it differs from the concatenated deltas.
     BlockEnd {
         /// The block's index.
         index: usize,
-        /// The whole block.
+        /// The complete block.
         block: Arc<Block>,
     },
     /// The usage known so far has changed. JSON mode writes it with the next event.
@@ -59,9 +59,9 @@ pub enum StreamEvent {
 pub enum BlockKind {
     /// Text.
     Text,
-    /// Thinking; `redacted` when the provider hides it.
+    /// Thinking, possibly redacted.
     Thinking {
-        /// The provider hides the reasoning.
+        /// Whether the provider hides the reasoning.
         redacted: bool,
     },
     /// A tool call. Id and name may still be empty with providers that send them late.
@@ -76,19 +76,19 @@ pub enum BlockKind {
 /// How an answer ended.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The whole message, or what was collected before a failure.
+    /// The complete message, or the part that had arrived before a failure.
     pub message: Arc<AssistantMessage>,
     /// The failure; `None` if the answer succeeded. In memory only.
     pub error: Option<Arc<LlmError>>,
 }
 
 impl Finished {
-    /// Whether the answer succeeded.
+    /// Returns whether the answer succeeded.
     pub fn is_ok(&self) -> bool {
         !matches!(self.message.stop_reason, StopReason::Error | StopReason::Aborted)
     }
 
-    /// Removes the secrets of the request, and others that were sent, from the text of a failure.
+    /// Removes the request's secrets, and others that were sent, from the text of a failure.
     pub(crate) fn hide(&mut self, request: &Request, sent: Secrets) {
         if self.is_ok() && self.error.is_none() {
             return;

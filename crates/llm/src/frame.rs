@@ -1,4 +1,4 @@
-//! Frames: the pieces of a streamed response. No I/O here: bytes in, frames out.
+//! Frames: the units of a streamed response. No I/O here: bytes in, frames out.
 
 pub mod sse;
 
@@ -10,18 +10,18 @@ pub mod aws_event;
 use lines::LineDecoder;
 use sse::{Oversized, SseDecoder};
 
-/// One piece of a streamed response, borrowed from the decoder that cut it out.
+/// One frame of a streamed response, borrowed from the decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The event's name; empty when it has none.
+    /// The event's name; empty if it has none.
     pub event: &'a str,
     /// The payload.
     pub data: &'a str,
-    /// The bytes of the frame as they came, for error texts.
+    /// The bytes of the frame as received, for error texts.
     pub raw: &'a [u8],
 }
 
-/// How a response is divided into frames.
+/// The framing of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// Server-sent events.
@@ -33,21 +33,21 @@ pub enum Framing {
     AwsEvents,
 }
 
-/// The bytes of a response are not valid frames.
+/// A response contains invalid frames.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
     /// An event is longer than allowed.
     #[error(transparent)]
     Oversized(#[from] Oversized),
-    /// Amazon's event stream is broken.
+    /// Amazon's event stream is invalid.
     #[cfg(feature = "bedrock")]
     #[error(transparent)]
     AwsEvent(#[from] aws_event::AwsEventError),
 }
 
 impl FrameError {
-    /// Whether the bytes only ended too early.
+    /// Returns whether the bytes merely ended too early.
     pub fn is_cut_off(&self) -> bool {
         match self {
             Self::Oversized(_) => false,
@@ -57,7 +57,7 @@ impl FrameError {
     }
 }
 
-/// Divides a response into frames, of any kind.
+/// Divides a response into frames, of any framing.
 #[derive(Debug)]
 pub enum Frames {
     /// Server-sent events.
@@ -70,7 +70,7 @@ pub enum Frames {
 }
 
 impl Frames {
-    /// A decoder of a kind of frames.
+    /// Creates a decoder for a framing.
     pub fn new(framing: Framing) -> Self {
         match framing {
             Framing::Sse => Self::Sse(SseDecoder::default()),
@@ -80,7 +80,7 @@ impl Frames {
         }
     }
 
-    /// Adds the next bytes. Take all frames before the next call.
+    /// Appends bytes. Take all frames before the next call.
     pub fn push(&mut self, chunk: &[u8]) {
         match self {
             Self::Sse(frames) => frames.push(chunk),
@@ -90,10 +90,10 @@ impl Frames {
         }
     }
 
-    /// The next whole frame; `None` when more bytes are needed.
+    /// Returns the next complete frame, or `None` if more bytes are needed.
     ///
     /// # Errors
-    /// [`FrameError`]; no frame follows.
+    /// Returns [`FrameError`] for invalid bytes; no frame follows.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
         match self {
             Self::Sse(frames) => Ok(frames.next_frame()?),
@@ -103,10 +103,10 @@ impl Frames {
         }
     }
 
-    /// Ends the input and returns the last frame, if its end may be missing.
+    /// Ends the input and returns the last frame, if its terminator is optional.
     ///
     /// # Errors
-    /// [`FrameError`] when it may not.
+    /// Returns [`FrameError`] if a required terminator is missing.
     pub fn finish(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
         match self {
             Self::Sse(frames) => Ok(frames.finish()?),

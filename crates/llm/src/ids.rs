@@ -12,12 +12,12 @@ macro_rules! id_type {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Wraps the text of an id.
+            /// Creates an id from a text.
             pub fn new(text: impl AsRef<str>) -> Self {
                 Self(Arc::from(text.as_ref()))
             }
 
-            /// The text of the id.
+            /// Returns the text of the id.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -80,15 +80,15 @@ macro_rules! id_type {
 }
 
 id_type! {
-    /// Name of a provider, e.g. `anthropic`, `openrouter`.
+    /// Provider name, e.g. `anthropic`, `openrouter`.
     ProviderId
 }
 id_type! {
-    /// Name of a model as its provider spells it, e.g. `claude-sonnet-4-5`.
+    /// Model name as its provider spells it, e.g. `claude-sonnet-4-5`.
     ModelId
 }
 id_type! {
-    /// Name of a wire format, e.g. `anthropic-messages`.
+    /// Wire format name, e.g. `anthropic-messages`.
     ApiId
 }
 id_type! {
@@ -111,7 +111,7 @@ impl ApiId {
     pub const CODEX_RESPONSES: &'static str = "openai-codex-responses";
     /// Google's Generative Language format.
     pub const GOOGLE_GENERATIVE_AI: &'static str = "google-generative-ai";
-    /// The same over Google's cloud.
+    /// Google's Generative Language format on Google Cloud.
     pub const GOOGLE_VERTEX: &'static str = "google-vertex";
     /// Google's format in the envelope of Cloud Code Assist.
     pub const CLOUD_CODE_ASSIST: &'static str = "google-gemini-cli";

@@ -7,19 +7,19 @@ use pinch_stdx::secret::Secret;
 
 use crate::catalog::canonical_provider;
 
-/// The placeholder for a key when the provider's own chain of credentials is used. It is never sent.
+/// Placeholder key for providers whose own credential chain is used. It is never sent.
 pub const AMBIENT: &str = "<authenticated>";
 
-/// The placeholder for a key in older settings of Google's cloud.
+/// Placeholder key in older settings of Google Cloud.
 const VERTEX_PLACEHOLDER: &str = "gcp-vertex-credentials";
 
-/// Whether a key is empty or a placeholder such as [`AMBIENT`]. Such a key is never sent.
+/// Returns whether a key is empty or a placeholder such as [`AMBIENT`]. Such a key is never sent.
 pub fn is_placeholder(key: &Secret) -> bool {
     let key = key.reveal().trim();
     key.is_empty() || (key.starts_with('<') && key.ends_with('>')) || key == VERTEX_PLACEHOLDER
 }
 
-/// Variables by provider, the preferred one first.
+/// Variables by provider, in order of preference.
 const VARIABLES: &[(&str, &[&str])] = &[
     ("ant-ling", &["ANT_LING_API_KEY"]),
     ("anthropic", &["ANTHROPIC_OAUTH_TOKEN", ANTHROPIC_BEARER, "ANTHROPIC_API_KEY"]),
@@ -62,10 +62,10 @@ const VARIABLES: &[(&str, &[&str])] = &[
     ("zai-coding-cn", &["ZAI_CODING_CN_API_KEY"]),
 ];
 
-/// Holds a bearer token, not a key.
+/// A variable that holds a bearer token, not a key.
 const ANTHROPIC_BEARER: &str = "ANTHROPIC_AUTH_TOKEN";
 
-/// Any of these alone says that AWS credentials are there; the pair of access keys does too.
+/// Each of these alone indicates AWS credentials; the pair of access keys does too.
 const AWS_SIGNS: &[&str] = &[
     "AWS_PROFILE",
     "AWS_BEARER_TOKEN_BEDROCK",
@@ -74,10 +74,10 @@ const AWS_SIGNS: &[&str] = &[
     "AWS_WEB_IDENTITY_TOKEN_FILE",
 ];
 
-/// Further variables that hold secrets by themselves.
+/// Further variables that contain secrets.
 const SECRETS: &[&str] = &["AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
 
-/// All variables that hold keys and other secrets, of whatever provider.
+/// Returns all variables that hold keys and other secrets, of any provider.
 pub fn secret_variables() -> impl Iterator<Item = &'static str> {
     VARIABLES.iter().flat_map(|(_, variables)| *variables).chain(SECRETS).copied()
 }
@@ -86,33 +86,33 @@ pub fn secret_variables() -> impl Iterator<Item = &'static str> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnvKey {
-    /// The variable; `None` for the provider's own chain of credentials.
+    /// The variable; `None` for the provider's own credential chain.
     pub variable: Option<&'static str>,
     /// The key, or [`AMBIENT`].
     pub key: Secret,
-    /// It is a bearer token by the variable's meaning, whatever it looks like.
+    /// Whether the variable holds bearer tokens, whatever the value looks like.
     pub is_bearer: bool,
 }
 
-/// All variables that may hold a key of a provider, the preferred one first.
+/// Returns all variables that may hold a provider's key, in order of preference.
 pub fn variables(provider: &str) -> &'static [&'static str] {
     let provider = canonical_provider(provider);
     VARIABLES.iter().find(|(name, _)| *name == provider).map_or(&[], |(_, variables)| variables)
 }
 
-/// Whether a variable is known to hold a credential of some provider, or of the cloud that serves one.
+/// Returns whether a variable is known to hold a credential of a provider, or of the cloud that serves one.
 pub fn is_credential(variable: &str) -> bool {
     const OF_CLOUDS: [&str; 4] =
         ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"];
     OF_CLOUDS.contains(&variable) || VARIABLES.iter().any(|(_, variables)| variables.contains(&variable))
 }
 
-/// The variables of a provider that are set; empty ones count as not set.
+/// Returns the variables of a provider that are set; empty ones count as not set.
 pub fn found_vars(provider: &str, env: &Env) -> Vec<&'static str> {
     variables(provider).iter().copied().filter(|name| env.non_empty(name).is_some()).collect()
 }
 
-/// The key of a provider in the environment. Values are taken as they are.
+/// Looks up a provider's key in the environment. Values are used unchanged.
 pub fn look_up(provider: &str, env: &Env) -> Option<EnvKey> {
     if let Some(variable) = found_vars(provider, env).first().copied() {
         let key = Secret::new(env.non_empty(variable)?);
@@ -122,7 +122,7 @@ pub fn look_up(provider: &str, env: &Env) -> Option<EnvKey> {
     is_ambient.then(|| EnvKey { variable: None, key: AMBIENT.into(), is_bearer: false })
 }
 
-/// The key of a provider in the environment, [`AMBIENT`] when it has credentials of its own kind there.
+/// Returns a provider's key in the environment, or [`AMBIENT`] if the environment has other credentials for it.
 pub fn api_key(provider: &str, env: &Env) -> Option<Secret> {
     look_up(provider, env).map(|found| found.key)
 }
@@ -134,7 +134,7 @@ fn has_aws_credentials(env: &Env) -> bool {
         || env.get("AWS_BEDROCK_SKIP_AUTH") == Some("1")
 }
 
-/// Files whose existence says that a provider has credentials of its own kind on this machine. The caller checks whether they exist:
+/// Returns files whose existence indicates that a provider has other credentials on this machine. The caller checks whether they exist:
 /// this module reads no files.
 pub fn credentials_files(provider: &str, env: &Env, home: Option<&Path>) -> Vec<PathBuf> {
     match provider {
@@ -150,10 +150,10 @@ pub fn credentials_files(provider: &str, env: &Env, home: Option<&Path>) -> Vec<
     }
 }
 
-/// How to provide a key for a provider, as the beginning of a sentence. `None` if there is no other way than passing one.
+/// Returns how to supply a key for a provider, as the start of a sentence, or `None` if there is no way other than passing one.
 pub fn remedy(provider: &str) -> Option<String> {
     let variables = variables(provider);
-    // Some providers take tokens of other sorts first; a key is what most people have.
+    // Some providers accept other tokens first; most people have a key.
     let usual = variables.iter().find(|name| name.ends_with("_API_KEY")).or(variables.first());
     match provider {
         "amazon-bedrock" => Some(
@@ -171,15 +171,15 @@ pub fn remedy(provider: &str) -> Option<String> {
     }
 }
 
-/// The file with Google's application default credentials, when project and location are set as well. Whether it exists is for the caller
-/// to see: nothing is read here.
+/// Returns the path of Google's application default credentials, if project and location are set as well. The caller checks whether it
+/// exists: nothing is read here.
 pub fn google_credentials_file(env: &Env, home: Option<&Path>) -> Option<PathBuf> {
     env.non_empty("GOOGLE_CLOUD_PROJECT").or_else(|| env.non_empty("GCLOUD_PROJECT"))?;
     env.non_empty("GOOGLE_CLOUD_LOCATION")?;
     google_default_file(env, home)
 }
 
-/// The file with Google's application default credentials, whatever else is set: the named one, else the one that `gcloud` writes.
+/// Returns the path of Google's application default credentials, whatever else is set: the named file, else the one that `gcloud` writes.
 pub(crate) fn google_default_file(env: &Env, home: Option<&Path>) -> Option<PathBuf> {
     if let Some(named) = env.non_empty("GOOGLE_APPLICATION_CREDENTIALS") {
         return Some(named.into());
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_preferred_variable_that_is_set_gives_the_key() {
+    fn the_first_variable_that_is_set_supplies_the_key() {
         check(
             "anthropic",
             &[("ANTHROPIC_API_KEY", "a"), ("ANTHROPIC_OAUTH_TOKEN", "")],

@@ -12,11 +12,11 @@
 //! # }
 //! ```
 //!
-//! [`client`] is the front door. Below it, a [`Request`](request::Request) is streamed by a [`Provider`](provider::Provider) as
-//! [`StreamEvent`](event::StreamEvent)s; a provider is most often a [`WireFormat`](wire::WireFormat) over HTTP, and forks add their own.
+//! [`client`] is the main entry point. Below it, a [`Provider`](provider::Provider) streams a [`Request`](request::Request) as
+//! [`StreamEvent`](event::StreamEvent)s; most providers are a [`WireFormat`](wire::WireFormat) over HTTP, and you can add your own.
 //!
-//! The crate knows no tool loop (pinch-agent-core has it), never sleeps and never repeats a request: a failure is an [`LlmError`] with
-//! everything that a caller needs to decide. It reads no files but those in which a cloud keeps its credentials.
+//! The crate has no tool loop (see pinch-agent-core), never sleeps and never repeats a request: a failure is an [`LlmError`] with
+//! everything that a caller needs to decide. It reads no files except those in which clouds store credentials.
 
 pub mod ids;
 
@@ -60,7 +60,7 @@ pub use error::{LlmError, LlmErrorKind};
 pub use pinch_http as http;
 pub use pinch_stdx as stdx;
 
-/// The examples of the README are tests.
+/// Compiles the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

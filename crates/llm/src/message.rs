@@ -1,7 +1,7 @@
 //! The one message type of all layers.
 //!
-//! A conversation is a list of [`Message`]s. They are plain data with public fields; the form in which they are written to session files and
-//! sent in events is in [`json`]. Roles that this crate does not know stay as they are ([`Message::Other`]).
+//! A conversation is a list of [`Message`]s. They are plain data with public fields; their serialized form in session files and events is
+//! in [`json`]. Unknown roles are preserved unchanged ([`Message::Other`]).
 
 use std::sync::Arc;
 
@@ -25,18 +25,18 @@ use crate::thinking::ThinkingLevel;
 pub enum Message {
     /// Prompt sections and tool declarations.
     System(SystemMessage),
-    /// A message of the user.
+    /// A user message.
     User(UserMessage),
     /// An answer of the model.
     Assistant(Arc<AssistantMessage>),
     /// The result of a tool call.
     ToolResult(ToolResult),
-    /// A message of a role this crate does not know; never sent to a model as it is.
+    /// A message of an unknown role; never sent to a model as it is.
     Other(OtherMessage),
 }
 
 impl Message {
-    /// The role as it is written in JSON.
+    /// Returns the role as written in JSON.
     pub fn role(&self) -> &str {
         match self {
             Self::System(_) => "system",
@@ -47,7 +47,7 @@ impl Message {
         }
     }
 
-    /// Unix time in milliseconds; 0 when a foreign message carries none.
+    /// Returns the Unix time in milliseconds; 0 for a foreign message without one.
     pub fn timestamp(&self) -> i64 {
         match self {
             Self::System(m) => m.timestamp,
@@ -58,12 +58,12 @@ impl Message {
         }
     }
 
-    /// A user message of one text block.
+    /// Creates a user message of one text block.
     pub fn user(text: impl Into<String>, timestamp: i64) -> Self {
         Self::User(UserMessage::new(Content::Blocks(vec![Block::text(text)]), timestamp))
     }
 
-    /// The assistant message, when it is one.
+    /// Returns the assistant message, if it is one.
     pub fn as_assistant(&self) -> Option<&Arc<AssistantMessage>> {
         match self {
             Self::Assistant(message) => Some(message),
@@ -90,7 +90,7 @@ impl From<UserMessage> for Message {
     }
 }
 
-/// Content as files may hold it: a bare string or a list of blocks. Both mean the same.
+/// Content as stored in files: a bare string or a list of blocks. Both mean the same.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// One text.
@@ -106,7 +106,7 @@ impl Default for Content {
 }
 
 impl Content {
-    /// All text of the content, joined with `separator`.
+    /// Returns all text of the content, joined with `separator`.
     pub fn text(&self, separator: &str) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -114,7 +114,7 @@ impl Content {
         }
     }
 
-    /// The images of the content.
+    /// Returns the images of the content.
     pub fn images(&self) -> impl Iterator<Item = &Image> {
         let blocks = match self {
             Self::Text(_) => &[][..],
@@ -126,13 +126,13 @@ impl Content {
         })
     }
 
-    /// Whether the content has an image.
+    /// Returns whether the content has an image.
     pub fn has_image(&self) -> bool {
         self.images().next().is_some()
     }
 }
 
-/// Prompt and tool declarations as a message: the leading one is the prompt, later ones change it.
+/// Prompt and tool declarations as a message: the first one is the prompt, later ones change it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SystemMessage {
     /// Free text of the prompt, before all sections.
@@ -141,7 +141,7 @@ pub struct SystemMessage {
     pub sections: Vec<(String, Option<String>)>,
     /// Tools the model may call from here on.
     pub tools_added: Vec<ToolDecl>,
-    /// Names of tools that are gone from here on; applied before `tools_added`.
+    /// Names of tools that are unavailable from here on; applied before `tools_added`.
     pub tools_removed: Vec<String>,
     /// Unix time in milliseconds.
     pub timestamp: i64,
@@ -162,38 +162,38 @@ pub struct ToolDecl {
 }
 
 impl ToolDecl {
-    /// A tool with the JSON Schema of its arguments.
+    /// Creates a tool with the JSON Schema of its arguments.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: impl Into<Arc<Value>>) -> Self {
         let (name, description) = (name.into(), description.into());
         Self { name, description, parameters: parameters.into(), constrained_sampling: None }
     }
 }
 
-/// A message of the user.
+/// A user message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserMessage {
     /// Text and images.
     pub content: Content,
     /// Unix time in milliseconds.
     pub timestamp: i64,
-    /// Where it came from, if not from the user of the conversation.
+    /// Its origin, if it is not from the user of the conversation.
     pub provenance: Option<Arc<Provenance>>,
 }
 
 impl UserMessage {
-    /// What the user of the conversation said.
+    /// Creates a message from the user of the conversation.
     pub fn new(content: Content, timestamp: i64) -> Self {
         Self { content, timestamp, provenance: None }
     }
 }
 
-/// Where a message in the name of the user came from.
+/// Origin of a message sent in the user's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Provenance {
     /// `external_user`, `inter_session` or `internal_system`.
     pub kind: String,
-    /// The session that first had it.
+    /// The session it originated in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_session_id: Option<String>,
     /// The session that sent it.
@@ -208,7 +208,7 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// Whether another session sent the message.
+    /// Returns whether another session sent the message.
     pub fn is_inter_session(&self) -> bool {
         self.kind == "inter_session"
     }
@@ -229,12 +229,12 @@ pub enum StopReason {
     Aborted,
     /// Not known yet: only in messages that are still being streamed.
     Pending,
-    /// The provider answers later. Read from files of newer versions of pi, never written.
+    /// The provider will answer later. Read from files of newer pi versions, never written.
     Deferred,
 }
 
 impl StopReason {
-    /// The word used in JSON.
+    /// Returns the word used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -247,37 +247,37 @@ impl StopReason {
         }
     }
 
-    /// Whether the message is a failure: an error or an abort.
+    /// Returns whether the message is a failure: an error or an abort.
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Error | Self::Aborted)
     }
 }
 
-/// An answer of a model.
+/// A model's answer.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AssistantMessage {
     /// Text, thinking and tool calls in the order the model made them.
     pub content: Vec<Arc<Block>>,
-    /// Wire format that carried the answer.
+    /// Wire format of the answer.
     pub api: ApiId,
     /// Provider that was called.
     pub provider: ProviderId,
-    /// Model that was requested.
+    /// Requested model.
     pub model: ModelId,
-    /// Tokens and money.
+    /// Tokens and cost.
     pub usage: Usage,
     /// Why the model stopped.
     pub stop_reason: StopReason,
     /// The error's text; always set for `Error` and `Aborted`.
     pub error_message: Option<String>,
-    /// Unix time in milliseconds at which the request began.
+    /// Start of the request, as Unix time in milliseconds.
     pub timestamp: i64,
     /// The provider's id of this answer.
     pub response_id: Option<String>,
-    /// Model that answered, where the provider reports it.
+    /// Model that answered, if the provider reports it.
     pub response_model: Option<String>,
-    /// The provider's own stop word.
+    /// The provider's own stop reason.
     pub raw_stop_reason: Option<String>,
     /// Requested thinking level.
     pub thinking_level: Option<ThinkingLevel>,
@@ -290,7 +290,7 @@ pub struct AssistantMessage {
 }
 
 impl AssistantMessage {
-    /// An empty answer of a model, its end not known yet.
+    /// Creates an empty answer whose end is not known yet.
     pub fn pending(api: ApiId, provider: ProviderId, model: ModelId, timestamp: i64) -> Self {
         Self {
             content: Vec::new(),
@@ -311,7 +311,7 @@ impl AssistantMessage {
         }
     }
 
-    /// The tool calls in order.
+    /// Returns the tool calls in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|block| match &**block {
             Block::ToolCall(call) => Some(call),
@@ -319,7 +319,7 @@ impl AssistantMessage {
         })
     }
 
-    /// The text blocks, joined with `separator`.
+    /// Returns the text blocks, joined with `separator`.
     pub fn text(&self, separator: &str) -> String {
         let texts: Vec<&str> = self.content.iter().filter_map(|block| block.as_text()).collect();
         texts.join(separator)
@@ -341,7 +341,7 @@ pub struct ToolResult {
     pub is_error: bool,
     /// Unix time in milliseconds.
     pub timestamp: i64,
-    /// Usage of models inside the tool: it costs money, but does not count against the context.
+    /// Usage of models inside the tool: it adds to the cost, but not to the context.
     pub usage: Option<Usage>,
     /// How long the tool ran, in milliseconds.
     pub duration_ms: Option<i64>,
@@ -350,7 +350,7 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// A result of one text block, without details.
+    /// Creates a result of one text block, without details.
     pub fn text(call: &ToolCall, text: impl Into<String>, is_error: bool, timestamp: i64) -> Self {
         Self {
             tool_call_id: call.id.clone(),
@@ -366,15 +366,15 @@ impl ToolResult {
     }
 }
 
-/// A message of a role that this crate does not know: the unchanged JSON object.
+/// A message of an unknown role: the unchanged JSON object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherMessage {
-    /// The whole object, `role` included.
+    /// The whole object, including `role`.
     pub raw: Map<String, Value>,
 }
 
 impl OtherMessage {
-    /// The role; empty when the object has none.
+    /// Returns the role; empty if the object has none.
     pub fn role(&self) -> &str {
         self.raw.get("role").and_then(Value::as_str).unwrap_or("")
     }

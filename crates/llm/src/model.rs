@@ -1,4 +1,4 @@
-//! Models: address, capabilities, prices, and peculiarities.
+//! Models: address, capabilities, prices and quirks.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,49 +26,49 @@ use thinking::ThinkingMap;
 
 use crate::ids::{ApiId, ModelId, ProviderId};
 
-/// A model of a provider.
+/// A provider's model.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Model {
-    /// The provider's name of the model.
+    /// The provider's id for the model.
     pub id: ModelId,
     /// The name shown to people.
     pub name: String,
-    /// The wire format it speaks.
+    /// Its wire format.
     pub api: ApiId,
     /// Provider that serves it.
     pub provider: ProviderId,
-    /// URL under which the wire format's paths lie; may hold `{NAME}` placeholders.
+    /// Base URL of the wire format's paths; may contain `{NAME}` placeholders.
     pub base_url: String,
     /// Whether it supports thinking.
     pub reasoning: bool,
-    /// How thinking levels are spelled on the wire, and which ones exist.
+    /// Available thinking levels and their spelling on the wire.
     pub thinking: ThinkingMap,
     /// Whether it accepts images.
     pub images: bool,
     /// Prices.
     pub rates: Rates,
-    /// Tokens of request and answer together; 0 = unknown.
+    /// Limit of tokens in request and answer together; 0 means unknown.
     pub context_window: u64,
-    /// Tokens of the answer; 0 = unknown.
+    /// Limit of tokens in the answer; 0 means unknown.
     pub max_tokens: u64,
     /// Headers sent with each request.
     pub headers: Vec<(String, Option<String>)>,
-    /// Seconds a provider keeps a cached prefix: of the short and of the long kind, where known.
+    /// How long the provider keeps cached prefixes, if known.
     pub prompt_cache: PromptCache,
-    /// Members merged into the request's body last (OpenAI-shaped formats only).
+    /// Members merged into the request body last (only in OpenAI-like formats).
     pub sampling_params: Option<Arc<serde_json::Map<String, serde_json::Value>>>,
-    /// Its peculiarities.
+    /// Its quirks.
     pub dialect: Dialect,
-    /// The `compat` object its record had, for those who write records.
+    /// The `compat` object of its record, for writing records.
     pub compat: Option<Arc<serde_json::Map<String, serde_json::Value>>>,
-    /// Members of its record that have no field here, as written.
+    /// Members of its record without a field here, unchanged.
     pub extra: Arc<serde_json::Map<String, serde_json::Value>>,
 }
 
 impl fmt::Debug for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Headers and what users write may be credentials: names only. URLs may hold passwords.
+        // Headers and members written by users may be credentials, so show only their names. URLs may contain passwords.
         let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("Model")
             .field("id", &self.id)
@@ -90,7 +90,7 @@ impl fmt::Debug for Model {
     }
 }
 
-/// Prices in US dollars per million tokens. Negative prices of catalogs mean unknown and count as 0.
+/// Prices in US dollars per million tokens. Negative catalog prices mean unknown and count as 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rates {
     /// Uncached input.
@@ -105,7 +105,7 @@ pub struct Rates {
     pub tiers: Vec<RateTier>,
 }
 
-/// Prices that hold for a whole request whose input is longer than a threshold.
+/// Prices for a whole request whose input exceeds a threshold.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RateTier {
     /// The threshold: input, cache reads and cache writes together must exceed it.
@@ -123,8 +123,8 @@ pub struct RateTier {
 /// Seconds for which a provider keeps a cached prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PromptCache {
-    /// Of the short kind.
+    /// With short retention.
     pub short: Option<u64>,
-    /// Of the long kind.
+    /// With long retention.
     pub long: Option<u64>,
 }

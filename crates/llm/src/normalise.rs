@@ -1,10 +1,10 @@
 //! Preparing a conversation for a model.
 //!
-//! Conversations move between models, and are cut, aborted and edited on the way. [`transform`] makes of any of them one that the target
-//! accepts: every tool call has exactly one result right behind it, nothing refers to a message that is not there, and nothing in it
-//! belongs to another model. Equal inputs give equal outputs; the originals are never touched, and what needs no change is shared.
+//! Conversations move between models, and are truncated, aborted and edited on the way. [`transform`] turns any of them into one that the
+//! target accepts: every tool call is directly followed by exactly one result, nothing refers to a missing message, and nothing in it
+//! belongs to another model. Equal inputs give equal outputs; the originals are never modified, and unchanged parts are shared.
 //!
-//! Histories of agents, which are old, long and from everywhere, go through [`history`] before.
+//! Agent histories, which are old, long and come from many sources, first go through [`history`].
 
 use std::sync::Arc;
 
@@ -28,18 +28,18 @@ pub use images::without_images;
 use crate::message::{AssistantMessage, Message};
 use crate::model::Model;
 
-/// Rewrites the id of a tool call that another model made, so that the target takes it: id, target, the message that holds the call.
+/// Rewrites another model's tool call id so that the target accepts it: id, target, the message with the call.
 pub type IdRule<'a> = &'a dyn Fn(&str, &Model, &AssistantMessage) -> String;
 
-/// Prepares a conversation for a model. The steps in order:
+/// Prepares a conversation for a model, in these steps:
 ///
-/// 1. answers that failed or were aborted go;
-/// 2. images go where the model cannot see, and where there are more than it takes, a note in their place;
-/// 3. answers of other models lose thinking and signatures, and their calls get ids by `ids`;
-/// 4. each call is followed by its one result, or a synthetic one; other results go. System messages and whatever else stood between a call
-///    and its results comes after them.
+/// 1. failed and aborted answers are removed;
+/// 2. images are replaced by a note if the model has no vision, or if there are more than it accepts;
+/// 3. answers of other models lose thinking and signatures, and their calls get ids from `ids`;
+/// 4. each call is followed by its only result, or a synthetic one; other results are removed. System messages and anything else between a
+/// call and its results is moved after them.
 ///
-/// Messages of unknown roles go: they are for programs, not for models.
+/// Messages of unknown roles are removed: they are for programs, not for models.
 pub fn transform(messages: &[Arc<Message>], target: &Model, ids: Option<IdRule<'_>>) -> Vec<Arc<Message>> {
     let paired = pairing::pair(messages);
     let mut renamer = ids::Renamer::new();

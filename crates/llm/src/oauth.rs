@@ -1,7 +1,7 @@
-//! Logins of subscriptions: from a person who signs in to credentials, and from old credentials to new ones.
+//! OAuth logins: sign-in and refreshing of credentials.
 //!
-//! A flow signs in or refreshes, each with as few requests as it takes; when to refresh, where credentials are kept and who may write them is
-//! for others. Tokens go to the servers they belong to and nowhere else: not into logs, and not into error texts.
+//! A flow signs in or refreshes, each with as few requests as possible; when to refresh, where to store credentials and who may write them
+//! is up to the caller. Tokens go only to the servers they belong to: never into logs or error texts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,21 +38,21 @@ pub use ui::{LoginChoice, LoginOption, LoginPrompt, LoginUi, SignInPage};
 use crate::model::Model;
 use crate::request::Auth;
 
-/// What a login gave. Members that only the provider knows are kept as they are.
+/// The result of a login. Provider-specific members are preserved unchanged.
 #[derive(Clone, PartialEq)]
 pub struct OAuthCredential {
-    /// Gives new access when the old one is over.
+    /// Token for refreshing the access token.
     pub refresh: Secret,
-    /// What requests are sent with.
+    /// Access token of requests.
     pub access: Secret,
-    /// When the access is over, Unix milliseconds.
+    /// Expiry of the access token, in Unix milliseconds.
     pub expires: i64,
-    /// Everything else.
+    /// All other members.
     pub extra: Map<String, Value>,
 }
 
 impl OAuthCredential {
-    /// Reads a stored credential; `None` when it lacks one of the tokens.
+    /// Parses a stored credential; returns `None` if one of the tokens is missing.
     pub fn from_value(value: &Value) -> Option<Self> {
         let text = |name: &str| value[name].as_str();
         let expires = value["expires"].as_i64().or_else(|| value["expires"].as_f64().map(|ms| ms as i64));
@@ -66,7 +66,7 @@ impl OAuthCredential {
         })
     }
 
-    /// The stored form.
+    /// Returns the form for storage.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         map.insert("type".into(), "oauth".into());
@@ -77,12 +77,12 @@ impl OAuthCredential {
         Value::Object(map)
     }
 
-    /// The beginning of a login: nothing but what gives access.
+    /// Creates the initial state of a login: only the refresh token.
     pub fn beginning(refresh: Secret) -> Self {
         Self { refresh, access: Secret::default(), expires: 0, extra: Map::new() }
     }
 
-    /// Whether the access is over at this time.
+    /// Returns whether the access token has expired at this time.
     pub fn is_over(&self, now: i64) -> bool {
         self.access.is_empty() || now >= self.expires
     }
@@ -90,130 +90,130 @@ impl OAuthCredential {
 
 impl fmt::Debug for OAuthCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Members of the provider may be secrets too: names only.
+        // Provider-specific members may be secrets too, so show only their names.
         let extra: Vec<&String> = self.extra.keys().collect();
         f.debug_struct("Credential").field("expires", &self.expires).field("extra", &extra).finish_non_exhaustive()
     }
 }
 
-/// What flows work with.
+/// Context of a flow.
 #[derive(Clone, Copy)]
 pub struct OAuthCx<'a> {
     /// Sends requests.
     pub transport: &'a dyn OAuthTransport,
     /// Clock, randomness and environment.
     pub host: &'a Host,
-    /// Gives up.
+    /// Cancels the flow.
     pub cancel: &'a Cancel,
 }
 
-/// One way to sign in.
+/// A login flow of one provider.
 pub trait OAuthFlow: Send + Sync {
-    /// The provider whose credentials these are.
+    /// Returns the provider whose credentials these are.
     fn id(&self) -> &str;
 
-    /// The name that people know.
+    /// Returns the name shown to people.
     fn name(&self) -> &str;
 
-    /// Whether a browser on this machine ends the login by itself.
+    /// Returns whether a browser on this machine completes the login by itself.
     fn uses_callback_server(&self) -> bool {
         false
     }
 
-    /// Whether it signs people in; otherwise it refreshes stored logins only.
+    /// Returns whether the flow can sign in; otherwise it only refreshes stored logins.
     fn signs_in(&self) -> bool {
         true
     }
 
-    /// Signs a person in.
+    /// Signs in.
     fn login<'a>(&'a self, ui: &'a dyn LoginUi, cx: OAuthCx<'a>) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>>;
 
-    /// New credentials for old ones, in one request.
+    /// Refreshes credentials in one request.
     fn refresh<'a>(
         &'a self,
         credential: &'a OAuthCredential,
         cx: OAuthCx<'a>,
     ) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>>;
 
-    /// Whether a key that was found somewhere is what a login begins with: it is to be refreshed before requests can carry it.
+    /// Returns whether a key found elsewhere is the initial state of a login, which must be refreshed before use.
     fn begins_with(&self, key: &Secret) -> bool {
         let _ = key;
         false
     }
 
-    /// What requests carry.
+    /// Returns the key for requests.
     fn api_key(&self, credential: &OAuthCredential) -> Secret {
         credential.access.clone()
     }
 
-    /// All that requests carry.
+    /// Returns all credentials for requests.
     fn auth(&self, credential: &OAuthCredential) -> Auth {
         Auth { key: Some(self.api_key(credential)), base_url: self.base_url(credential), ..Auth::default() }
     }
 
-    /// Where requests go, when the credential decides that.
+    /// Returns the base URL for requests, if the credential determines it.
     fn base_url(&self, credential: &OAuthCredential) -> Option<String> {
         let _ = credential;
         None
     }
 }
 
-/// Why a login or a refresh failed. No text holds a token.
+/// Reasons why a login or a refresh failed. No text contains a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OAuthError {
-    /// The person or the caller gave up.
+    /// The user or the caller cancelled.
     #[error("Login cancelled")]
     Cancelled,
-    /// No login flow is registered for it.
+    /// No login flow is registered for the provider.
     #[error("Unknown OAuth provider: {id}")]
     Unknown {
         /// The provider.
         id: String,
     },
-    /// The access is over and could not be renewed.
+    /// The access token expired and could not be refreshed.
     #[error("Failed to refresh OAuth token for {id}: {why}")]
     Refresh {
         /// The provider.
         id: String,
-        /// What the flow said.
+        /// The flow's error.
         why: String,
     },
-    /// A server refused.
+    /// A server refused the request.
     #[error("{what} ({status}): {text}")]
     Refused {
-        /// What was requested, and failed.
+        /// The action that failed.
         what: String,
         /// The status.
         status: u16,
-        /// The server's words.
+        /// The server's message.
         text: String,
     },
-    /// A server could not be asked.
+    /// A server could not be reached.
     #[error("{what}: {why}")]
     Network {
-        /// What was requested.
+        /// The action that failed.
         what: String,
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// An answer of a server or person is of no use.
+    /// A server or user returned something unusable.
     #[error("{0}")]
     Invalid(String),
 }
 
 impl OAuthError {
-    /// Whether the server does not take the credential any more, so that only a new login helps.
+    /// Returns whether the server permanently rejects the credential, so that a new login is required.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Refused { status: 400 | 401 | 403, .. })
     }
 }
 
-/// Which flows there are. A value, not a global: each owner has its own.
+/// Registered login flows. A value, not a global: each owner has its own.
 #[derive(Clone)]
 pub struct OAuthRegistry {
     flows: Vec<Arc<dyn OAuthFlow>>,
-    /// Built-in flows that were replaced, to come back.
+    /// Built-in flows that were replaced and can be restored.
     built_in: Vec<Arc<dyn OAuthFlow>>,
 }
 
@@ -224,7 +224,7 @@ impl Default for OAuthRegistry {
 }
 
 impl OAuthRegistry {
-    /// The flows of this crate.
+    /// Creates a registry with the flows of this crate.
     pub fn built_in() -> Self {
         let built_in: Vec<Arc<dyn OAuthFlow>> = vec![
             Arc::new(anthropic::AnthropicLogin::default()),
@@ -234,7 +234,7 @@ impl OAuthRegistry {
         Self { flows: built_in.clone(), built_in }
     }
 
-    /// Adds a flow, in place of an earlier one of the same provider.
+    /// Adds a flow, replacing an earlier one of the same provider.
     pub fn register(&mut self, flow: Arc<dyn OAuthFlow>) {
         match self.flows.iter_mut().find(|known| known.id() == flow.id()) {
             Some(known) => *known = flow,
@@ -242,7 +242,7 @@ impl OAuthRegistry {
         }
     }
 
-    /// Removes the flow of a provider; a built-in one comes back.
+    /// Removes the flow of a provider; a built-in one is restored.
     pub fn unregister(&mut self, id: &str) {
         let Some(at) = self.flows.iter().position(|flow| flow.id() == id) else { return };
         match self.built_in.iter().find(|flow| flow.id() == id) {
@@ -251,28 +251,29 @@ impl OAuthRegistry {
         }
     }
 
-    /// Forgets all changes.
+    /// Undoes all changes.
     pub fn reset(&mut self) {
         self.flows.clone_from(&self.built_in);
     }
 
-    /// All flows, built-in ones first.
+    /// Returns all flows, built-in ones first.
     pub fn list(&self) -> &[Arc<dyn OAuthFlow>] {
         &self.flows
     }
 
-    /// The flow of a provider.
+    /// Returns the flow of a provider.
     ///
     /// # Errors
-    /// [`OAuthError::Unknown`].
+    /// Returns [`OAuthError::Unknown`] if there is none.
     pub fn get(&self, id: &str) -> Result<&Arc<dyn OAuthFlow>, OAuthError> {
         self.flows.iter().find(|flow| flow.id() == id).ok_or_else(|| OAuthError::Unknown { id: id.to_owned() })
     }
 
-    /// What requests carry, after a refresh if the access is over; then with the new credential, which is to be stored.
+    /// Returns the key for requests, after a refresh if the access token has expired; in that case also the new credential, which must be
+    /// stored.
     ///
     /// # Errors
-    /// [`OAuthError::Unknown`], [`OAuthError::Refresh`] or [`OAuthError::Cancelled`].
+    /// Returns [`OAuthError::Unknown`], [`OAuthError::Refresh`] or [`OAuthError::Cancelled`].
     pub async fn usable_key(
         &self,
         id: &str,
@@ -290,7 +291,7 @@ impl OAuthRegistry {
         }
     }
 
-    /// Points a provider's models to where its credential wants requests to go.
+    /// Sets the base URL of a provider's models to the one that its credential determines.
     pub fn modify_models(&self, id: &str, credential: &OAuthCredential, models: &mut [Model]) {
         let Some(url) = self.get(id).ok().and_then(|flow| flow.base_url(credential)) else { return };
         for model in models.iter_mut().filter(|model| model.provider == *id) {

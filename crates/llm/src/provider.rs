@@ -1,4 +1,4 @@
-//! Providers: what serves requests.
+//! Providers, which serve requests.
 
 #[cfg(feature = "scripted")]
 pub mod scripted;
@@ -23,14 +23,14 @@ use crate::ids::ApiId;
 use crate::request::Request;
 use crate::wire;
 
-/// Turns one conversation into a stream of events; every failure is the stream's end. Never retries, never sleeps: that is up to the caller.
+/// Turns a conversation into a stream of events; every failure is the stream's end. Never retries, never sleeps: that is up to the caller.
 ///
-/// Authorisation, retries, recording and scripting are providers that wrap others.
+/// Authorization, retries, recording and scripting are providers that wrap others.
 pub trait Provider: Send + Sync {
-    /// Begins a call. Nothing is sent before the stream is polled.
+    /// Starts a call. Nothing is sent before the stream is polled.
     fn stream(&self, request: Request, cancel: Cancel) -> EventStream;
 
-    /// Releases what is kept for a conversation, such as open connections. Running calls continue.
+    /// Releases resources kept for a conversation, such as open connections. Running calls continue.
     fn close_session(&self, session_id: &str) {
         let _ = session_id;
     }
@@ -38,15 +38,15 @@ pub trait Provider: Send + Sync {
 
 /// Maps wire formats to the providers that serve them. A value, not a global: clones are independent.
 ///
-/// A wire format may be registered more than once, each time by another source (an extension, a models.json): the last one serves, and when
-/// its source goes, the one before serves again.
+/// A wire format may be registered several times, by different sources (an extension, a models.json): the last one serves, and if its
+/// source is removed, the previous one serves again.
 #[derive(Clone, Default)]
 pub struct ProviderRegistry {
-    /// In the order in which the formats were registered first.
+    /// Ordered by first registration.
     entries: Vec<(ApiId, Vec<RegisteredProvider>)>,
 }
 
-/// A provider and who registered it.
+/// A provider and the source that registered it.
 #[derive(Clone)]
 struct RegisteredProvider {
     source: Option<String>,
@@ -54,12 +54,12 @@ struct RegisteredProvider {
 }
 
 impl ProviderRegistry {
-    /// An empty registry.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The wire formats of this crate, sharing one HTTP client.
+    /// Creates a registry of this crate's wire formats, sharing one HTTP client.
     pub fn builtin() -> Self {
         let client = Arc::new(HttpClient::new());
         let mut registry = Self::new();
@@ -73,7 +73,7 @@ impl ProviderRegistry {
         registry
     }
 
-    /// Releases what providers keep for a conversation.
+    /// Releases resources that providers keep for a conversation.
     pub fn close_session(&self, session_id: &str) {
         let stacks = self.entries.iter().flat_map(|(_, stack)| stack);
         stacks.for_each(|registered| registered.provider.close_session(session_id));
@@ -107,17 +107,17 @@ impl ProviderRegistry {
         self.entries.retain(|(_, stack)| !stack.is_empty());
     }
 
-    /// The provider of a wire format.
+    /// Returns the provider of a wire format.
     ///
     /// # Errors
-    /// When none is registered.
+    /// Returns an error if none is registered.
     pub fn get(&self, api: &ApiId) -> Result<Arc<dyn Provider>, UnknownApi> {
         let stack = self.entries.iter().find(|(known, _)| known == api).map(|(_, stack)| stack);
         let last = stack.and_then(|stack| stack.last());
         last.map(|registered| Arc::clone(&registered.provider)).ok_or_else(|| UnknownApi::of(api))
     }
 
-    /// The registered wire formats, in the order in which they were registered first.
+    /// Returns the registered wire formats, ordered by first registration.
     pub fn apis(&self) -> Vec<&ApiId> {
         self.entries.iter().map(|(api, _)| api).collect()
     }
@@ -139,7 +139,7 @@ pub enum UnknownApi {
         /// The wire format.
         api: ApiId,
     },
-    /// This crate supports it with a feature that is not enabled.
+    /// The wire format needs a feature of this crate that is not enabled.
     #[error("API {api} is not built in (enable feature {feature})")]
     NotBuiltIn {
         /// The wire format.
@@ -149,7 +149,7 @@ pub enum UnknownApi {
     },
 }
 
-/// Wire formats that need a feature of this crate which this build lacks.
+/// Wire formats and the features that enable them, if this build lacks them.
 const GATED: &[(&str, &str)] = &[
     #[cfg(not(feature = "vertex"))]
     (ApiId::GOOGLE_VERTEX, "vertex"),
@@ -159,7 +159,7 @@ const GATED: &[(&str, &str)] = &[
     (ApiId::BEDROCK_CONVERSE_STREAM, "bedrock"),
 ];
 
-/// The feature that brings a wire format, when this build lacks it.
+/// Returns the feature that enables a wire format, if this build lacks it.
 pub fn missing_feature(api: &ApiId) -> Option<&'static str> {
     GATED.iter().find(|(gated, _)| *api == **gated).map(|(_, feature)| *feature)
 }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_source_gives_back_what_it_replaced() {
+    fn removing_a_source_restores_the_previous_provider() {
         let mut registry = ProviderRegistry::builtin();
         let api = ApiId::from(ApiId::OPENAI_COMPLETIONS);
         let ours = registry.get(&api).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_build_lacks_is_named() {
+    fn the_error_names_the_missing_feature() {
         for (api, feature) in GATED {
             let found = ProviderRegistry::new().get(&ApiId::from(*api)).err();
             let text = format!("API {api} is not built in (enable feature {feature})");

@@ -1,4 +1,4 @@
-//! Taking secrets out of what others say: some servers repeat the credentials that they refuse.
+//! Removes secrets from foreign texts: some servers repeat the credentials that they reject.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,11 +10,11 @@ use pinch_stdx::secret::Secret;
 use crate::keys;
 use crate::request::Request;
 
-/// The least length of a secret, in characters: shorter ones occur in many texts.
+/// Minimum length of a secret, in characters: shorter ones occur in many texts.
 const LEAST_SECRET: usize = 8;
 /// The replacement of a secret.
 const HIDDEN: &str = "[hidden]";
-/// Headers whose values are known to be none: hiding them would only make texts hard to read.
+/// Headers that are known not to be secret: hiding them would only make texts hard to read.
 const HARMLESS: [&str; 15] = [
     "accept",
     "anthropic-beta",
@@ -32,10 +32,10 @@ const HARMLESS: [&str; 15] = [
     "x-initiator",
     "x-title",
 ];
-/// Variables that name a proxy, whose URL may hold a password.
+/// Variables for proxies, whose URLs may contain a password.
 const PROXIES: [&str; 6] = ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 
-/// Everything secret that a request may carry.
+/// All secrets that a request may contain.
 #[derive(Default)]
 pub struct Secrets(Vec<String>);
 
@@ -46,7 +46,7 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// The secrets of a request: its credentials, its headers, the passwords in its URLs, and the keys in its environment.
+    /// Collects the secrets of a request: its credentials, its headers, the passwords in its URLs, and the keys in its environment.
     pub fn of(request: &Request) -> Self {
         let mut secrets = Self::default();
         let auth = &request.auth;
@@ -55,7 +55,7 @@ impl Secrets {
             secrets.add([keys.secret_access_key.reveal()]);
             secrets.add(keys.session_token.as_ref().map(Secret::reveal));
         }
-        // A value may be a secret with the word `Bearer` in front.
+        // A value may be a secret prefixed with `Bearer`.
         let values = auth.headers.iter().filter_map(|(_, value)| value.as_deref());
         secrets.add(values.flat_map(str::split_whitespace));
         let others = request.model.headers.iter().chain(&request.options.headers);
@@ -69,13 +69,13 @@ impl Secrets {
         if let Some(env) = &auth.env {
             secrets.add_env(env);
         }
-        // One may be part of another one.
+        // One may be part of another.
         secrets.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets.0.dedup();
         secrets
     }
 
-    /// The secrets of an environment: keys of providers, and passwords in the URLs of proxies.
+    /// Collects the secrets of an environment: provider keys, and passwords in proxy URLs.
     pub fn in_env(env: &Env) -> Self {
         let mut secrets = Self::default();
         secrets.add_env(env);
@@ -84,20 +84,20 @@ impl Secrets {
         secrets
     }
 
-    /// Adds the headers that were marked as secret when they were sent.
+    /// Adds the headers that were marked as sensitive when they were sent.
     pub(crate) fn add_sent(&mut self, headers: &HeaderMap) {
         let marked = headers.values().filter(|value| value.is_sensitive()).filter_map(|value| value.to_str().ok());
         self.add(marked.flat_map(str::split_whitespace));
     }
 
-    /// Adds the secrets of a request to these.
+    /// Adds the secrets of a request.
     pub(crate) fn and(mut self, request: &Request) -> Self {
         self.0.extend(Self::of(request).0);
         self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         self
     }
 
-    /// A text without the secrets; `None` when none is in it.
+    /// Returns a text with its secrets hidden, or `None` if it contains none.
     pub fn hidden_in(&self, text: &str) -> Option<String> {
         let found: Vec<&String> = self.0.iter().filter(|secret| text.contains(secret.as_str())).collect();
         (!found.is_empty())
@@ -118,8 +118,8 @@ impl Secrets {
         }
     }
 
-    /// The password of a URL: as it is written, as it is meant, and as the header of its scheme carries it. Cut out by hand: a URL that no
-    /// parser takes may still hold one.
+    /// Adds the password of a URL: as written, decoded, and as the header of its scheme contains it. Parsed by hand, because a URL that no
+    /// parser accepts may still contain one.
     fn add_url(&mut self, url: &str) {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
@@ -134,7 +134,7 @@ impl Secrets {
                 STANDARD.encode(format!("{user}:{password}")).as_str(),
             ]);
         }
-        // A name alone may be a token.
+        // A user name alone may be a token.
         if password.is_empty() {
             self.add([user, &plain_user]);
         }

@@ -1,4 +1,4 @@
-//! JSON Schemas of tool arguments: parsed once and, with the feature `schema`, compiled when first needed, to check arguments.
+//! JSON Schemas of tool arguments: parsed once and, with the feature `schema`, compiled on first use to validate arguments.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ mod validate;
 #[cfg(feature = "schema")]
 pub use validate::{ArgumentsError, validate_tool_arguments, validate_tool_call};
 
-/// The schema of a tool's arguments. Cloning is cheap and shares what was compiled.
+/// The schema of a tool's arguments. Clones are cheap and share the compiled schema.
 #[derive(Clone)]
 pub struct Schema(Arc<SchemaInner>);
 
@@ -30,12 +30,12 @@ struct SchemaInner {
 }
 
 impl Schema {
-    /// Wraps a schema. Nothing is compiled yet.
+    /// Wraps a schema without compiling it.
     pub fn new(raw: impl Into<Arc<Value>>) -> Self {
         Self::with(raw.into(), false)
     }
 
-    /// A schema whose arguments are read leniently: a single value is accepted as a list of one, and a list or object may come as JSON text.
+    /// Makes the schema lenient: a single value is accepted as a list of one, and a list or object may be JSON text.
     #[must_use]
     pub fn lenient(self) -> Self {
         Self::with(Arc::clone(&self.0.raw), true)
@@ -50,12 +50,12 @@ impl Schema {
         }))
     }
 
-    /// The schema as written, for the model.
+    /// Returns the original schema, for the model.
     pub fn raw(&self) -> &Arc<Value> {
         &self.0.raw
     }
 
-    /// Whether arguments are read leniently.
+    /// Returns whether arguments are parsed leniently.
     pub fn is_lenient(&self) -> bool {
         self.0.lenient
     }

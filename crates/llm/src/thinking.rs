@@ -1,32 +1,32 @@
-//! Thinking levels: how hard a model is asked to think.
+//! Thinking levels of models.
 
 use std::fmt;
 
-/// How hard a model is asked to think. Ordered from least to most.
+/// How much a model is asked to think. Ordered from lowest to highest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ThinkingLevel {
-    /// Not at all.
+    /// No thinking.
     #[default]
     Off,
-    /// As little as possible.
+    /// The least thinking.
     Minimal,
-    /// Little.
+    /// Little thinking.
     Low,
-    /// Some.
+    /// Moderate thinking.
     Medium,
-    /// Much.
+    /// Much thinking.
     High,
-    /// Very much; only where a model maps it.
+    /// Very much thinking; only for models that map it.
     XHigh,
-    /// As much as possible; only where a model maps it.
+    /// Maximum thinking; only for models that map it.
     Max,
 }
 
 impl ThinkingLevel {
-    /// All levels from least to most.
+    /// All levels from lowest to highest.
     pub const ALL: [Self; 7] = [Self::Off, Self::Minimal, Self::Low, Self::Medium, Self::High, Self::XHigh, Self::Max];
 
-    /// The word used in JSON and on the command line.
+    /// Returns the word used in JSON and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -39,7 +39,7 @@ impl ThinkingLevel {
         }
     }
 
-    /// Reads the word; `None` when it is none.
+    /// Parses the word; returns `None` for an unknown one.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == word)
     }

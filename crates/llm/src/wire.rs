@@ -1,8 +1,8 @@
-//! Wire formats: how requests are written and responses are read, as pure functions. Nothing here opens a connection, waits or reads the
+//! Wire formats: encoding of requests and decoding of responses, as pure functions. Nothing here opens a connection, waits or reads the
 //! clock.
 //!
-//! A format of your own implements [`WireFormat`] and [`Decoder`]; [`reply`], [`frame_json`], [`headers`], [`address`], [`limit`],
-//! [`refusal`] and [`tool_output`] are the parts that the built-in formats share.
+//! A custom format implements [`WireFormat`] and [`Decoder`]; [`reply`], [`frame_json`], [`headers`], [`address`], [`limit`], [`refusal`]
+//! and [`tool_output`] are the parts shared by the built-in formats.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -58,39 +58,39 @@ use crate::frame::{Frame, Framing};
 use crate::ids::ApiId;
 use crate::request::Request;
 
-/// One call: everything an encoder may look at.
+/// One call: the input of an encoder.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct WireCall<'a> {
     /// The request.
     pub request: &'a Request,
-    /// When the call was made, Unix milliseconds.
+    /// Time of the call, in Unix milliseconds.
     pub timestamp: i64,
-    /// The requested form of the request.
+    /// The encoding to use.
     pub encoding: Encoding,
 }
 
 impl<'a> WireCall<'a> {
-    /// A call in the usual encoding.
+    /// Creates a call in the usual encoding.
     pub fn new(request: &'a Request, timestamp: i64) -> Self {
         Self { request, timestamp, encoding: Encoding::Usual }
     }
 }
 
-/// Forms of one request. A provider that refuses the first may accept another; see [`WireFormat::reencode`].
+/// Encodings of a request. A provider that rejects the first may accept another; see [`WireFormat::reencode`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// As the model's dialect demands.
+    /// As required by the model's dialect.
     #[default]
     Usual,
-    /// Without strict schemas for the tools that merely prefer them.
+    /// Without strict schemas for tools that merely prefer them.
     PlainTools,
-    /// With a mark in place of the signatures that calls of other models lack.
+    /// With a placeholder for missing signatures in calls of other models.
     MarkedCalls,
-    /// With the least thinking the model knows, where none was requested.
+    /// With the model's minimum thinking, if none was requested.
     LeastThinking,
-    /// The same at another address of the provider.
+    /// At another address of the provider.
     OtherAddress,
 }
 
@@ -102,86 +102,86 @@ pub struct HttpRequest {
     pub url: String,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body; serialised after observers have seen it.
+    /// The body; serialized after observers have seen it.
     pub body: Value,
 }
 
 impl HttpRequest {
-    /// A request with a JSON body.
+    /// Creates a request with a JSON body.
     pub fn new(url: String, headers: HeaderMap, body: Value) -> Self {
         Self { url, headers, body }
     }
 }
 
-/// A request about to be sent, for its signature.
+/// A request about to be sent, for signing.
 #[derive(Debug)]
 pub struct Signing<'a> {
     /// The URL.
     pub url: &'a str,
-    /// The headers, to which the signature's are added.
+    /// The headers, to which the signature is added.
     pub headers: &'a mut HeaderMap,
     /// The bytes of the body.
     pub body: &'a [u8],
 }
 
-/// A wire format: how a request is written and how its response is read.
+/// A wire format: encodes requests and decodes their responses.
 pub trait WireFormat: Send + Sync {
-    /// Its name.
+    /// Returns the format's name.
     fn api(&self) -> &'static str;
 
-    /// Whether it serves models of this format. A format between a client and its own server serves all.
+    /// Returns whether the format serves models of this API. A format between a client and its own server serves all of them.
     fn serves(&self, api: &ApiId) -> bool {
         *api == self.api()
     }
 
-    /// How the response is divided into frames.
+    /// Returns the framing of responses.
     fn framing(&self) -> Framing {
         Framing::Sse
     }
 
-    /// Whether the request must use HTTP/1.1.
+    /// Returns whether the request must use HTTP/1.1.
     fn needs_http1(&self, call: &WireCall<'_>) -> bool {
         let _ = call;
         false
     }
 
-    /// Writes a request.
+    /// Encodes a request.
     ///
     /// # Errors
-    /// When something needed is missing: a key, a variable of the base URL.
+    /// Returns an error if something required is missing: a key, a variable in the base URL.
     fn encode(&self, call: &WireCall<'_>) -> Result<HttpRequest, LlmError>;
 
-    /// Signs a request whose body is final, in formats that do.
+    /// Signs a request with a final body, in formats with signatures.
     ///
     /// # Errors
-    /// When there is nothing to sign with.
+    /// Returns an error if there are no keys.
     fn sign(&self, call: &WireCall<'_>, parts: Signing<'_>) -> Result<(), LlmError> {
         let _ = (call, parts);
         Ok(())
     }
 
-    /// A decoder of the response.
+    /// Creates a decoder for the response.
     fn decoder(&self, call: &WireCall<'_>) -> Box<dyn Decoder>;
 
-    /// The error for a response with a failing status.
+    /// Returns the error for a response with a failing status.
     fn refusal(&self, call: &WireCall<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError;
 
-    /// Another form in which a refused request is sent once more, immediately.
+    /// Returns another encoding in which a rejected request is immediately resent.
     fn reencode(&self, call: &WireCall<'_>, error: &LlmError) -> Option<Encoding> {
         let _ = (call, error);
         None
     }
 }
 
-/// Reads one response. It never fails: failures are the end that it emits. After the end it emits nothing.
+/// Decodes a response. It never fails: failures are emitted as the end. After the end it emits nothing.
 pub trait Decoder: Send {
-    /// Reads a frame.
+    /// Decodes a frame.
     fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind;
 
-    /// The response has ended; emits the end unless a frame has.
+    /// Ends the response; emits the end unless a frame has done so.
     fn finish(&mut self, emit: &mut Emit);
 
-    /// The response was cut off or abandoned; emits the end with what was collected.
+    /// Ends a response that was cut off or abandoned; emits the end with what has arrived.
     fn fail(&mut self, error: LlmError, emit: &mut Emit);
 }
 
@@ -195,13 +195,13 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    /// Content if `has_content`, else a keep-alive.
+    /// Returns `Content` if `has_content` is set, else `KeepAlive`.
     pub fn content_if(has_content: bool) -> Self {
         if has_content { Self::Content } else { Self::KeepAlive }
     }
 }
 
-/// The wire formats of this crate.
+/// Returns the wire formats of this crate.
 pub fn builtin() -> Vec<Box<dyn WireFormat>> {
     vec![
         Box::new(anthropic::Anthropic),

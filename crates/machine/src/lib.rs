@@ -1,6 +1,6 @@
-//! The machine on which tools act: this computer, or a sandbox that looks like one.
+//! The machine that tools act on: the local computer, or a sandbox that looks like one.
 //!
-//! Tools get a [`Machine`] when they are built. To run them over ssh or in a container, implement the trait; no tool changes.
+//! Tools get a [`Machine`] when they are built. To run them over ssh or in a container, implement the trait; the tools do not change.
 
 use std::fmt;
 use std::io;
@@ -25,24 +25,24 @@ pub use rooted::RootedMachine;
 
 use search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 
-/// Files and commands of one machine. Paths are absolute.
+/// Files and commands of a machine. Paths are absolute.
 ///
-/// Names are returned as text, with U+FFFD in place of bytes that are not valid Unicode; a path with such a name refers to the one file that is
-/// returned like this.
+/// Names are returned as text, with U+FFFD in place of bytes that are not valid Unicode; a path that contains such a name refers to the
+/// only file whose name is shown that way.
 pub trait Machine: Send + Sync {
-    /// Returns what is at a path, following symbolic links.
+    /// Returns metadata about a path, following symbolic links.
     fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Stat, MachineError>>;
 
-    /// Reads a whole file. Fails on files longer than `max` bytes.
+    /// Reads a whole file. Fails for files longer than `max` bytes.
     fn read<'a>(&'a self, path: &'a Path, max: u64) -> BoxFuture<'a, Result<Bytes, MachineError>>;
 
-    /// Reads a file piece by piece, for files of any length.
+    /// Reads a file chunk by chunk, for files of any length.
     fn read_pieces<'a>(&'a self, path: &'a Path) -> BoxStream<'a, Result<Bytes, MachineError>>;
 
-    /// Replaces a file as a whole, or creates it with its parent directories. Readers see the old content or the new one.
+    /// Replaces a file atomically, or creates it with its parent directories. Readers see either the old content or the new.
     fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>>;
 
-    /// Removes a file, a symbolic link or an empty directory. Machines that cannot fail with `ENOTSUP`.
+    /// Removes a file, a symbolic link or an empty directory. Machines without support for this fail with `ENOTSUP`.
     fn remove<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), MachineError>> {
         let error = MachineError::new(io::ErrorKind::Unsupported.into(), "unlink", Some(path));
         Box::pin(std::future::ready(Err(error)))
@@ -51,7 +51,7 @@ pub trait Machine: Send + Sync {
     /// Lists the names in a directory, unsorted.
     fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>>;
 
-    /// Finds paths by their names, sorted by path. Dropping the stream ends the search.
+    /// Finds paths by name, sorted by path. Dropping the stream ends the search.
     fn find(&self, query: FindQuery) -> BoxStream<'_, Result<SearchItem<FoundPath>, SearchError>>;
 
     /// Finds lines in files, sorted by path. Dropping the stream ends the search.
@@ -60,7 +60,7 @@ pub trait Machine: Send + Sync {
     /// Resolves symbolic links, to decide whether two paths are the same file.
     fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>>;
 
-    /// Where files belong that are made for tools and commands to read, if they do not see the usual directory for temporary files.
+    /// Returns the directory for files that tools and commands must be able to read, if they do not see the usual temporary directory.
     fn temp_dir(&self) -> Option<&Path> {
         None
     }
@@ -69,7 +69,7 @@ pub trait Machine: Send + Sync {
     fn spawn<'a>(&'a self, command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>>;
 }
 
-/// What is at a path.
+/// Metadata about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stat {
@@ -77,25 +77,25 @@ pub struct Stat {
     pub kind: FileKind,
     /// Length in bytes.
     pub len: u64,
-    /// Whether this process may read it, as far as the system reports.
+    /// Whether this process may read it, according to the system.
     pub readable: bool,
 }
 
 impl Stat {
-    /// Something that this process may read.
+    /// Creates metadata for something that this process may read.
     pub fn new(kind: FileKind, len: u64) -> Self {
         Self { kind, len, readable: true }
     }
 }
 
-/// The type of a file.
+/// Type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
     File,
     /// A directory.
     Directory,
-    /// A device, a pipe, a socket.
+    /// A device, a pipe or a socket.
     Special,
 }
 
@@ -109,37 +109,37 @@ pub struct CommandSpec {
     pub args: Vec<String>,
     /// Its working directory.
     pub cwd: PathBuf,
-    /// Its whole environment.
+    /// Its complete environment.
     pub env: Vec<(String, String)>,
-    /// Whether it gets input; see [`Process::take_input`].
+    /// Whether it has an input; see [`Process::take_input`].
     pub has_input: bool,
-    /// The terminal that it is on; `None`: it is on none. Machines that have no terminals fail with `ENOTSUP`.
+    /// Its pseudoterminal, if any. Machines without pseudoterminals fail with `ENOTSUP`.
     pub terminal: Option<TerminalSize>,
 }
 
-/// The size of a terminal, in characters.
+/// Size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalSize {
-    /// Characters in a row.
+    /// Columns.
     pub columns: u16,
     /// Rows.
     pub rows: u16,
 }
 
 impl CommandSpec {
-    /// A command.
+    /// Creates a command.
     pub fn new(program: PathBuf, args: Vec<String>, cwd: PathBuf, env: Vec<(String, String)>) -> Self {
         Self { program, args, cwd, env, has_input: false, terminal: None }
     }
 
-    /// Gives it an input that can be written to.
+    /// Gives the command an input that can be written to.
     #[must_use]
     pub fn with_input(mut self) -> Self {
         self.has_input = true;
         self
     }
 
-    /// Puts it on a terminal of its own, which is its input as well: keys go to [`Process::take_input`].
+    /// Runs the command on its own pseudoterminal, which is also its input: write keys to [`Process::take_input`].
     #[must_use]
     pub fn on_terminal(mut self, size: TerminalSize) -> Self {
         self.has_input = true;
@@ -148,25 +148,25 @@ impl CommandSpec {
     }
 }
 
-/// The input of a running command. Dropping it ends the input.
+/// Input of a running command. Dropping it closes the input.
 pub type ProcessInput = Box<dyn tokio::io::AsyncWrite + Send + Unpin>;
 
 /// A running command and its descendants. Dropping it kills them all.
 pub trait Process: Send {
-    /// The process id, on the machine that it runs on, while it is running.
+    /// Returns the process id, on the machine that it runs on, while it is running.
     fn id(&self) -> Option<u32> {
         None
     }
 
-    /// The input of a command that was started with one, once. Machines that cannot give it have none.
+    /// Takes the input of a command that was started with one; returns it only once. Machines that cannot provide it return `None`.
     fn take_input(&mut self) -> Option<ProcessInput> {
         None
     }
 
-    /// Runs the command to its end and passes on its output as it arrives, stdout and stderr alike.
+    /// Runs the command to its end and forwards its output as it arrives, stdout and stderr alike.
     ///
-    /// On `cancel`, or after `timeout`, the command is terminated with all its descendants: politely first, then, after `grace`, forcibly. A child
-    /// left in the background does not delay the call.
+    /// On `cancel`, or after `timeout`, the command is terminated with all its descendants: gracefully first, then, after `grace`,
+    /// forcibly. A child left in the background does not delay the call.
     fn pump<'a>(
         &'a mut self,
         cancel: &'a Cancel,
@@ -176,7 +176,7 @@ pub trait Process: Send {
     ) -> BoxFuture<'a, Result<ProcessEnd, MachineError>>;
 }
 
-/// An operation that failed. Its text is what a model reads: the error's code, the system's message, the operation and the path.
+/// An operation that failed. Its text is shown to a model: the error's code, the system's message, the operation and the path.
 #[derive(Debug, thiserror::Error)]
 #[error("{code}: {text}, {operation}{}", Quoted(path.as_deref()))]
 #[non_exhaustive]
@@ -187,14 +187,14 @@ pub struct MachineError {
     pub text: String,
     /// The operation that failed.
     pub operation: &'static str,
-    /// The file, if there is one.
+    /// The file, if any.
     pub path: Option<PathBuf>,
     /// The system's error.
     #[source]
     pub source: Option<io::Error>,
 }
 
-/// Bytes of a path that are shown: no system takes longer ones.
+/// Maximum bytes of a path that are shown; no system accepts longer ones.
 pub const MAX_PATH: usize = 4096;
 
 struct Quoted<'a>(Option<&'a Path>);
@@ -209,20 +209,20 @@ impl fmt::Display for Quoted<'_> {
 }
 
 impl MachineError {
-    /// Describes a system error as libuv, and with it Node, does.
+    /// Describes a system error as libuv, and therefore Node, does.
     pub fn new(source: io::Error, operation: &'static str, path: Option<&Path>) -> Self {
         let (code, text) = name(&source);
         Self { code, text, operation, path: path.map(Path::to_owned), source: Some(source) }
     }
 }
 
-/// The number of the error of symbolic links that lead in a circle; it has no stable kind.
+/// Error number for symbolic link cycles, which has no stable kind.
 const ELOOP: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
 
-/// The number of the error of pipes that no one reads, and of sockets that are opened like files; it has no kind.
+/// Error number for pipes without a reader, and for sockets opened like files; it has no kind.
 const ENXIO: i32 = 6;
 
-/// Short names and words of the system's frequent errors, as Node prints them.
+/// Codes and messages of frequent system errors, as Node prints them.
 fn name(error: &io::Error) -> (&'static str, String) {
     use io::ErrorKind as Kind;
     let (code, text) = match error.kind() {
@@ -252,7 +252,7 @@ fn name(error: &io::Error) -> (&'static str, String) {
     (code, text.to_owned())
 }
 
-/// The examples of the README are tests.
+/// Compiles the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

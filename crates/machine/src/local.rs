@@ -1,4 +1,4 @@
-//! This computer.
+//! The local computer.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -31,10 +31,10 @@ use no_lookup as lookup;
 pub use lookup::paths_below;
 use names::meant;
 
-/// Bytes of one piece of a long file.
+/// Chunk size for reading long files.
 const PIECE: usize = 256 * 1024;
 
-/// This computer, with the rights of this process.
+/// The local computer, with the permissions of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalMachine;
 
@@ -52,7 +52,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Gives a file away piece by piece.
+/// Emits a file chunk by chunk.
 async fn emit_pieces(path: &Path, emitter: &Emitter<Result<Bytes, MachineError>>) -> Result<(), MachineError> {
     let mut file = blocking("open", path, open_regular).await?;
     loop {
@@ -105,7 +105,7 @@ impl Machine for LocalMachine {
     fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>> {
         Box::pin(blocking("open", path, move |path| {
             match std::fs::metadata(path) {
-                // A file that may be replaced but not written stays as it is.
+                // A file that may be replaced but not written is left unchanged.
                 Ok(meta) if meta.is_file() && !writable(path) => Err(io::ErrorKind::PermissionDenied.into()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     if let Some(folder) = path.parent() {
@@ -171,14 +171,14 @@ fn on_terminal(command: std::process::Command, size: TerminalSize) -> Result<pro
     process::ChildTree::spawn_on_terminal(command, size.columns, size.rows)
 }
 
-/// Without the feature `pty` there are no terminals.
+/// Fails: there are no pseudoterminals without the feature `pty`.
 #[cfg(not(all(unix, feature = "pty")))]
 fn on_terminal(command: std::process::Command, _: TerminalSize) -> Result<process::ChildTree, SpawnError> {
     let program = command.get_program().to_string_lossy().into_owned();
     Err(SpawnError::Io { program, source: io::ErrorKind::Unsupported.into() })
 }
 
-/// Whether this process may write a file.
+/// Returns whether this process may write a file.
 fn writable(path: &Path) -> bool {
     std::fs::OpenOptions::new().append(true).open(path).is_ok()
 }

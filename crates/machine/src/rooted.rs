@@ -12,17 +12,17 @@ use futures::{FutureExt as _, StreamExt as _};
 use crate::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 use crate::{CommandSpec, Machine, MachineError, Process, Stat};
 
-/// Another machine, of which only the files below one directory can be read, searched and changed. Links count as what they lead to.
+/// Wraps a machine and confines its file operations to one directory, after resolving links.
 ///
-/// Each path is resolved right before it is used: a program that changes links in that moment can still lead outside. Commands are passed on as
-/// they are. To keep programs in, use a sandbox.
+/// Each path is resolved right before it is used, so a program that changes links at that moment can still lead outside. Commands are
+/// passed through unchanged. To confine programs, use a sandbox.
 pub struct RootedMachine {
     inner: Arc<dyn Machine>,
     root: PathBuf,
 }
 
 impl RootedMachine {
-    /// The files of a machine below this directory, which may be a link and need not exist yet.
+    /// Confines a machine's files to this directory, which may be a link and need not exist yet.
     pub fn new(inner: Arc<dyn Machine>, root: impl Into<PathBuf>) -> Self {
         Self { inner, root: root.into() }
     }
@@ -42,21 +42,21 @@ impl RootedMachine {
         }
     }
 
-    /// Where a path leads, of which the end need not exist; `None` when that cannot be known.
+    /// Resolves a path whose end need not exist; returns `None` if that is impossible.
     async fn real(&self, path: &Path) -> Option<PathBuf> {
         let mut missing = Vec::new();
         let mut existing = path;
         loop {
             match self.inner.real_path(existing).await {
                 Ok(real) => return Some(missing.into_iter().rev().fold(real, |real, name| real.join(name))),
-                // What cannot be looked at may be a link.
+                // Something that cannot be inspected may be a link.
                 Err(error) if error.code != "ENOENT" => return None,
                 Err(_) => {}
             }
-            // `..` behind something that does not exist could be anywhere.
+            // `..` after something that does not exist could lead anywhere.
             let Some(Component::Normal(name)) = existing.components().next_back() else { return None };
             let parent = existing.parent()?;
-            // A link that leads nowhere is in the list of its directory all the same; writing through it would create what it leads to.
+            // A dangling link is still listed in its directory; writing through it would create its target.
             let siblings = self.inner.list(parent).await.unwrap_or_default();
             if siblings.iter().any(|sibling| Path::new(sibling) == Path::new(name)) {
                 return None;
@@ -99,7 +99,7 @@ impl Machine for RootedMachine {
         })
     }
 
-    /// The link itself is removed, so its directory is what must be inside.
+    /// Removes the link itself, so only its directory must be inside.
     fn remove<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), MachineError>> {
         Box::pin(async move {
             self.check(path.parent().unwrap_or(path), "unlink").await?;

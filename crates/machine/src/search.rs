@@ -6,22 +6,22 @@ use pinch_stdx::text::shortened;
 
 use super::MachineError;
 
-/// Which paths are looked for.
+/// A search for paths.
 ///
-/// The directory is walked without following links. What `.gitignore`, `.ignore` and `.fdignore` files leave out is left out, inside and outside
-/// of repositories; a repository inside the directory is ruled by its own files. `.git` is never entered, other hidden names are.
+/// The directory is walked without following links. Entries ignored by `.gitignore`, `.ignore` and `.fdignore` files are skipped, inside
+/// and outside repositories; a nested repository uses only its own files. `.git` is never entered; other hidden names are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FindQuery {
-    /// The directory, absolute.
+    /// The directory, as an absolute path.
     pub root: PathBuf,
-    /// A glob. It is matched against names; when it has a `/`, against the end of absolute paths, or the whole of them when it starts with
-    /// one. Without capital letters it takes capital letters for small ones.
+    /// A glob. It is matched against names; if it contains a `/`, against the end of absolute paths, or all of them if it starts with one.
+    /// It ignores case unless it contains capital letters.
     pub pattern: String,
 }
 
 impl FindQuery {
-    /// A search for names below a directory.
+    /// Creates a search for names below a directory.
     pub fn new(root: PathBuf, pattern: impl Into<String>) -> Self {
         Self { root, pattern: pattern.into() }
     }
@@ -30,35 +30,35 @@ impl FindQuery {
 /// A path that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPath {
-    /// Relative to the directory, with `/` between names.
+    /// The path relative to the directory, with `/` as the separator.
     pub path: String,
-    /// Whether it is a directory, and no link to one.
+    /// Whether it is a directory; false for links to one.
     pub is_dir: bool,
 }
 
-/// Which lines are looked for. Directories are walked as for [`FindQuery`], with `.rgignore` files in place of `.fdignore`; binary files in them
-/// are skipped.
+/// A search for lines. Directories are walked as for [`FindQuery`], with `.rgignore` files instead of `.fdignore`; binary files in them are
+/// skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GrepQuery {
-    /// A directory or a file, absolute.
+    /// A directory or a file, as an absolute path.
     pub root: PathBuf,
-    /// A regular expression, or a text.
+    /// A regular expression or a literal text.
     pub pattern: String,
-    /// Whether the pattern is a text.
+    /// Whether the pattern is a literal text.
     pub is_literal: bool,
-    /// Whether capital and small letters are the same.
+    /// Whether to ignore case.
     pub ignore_case: bool,
-    /// Which files below a directory are looked into, in the words of a `.gitignore` file; `!` in front leaves files out.
+    /// Which files below a directory are searched, in `.gitignore` syntax; a leading `!` excludes files.
     pub glob: Option<String>,
-    /// Lines shown around each match.
+    /// Number of context lines around each match.
     pub context: usize,
-    /// Characters of a line at most.
+    /// Maximum characters per line.
     pub max_line_chars: usize,
 }
 
 impl GrepQuery {
-    /// A case-sensitive search for a regular expression, without context, in files of any name and lines of any length.
+    /// Creates a case-sensitive search for a regular expression, without context, in files of any name and lines of any length.
     pub fn new(root: PathBuf, pattern: impl Into<String>) -> Self {
         Self {
             root,
@@ -72,18 +72,18 @@ impl GrepQuery {
     }
 }
 
-/// A line that matches, or one beside it. Lines of a file come once each and in their order.
+/// A matching line, or a context line. Each line of a file is reported once, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrepLine {
-    /// The file, relative to the directory and with `/` between names; the name of a file that was searched by itself.
+    /// The file, relative to the directory with `/` as the separator; the file name if a single file was searched.
     pub path: String,
-    /// Counted from 1.
+    /// Line number, starting at 1.
     pub number: u64,
     /// Whether it matches.
     pub is_match: bool,
-    /// The line without its end.
+    /// The line without its terminator.
     pub text: String,
-    /// Whether more of it was cut off.
+    /// Whether the line was truncated.
     pub is_cut: bool,
 }
 
@@ -96,7 +96,7 @@ pub enum SearchItem<T> {
     Unreadable(MachineError),
 }
 
-/// Why a search failed.
+/// Reasons why a search failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
@@ -108,11 +108,11 @@ pub enum SearchError {
     Machine(#[from] MachineError),
 }
 
-/// Bytes of what is said of a pattern at most: some say the whole pattern, and it may be very long.
+/// Maximum bytes of a pattern error; some quote the whole pattern, which may be very long.
 const MAX_WORDS: usize = 2000;
 
 impl SearchError {
-    /// An invalid pattern, and why.
+    /// Creates an error for an invalid pattern.
     pub fn pattern(why: &dyn std::fmt::Display) -> Self {
         Self::Pattern(shortened(&why.to_string(), MAX_WORDS).into_owned())
     }

@@ -1,10 +1,10 @@
-//! Asking a person before something is done.
+//! Approval of commands by a person.
 
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-/// A question: may this command run?
+/// A request for a person to approve a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
@@ -12,18 +12,18 @@ pub struct ApprovalRequest {
     pub command: String,
     /// The directory it would run in.
     pub cwd: String,
-    /// Why it is asked.
+    /// Why approval is needed.
     pub reason: String,
-    /// The programs that it starts, as far as they were found.
+    /// The programs that it starts, as far as they are known.
     pub programs: Vec<String>,
     /// The session that it belongs to.
     pub session_key: Option<String>,
-    /// After this time nobody waits for the answer.
+    /// How long the requester waits for the answer.
     pub expires_in: Duration,
 }
 
 impl ApprovalRequest {
-    /// A question about a command.
+    /// Creates a request to approve a command.
     pub fn new(
         command: impl Into<String>,
         cwd: impl Into<String>,
@@ -41,24 +41,24 @@ impl ApprovalRequest {
     }
 }
 
-/// An answer.
+/// The answer to an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalDecision {
-    /// This time.
+    /// Allow this time.
     AllowOnce,
-    /// This time, and from now on with exactly these arguments in this directory.
+    /// Allow now and in future, with exactly these arguments in this directory.
     AllowAlways,
-    /// No.
+    /// Do not allow.
     Deny,
 }
 
-/// Asks a person. Whoever asks waits; dropping the future withdraws the question.
+/// Asks a person for approval. The requester waits; dropping the future withdraws the request.
 pub trait ApprovalBroker: Send + Sync {
-    /// Asks, and returns the answer. A broker that cannot reach anybody denies.
+    /// Asks a person and returns the answer. A broker that cannot reach anybody denies.
     fn request<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision>;
 }
 
-/// Denies everything: nobody can be asked.
+/// Denies every request, for hosts where nobody can be asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DenyAll;
 

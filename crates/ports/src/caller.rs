@@ -1,13 +1,13 @@
-//! Who speaks to an agent, and through what.
+//! The sender of a message to an agent, and the channel it came through.
 
-/// Who speaks to an agent, and through what. Every field may be missing: a host fills in what it knows.
+/// Describes who sent a message to an agent, and through which channel. Every field is optional: a host fills in what it knows.
 ///
-/// The engine completes `agent` and `session_key` before a run begins; everything else comes from the host. Field names in parentheses are
+/// The engine completes `agent` and `session_key` before a run starts; everything else comes from the host. Field names in parentheses are
 /// those of OpenClaw's run parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Caller {
-    /// The agent that is spoken to (`agentId`).
+    /// The agent addressed (`agentId`).
     pub agent: Option<String>,
     /// The routing key of the session (`sessionKey`).
     pub session_key: Option<String>,
@@ -29,7 +29,7 @@ pub struct Caller {
     pub sender: Sender,
     /// Whether that person owns the agent. Unlocks tools that only owners may use (`senderIsOwner`).
     pub is_owner: bool,
-    /// What the channel can do, such as `buttons` or `reactions`.
+    /// The channel's capabilities, such as `buttons` or `reactions`.
     pub capabilities: Vec<String>,
     /// The session that spawned this one, whose group policy it inherits (`spawnedBy`).
     pub spawned_by: Option<String>,
@@ -39,7 +39,7 @@ pub struct Caller {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sender {
-    /// The channel's id of the person (`senderId`).
+    /// The person's id on the channel (`senderId`).
     pub id: Option<String>,
     /// The name shown to others (`senderName`).
     pub name: Option<String>,
@@ -50,7 +50,7 @@ pub struct Sender {
 }
 
 impl Caller {
-    /// A caller about whom nothing is known.
+    /// Creates an unknown caller.
     pub fn new() -> Self {
         Self::default()
     }
@@ -118,7 +118,7 @@ impl Caller {
         self
     }
 
-    /// Adds something the channel can do.
+    /// Adds a capability of the channel.
     #[must_use]
     pub fn capability(mut self, capability: impl Into<String>) -> Self {
         self.capabilities.push(capability.into());
@@ -134,7 +134,7 @@ impl Caller {
 }
 
 impl Sender {
-    /// A person with the channel's id.
+    /// Creates a sender from the channel's id.
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: Some(id.into()), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! How credentials fared, as many hosts can share it.
+//! Health of credentials, in a form that several hosts can share.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::error::PortError;
 
-/// What is recorded about auth profiles: failures, cooldowns, last use.
+/// Records about auth profiles: failures, cooldowns, last use.
 ///
-/// The engine decides what an entry means; a store keeps it as it is, members that it does not know included.
+/// The engine interprets the entries; a store keeps them unchanged, including unknown members.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HealthRecords {
     /// Entries by profile id (`usageStats` of OpenClaw's `auth-profiles.json`).
@@ -20,23 +20,23 @@ pub struct HealthRecords {
     pub last_good: BTreeMap<String, String>,
 }
 
-/// A change of [`HealthRecords`]. It may be applied more than once, each time to what others wrote meanwhile.
+/// A change to [`HealthRecords`]. It may be applied more than once, each time to the latest state.
 pub type HealthChange = Arc<dyn Fn(&mut HealthRecords) + Send + Sync>;
 
 /// Stores [`HealthRecords`].
 ///
-/// The default of an engine is `auth-profiles.json` of the agent directory, which OpenClaw reads and writes as well. Calls carry no lease: how
-/// a credential fared is true whoever owns the session.
+/// An engine's default is `auth-profiles.json` in the agent directory, which OpenClaw reads and writes as well. Calls carry no lease,
+/// because a credential's health does not depend on who owns the session.
 pub trait HealthStore: fmt::Debug + Send + Sync {
-    /// Everything recorded.
+    /// Loads all records.
     ///
     /// # Errors
-    /// [`PortError`].
+    /// Returns [`PortError`] if the records cannot be read.
     fn load(&self) -> BoxFuture<'_, Result<HealthRecords, PortError>>;
 
-    /// Reads, changes and writes the records as one step, and returns what was written.
+    /// Atomically reads, changes and writes the records, and returns the new state.
     ///
     /// # Errors
-    /// [`PortError`]; nothing was changed then.
+    /// Returns [`PortError`] if the update fails; nothing is changed then.
     fn update(&self, change: HealthChange) -> BoxFuture<'_, Result<HealthRecords, PortError>>;
 }

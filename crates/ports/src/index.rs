@@ -1,4 +1,4 @@
-//! Which session a key means, and what is remembered about it.
+//! The index of session keys and the data stored about each.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,27 +11,27 @@ use serde_json::{Map, Value};
 
 use crate::error::PortError;
 
-/// Stores one [`SessionEntry`] for each session key.
+/// Stores one [`SessionEntry`] per session key.
 ///
-/// The default of an engine is `sessions.json` of each agent, which OpenClaw reads and writes as well.
+/// An engine's default is each agent's `sessions.json`, which OpenClaw reads and writes as well.
 pub trait SessionIndex: fmt::Debug + Send + Sync {
-    /// The entry of a key.
+    /// Returns the entry of a key.
     ///
     /// # Errors
-    /// [`PortError`].
+    /// Returns [`PortError`] if the index cannot be read.
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<SessionEntry>, PortError>>;
 
-    /// All entries of an agent, by key.
+    /// Returns all entries of an agent, by key.
     ///
     /// # Errors
-    /// [`PortError`].
+    /// Returns [`PortError`] if the index cannot be read.
     fn list<'a>(&'a self, agent: &'a str) -> BoxFuture<'a, Result<BTreeMap<String, SessionEntry>, PortError>>;
 
-    /// Reads, changes and writes an entry as one step, and returns what was written. `fence` is the lease of the run that reports, if a run
-    /// does; a stale one is refused.
+    /// Atomically reads, changes and writes an entry, and returns the new state. `fence` is the lease of the calling run, if any; an
+    /// outdated one is rejected.
     ///
     /// # Errors
-    /// [`PortError`]; nothing was changed then.
+    /// Returns [`PortError`] if the update fails; nothing is changed then.
     fn update<'a>(
         &'a self,
         key: &'a str,
@@ -40,48 +40,47 @@ pub trait SessionIndex: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Option<SessionEntry>, PortError>>;
 }
 
-/// A change of an entry; `None` stands for no entry. It may be applied more than once, each time to what others wrote meanwhile.
+/// A change to an entry; `None` stands for no entry. It may be applied more than once, each time to the latest state.
 pub type EntryChange = Arc<dyn Fn(Option<SessionEntry>) -> Option<SessionEntry> + Send + Sync>;
 
-/// What is remembered about the session of a key. Members in JSON are those of OpenClaw's `sessions.json`; times are milliseconds since the
-/// epoch.
+/// Data stored about the session of a key. JSON members are those of OpenClaw's `sessions.json`; times are milliseconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct SessionEntry {
     /// The current session.
     pub session_id: String,
-    /// Its transcript, if it is not where the store puts it: a path, relative to the index or absolute.
+    /// Its transcript, if it is not at the store's default path: a path, relative to the index or absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_file: Option<String>,
     /// When a message last arrived.
     #[serde(deserialize_with = "millis")]
     pub updated_at: i64,
-    /// The label people see.
+    /// The label shown to people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How much the model thinks.
+    /// The thinking level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<String>,
-    /// How much the user sees of tool calls.
+    /// How much of tool calls is shown to the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbose_level: Option<String>,
-    /// How much the user sees of the model's reasoning.
+    /// How much of the model's reasoning is shown to the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_level: Option<String>,
-    /// The provider that the user chose.
+    /// The provider chosen by the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_override: Option<String>,
-    /// The model that the user chose.
+    /// The model chosen by the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_override: Option<String>,
     /// The auth profile that the session is pinned to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_profile_override: Option<String>,
-    /// Who pinned it.
+    /// Who pinned the profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_profile_override_source: Option<OverrideSource>,
-    /// The number of compactions when it was pinned.
+    /// The number of compactions when the profile was pinned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_profile_override_compaction_count: Option<u64>,
     /// Input tokens of the last run.
@@ -102,7 +101,7 @@ pub struct SessionEntry {
     /// The model that answered last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How often the session was compacted.
+    /// The number of compactions of the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction_count: Option<u64>,
     /// Whether the last run was stopped.
@@ -111,15 +110,15 @@ pub struct SessionEntry {
     /// The session that spawned this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spawned_by: Option<String>,
-    /// Where answers go (`deliveryContext`).
+    /// Where answers are sent (`deliveryContext`).
     #[serde(rename = "deliveryContext", skip_serializing_if = "Option::is_none")]
     pub route: Option<SessionRoute>,
-    /// Members that this version does not know; they are kept.
+    /// Unknown members, which are kept.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// Where the answers of a session go.
+/// Where a session's answers are sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -136,7 +135,7 @@ pub struct SessionRoute {
     /// The thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<Value>,
-    /// Members that this version does not know; they are kept.
+    /// Unknown members, which are kept.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -152,13 +151,13 @@ pub enum OverrideSource {
 }
 
 impl SessionEntry {
-    /// An entry of a session that begins now.
+    /// Creates the entry of a new session.
     pub fn new(session_id: impl Into<String>, now_ms: i64) -> Self {
         Self { session_id: session_id.into(), updated_at: now_ms, ..Self::default() }
     }
 }
 
-/// Reads a time; JavaScript writes null for one it does not know.
+/// Parses a time; JavaScript writes null for an unknown one.
 fn millis<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
     Ok(Option::<f64>::deserialize(from)?.map_or(0, |ms| ms as i64))
 }

@@ -1,4 +1,4 @@
-//! Who may work on a session, and how many runs go on at once.
+//! Leases: which run may work on a session, and how many runs are active at a time.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use crate::error::BoxError;
 
 /// Grants leases: each session has one run at a time, and each lane a limited number of them.
 ///
-/// The default of an engine covers the runs of its process, and keeps other processes on the same machine away from session files. An
-/// engine that shares its sessions with other hosts needs an implementation of its own.
+/// An engine's default covers the runs of its process, and keeps other processes on the same machine away from session files. Engines that
+/// share sessions across hosts need their own implementation.
 pub trait RunLeases: fmt::Debug + Send + Sync {
-    /// Waits until a run may begin. Runs of one session begin in the order of their requests.
+    /// Waits until a run may start. Runs of one session start in the order of their requests.
     ///
     /// # Errors
-    /// [`LeaseError`]. Dropping the future gives up waiting, and whatever was granted already.
+    /// Returns [`LeaseError`] if no lease is granted. Dropping the future stops waiting and releases anything already granted.
     fn acquire<'a>(&'a self, request: LeaseRequest<'a>) -> BoxFuture<'a, Result<Box<dyn RunLease>, LeaseError>>;
 }
 
@@ -30,16 +30,16 @@ pub struct LeaseRequest<'a> {
     pub session: &'a str,
     /// The lane whose slots the run counts against.
     pub lane: &'a str,
-    /// The file of the session, which other programs may have locked.
+    /// The session's file, which other programs may have locked.
     pub file: Option<&'a Path>,
-    /// Gives up waiting.
+    /// Cancels the wait.
     pub cancel: &'a Cancel,
-    /// Called when the run has to wait, and again when it waits for something else.
+    /// Called when the run has to wait, and again when it starts to wait for something else.
     pub on_wait: &'a (dyn Fn(LeaseWait) + Send + Sync),
 }
 
 impl<'a> LeaseRequest<'a> {
-    /// A request without a file.
+    /// Creates a request without a file.
     pub fn new(session: &'a str, lane: &'a str, cancel: &'a Cancel) -> Self {
         Self { session, lane, file: None, cancel, on_wait: &|_| {} }
     }
@@ -50,7 +50,7 @@ impl<'a> LeaseRequest<'a> {
         Self { file, ..self }
     }
 
-    /// Sets what is called when the run has to wait.
+    /// Sets the callback for waits.
     #[must_use]
     pub fn on_wait(self, on_wait: &'a (dyn Fn(LeaseWait) + Send + Sync)) -> Self {
         Self { on_wait, ..self }
@@ -73,15 +73,15 @@ impl fmt::Debug for LeaseRequest<'_> {
 pub enum LeaseWait {
     /// Other runs of the session.
     Session {
-        /// How many runs come before it.
+        /// Number of runs ahead of it.
         ahead: usize,
     },
     /// A slot of its lane.
     Slot {
-        /// How many runs come before it.
+        /// Number of runs ahead of it.
         ahead: usize,
     },
-    /// Another process that works on the session.
+    /// Another process that uses the session.
     Process {
         /// Its process id, if it is known.
         owner: Option<u32>,
@@ -90,25 +90,25 @@ pub enum LeaseWait {
     },
 }
 
-/// The right to work on a session, given up when dropped.
+/// The right to work on a session, released when dropped.
 pub trait RunLease: fmt::Debug + Send + Sync {
-    /// What writes to the session carry. It outlives the lease, and is not current after that.
+    /// Returns the fence that writes to the session carry. It outlives the lease, and is no longer current after that.
     fn fence(&self) -> Arc<dyn Fence>;
 
-    /// Gives the slot of the lane back while the run sleeps. The session stays leased.
+    /// Releases the slot of the lane while the run sleeps. The session stays leased.
     fn release_slot(&self);
 
-    /// Waits for a slot again. Does nothing when the run has one.
+    /// Waits for a slot again. Does nothing if the run has one.
     ///
     /// # Errors
-    /// [`LeaseError`].
+    /// Returns [`LeaseError`] if no slot is granted.
     fn retake_slot<'a>(&'a self, cancel: &'a Cancel) -> BoxFuture<'a, Result<(), LeaseError>>;
 
-    /// Keeps the lease alive. Completes only when it was lost to another process, which the run cannot survive.
+    /// Keeps the lease alive. Completes only if the lease was lost to another process, in which case the run must end.
     fn keep(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Why no lease was granted.
+/// Reasons why no lease was granted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeaseError {
@@ -118,7 +118,7 @@ pub enum LeaseError {
     /// The request was cancelled.
     #[error("cancelled while waiting ({0:?})")]
     Cancelled(CancelReason),
-    /// Leases cannot be granted now.
+    /// Leases cannot be granted at the moment.
     #[error("{0}")]
     Unavailable(#[source] BoxError),
 }

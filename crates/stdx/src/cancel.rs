@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture, WaitForCancellationFutureOwned};
 
-/// Why work was cancelled.
+/// Reason why work was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// A person or the calling program requested it.
+    /// The user or the calling program requested it.
     User,
     /// A deadline passed.
     Deadline,
@@ -29,35 +29,35 @@ pub enum CancelReason {
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// The deadline `after` from now, on the monotonic clock.
+    /// Creates a deadline `after` from now, on the monotonic clock.
     pub fn after(after: Duration) -> Self {
         let now = tokio::time::Instant::now().into_std();
-        // A duration beyond the clock's range is as good as none: a century will do.
+        // A duration beyond the clock's range is as good as none: a century is enough.
         Self(now.checked_add(after).unwrap_or_else(|| now + Duration::from_secs(3_000_000_000)))
     }
 
-    /// The deadline as an instant.
+    /// Returns the deadline as an instant.
     pub fn at(self) -> Instant {
         self.0
     }
 
-    /// What is left until the deadline; zero when it has passed.
+    /// Returns the time left until the deadline; zero if it has passed.
     pub fn left(self) -> Duration {
         self.0.saturating_duration_since(tokio::time::Instant::now().into_std())
     }
 }
 
-/// The work was cancelled before it finished.
+/// Error of work that was cancelled before it finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cancelled ({reason:?})")]
 pub struct Cancelled {
-    /// Why.
+    /// The reason.
     pub reason: CancelReason,
 }
 
 /// A cancellation token with a reason and an optional deadline; children are cancelled with their parent, never the other way round.
 ///
-/// Cloning gives another handle of the same token.
+/// A clone is another handle to the same token.
 #[derive(Clone, Debug)]
 pub struct Cancel(Arc<CancelInner>);
 
@@ -76,24 +76,24 @@ impl Default for Cancel {
 }
 
 impl From<CancellationToken> for Cancel {
-    /// Bridges from a token of the caller; its cancellation counts as [`CancelReason::User`].
+    /// Wraps a caller's token; its cancellation counts as [`CancelReason::User`].
     fn from(token: CancellationToken) -> Self {
         Self(Arc::new(CancelInner { token, reason: OnceLock::new(), deadline: None, parent: None }))
     }
 }
 
 impl Cancel {
-    /// A token that is not cancelled.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         Self::from(CancellationToken::new())
     }
 
-    /// A token that is cancelled with this one and can be cancelled alone.
+    /// Creates a token that is cancelled with this one and can be cancelled separately.
     pub fn child(&self) -> Self {
         self.make_child(self.0.deadline)
     }
 
-    /// A child that is also cancelled at `at`, unless this token's own deadline is earlier.
+    /// Creates a child that is also cancelled at `at`, unless this token's own deadline is earlier.
     pub fn child_until(&self, at: Deadline) -> Self {
         self.make_child(Some(self.0.deadline.map_or(at, |own| own.min(at))))
     }
@@ -107,18 +107,18 @@ impl Cancel {
         }))
     }
 
-    /// Cancels this token and its children. The first reason stays.
+    /// Cancels this token and its children. The first reason is kept.
     pub fn cancel(&self, why: CancelReason) {
         self.0.reason.get_or_init(|| why);
         self.0.token.cancel();
     }
 
-    /// Whether work should stop: the token, a parent of it, or its deadline says so.
+    /// Returns whether work should stop because of the token, a parent, or a deadline.
     pub fn is_cancelled(&self) -> bool {
         self.reason().is_some()
     }
 
-    /// Why work should stop; `None` while it may continue.
+    /// Returns why work should stop, or `None` while it may continue.
     pub fn reason(&self) -> Option<CancelReason> {
         if self.0.token.is_cancelled() {
             return Some(self.own_reason().unwrap_or(CancelReason::User));
@@ -130,15 +130,15 @@ impl Cancel {
         self.0.reason.get().copied().or_else(|| self.0.parent.as_ref().and_then(Self::own_reason))
     }
 
-    /// The deadline, when there is one.
+    /// Returns the deadline, if any.
     pub fn deadline(&self) -> Option<Deadline> {
         self.0.deadline
     }
 
-    /// Fails when the token is cancelled.
+    /// Fails if the token is cancelled.
     ///
     /// # Errors
-    /// [`Cancelled`] with the reason.
+    /// Returns [`Cancelled`] with the reason.
     pub fn check(&self) -> Result<(), Cancelled> {
         match self.reason() {
             Some(reason) => Err(Cancelled { reason }),
@@ -146,7 +146,7 @@ impl Cancel {
         }
     }
 
-    /// Waits until the token is cancelled or its deadline passes, and says why.
+    /// Waits until the token is cancelled or its deadline passes, and returns the reason.
     pub async fn cancelled(&self) -> CancelReason {
         let token: WaitForCancellationFuture<'_> = self.0.token.cancelled();
         match self.0.deadline {
@@ -160,18 +160,18 @@ impl Cancel {
         self.reason().unwrap_or(CancelReason::Deadline)
     }
 
-    /// A wait for the cancellation alone, without the deadline: for a caller that waits again and again, watches [`Cancel::deadline`] with a
-    /// timer of its own, and keeps this between its waits.
+    /// Returns a future that waits only for the cancellation, not for the deadline: for callers that wait repeatedly, watch
+    /// [`Cancel::deadline`] with their own timer, and keep this future between waits.
     pub fn requested(&self) -> CancelRequested {
         CancelRequested(Box::pin(self.0.token.clone().cancelled_owned()))
     }
 
-    /// Runs `work` until it finishes or the token is cancelled: the one way to wait for something long.
+    /// Runs `work` until it finishes or the token is cancelled. Use this for every long wait.
     ///
-    /// When both are ready the work wins. On cancellation the work's future is dropped.
+    /// If both are ready, the result of the work is returned. On cancellation the work's future is dropped.
     ///
     /// # Errors
-    /// [`Cancelled`] with the reason.
+    /// Returns [`Cancelled`] with the reason.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Cancelled> {
         let work = pin!(work);
         let stop = pin!(self.cancelled());
@@ -182,7 +182,7 @@ impl Cancel {
     }
 }
 
-/// Completes when a token or a parent of it is cancelled; see [`Cancel::requested`]. It may be polled again after that.
+/// A future that completes when a token or a parent of it is cancelled; see [`Cancel::requested`]. It may be polled again afterwards.
 #[derive(Debug)]
 pub struct CancelRequested(Pin<Box<WaitForCancellationFutureOwned>>);
 
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn finished_work_beats_a_cancelled_token() {
+    async fn finished_work_takes_precedence_over_a_cancelled_token() {
         let cancel = Cancel::new();
         cancel.cancel(CancelReason::User);
         assert_eq!(cancel.run(async { 1 }).await, Ok(1));

@@ -1,6 +1,6 @@
-//! Files that several tasks and programs write: whole-file replacement and locks.
+//! Files written by several tasks and programs: whole-file replacement and locks.
 //!
-//! Everything here blocks, except where a name says otherwise; files are small and local.
+//! Everything here blocks unless its name says otherwise; files are small and local.
 
 pub mod private;
 

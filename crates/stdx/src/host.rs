@@ -1,7 +1,7 @@
-//! The outside world as a value: clock, ids, environment, home and temporary directory.
+//! The environment of a program as a value: clock, ids, environment variables, home and temporary directory.
 //!
-//! Libraries of pinch never ask the operating system for these themselves; a binary builds one [`Host`] with [`Host::system`], a test with
-//! [`Host::builder`], and everything deeper takes it as an argument.
+//! pinch's libraries never ask the operating system for these; a binary builds one [`Host`] with [`Host::system`], a test with
+//! [`Host::builder`], and everything else takes it as an argument.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ struct HostInner {
 #[derive(Debug)]
 enum Clock {
     System,
-    /// A fake clock: each reading moves it on by `step` milliseconds.
+    /// A fake clock: each reading advances it by `step` milliseconds.
     Fake {
         now: AtomicI64,
         step: i64,
@@ -39,7 +39,7 @@ enum Clock {
 }
 
 impl Host {
-    /// The real machine. For binaries only: this is the one place that reads the process environment.
+    /// Returns the real machine. For binaries only: this is the only place that reads the process environment.
     pub fn system() -> Self {
         let env = Env::of_process();
         let home = env.get("HOME").or_else(|| env.get("USERPROFILE")).filter(|h| !h.is_empty()).map(PathBuf::from);
@@ -47,13 +47,13 @@ impl Host {
         Self { parts: Arc::new(parts), env }
     }
 
-    /// A host built by hand, for tests and for tenants of a server. By default: system clock, random ids, empty environment, no home.
+    /// Starts building a host, for tests and for tenants of a server. Defaults: system clock, random ids, empty environment, no home.
     pub fn builder() -> HostBuilder {
         let parts = HostInner { clock: Clock::System, ids: Ids::random(), home: None, temp: std::env::temp_dir() };
         HostBuilder { parts, env: Env::default() }
     }
 
-    /// Milliseconds since the Unix epoch, UTC.
+    /// Returns milliseconds since the Unix epoch, UTC.
     pub fn now_ms(&self) -> i64 {
         match &self.parts.clock {
             Clock::System => jiff::Timestamp::now().as_millisecond(),
@@ -61,13 +61,13 @@ impl Host {
         }
     }
 
-    /// The current time as JavaScript's `toISOString` writes it, e.g. `2026-09-30T08:00:00.000Z`.
+    /// Returns the current time in the format of JavaScript's `toISOString`, e.g. `2026-09-30T08:00:00.000Z`.
     pub fn now_iso(&self) -> String {
         iso_from_ms(self.now_ms())
     }
 
-    /// The last time, at or before `now_ms`, at which the local clock showed a full hour of the day, in milliseconds since the Unix epoch. A
-    /// fake clock runs in UTC.
+    /// Returns the last time, at or before `now_ms`, at which the local clock showed this full hour, in milliseconds since the Unix epoch.
+    /// A fake clock runs in UTC.
     pub fn last_time_of_day(&self, hour: u8, now_ms: i64) -> i64 {
         let Ok(now) = jiff::Timestamp::from_millisecond(now_ms) else { return now_ms };
         let local = now.to_zoned(self.zone());
@@ -77,13 +77,13 @@ impl Host {
         last.map_or(now_ms, |last| last.timestamp().as_millisecond())
     }
 
-    /// The local date at a time, e.g. `2026-09-30`. A fake clock runs in UTC.
+    /// Returns the local date at a time, e.g. `2026-09-30`. A fake clock runs in UTC.
     pub fn local_date(&self, now_ms: i64) -> String {
         let now = jiff::Timestamp::from_millisecond(now_ms).unwrap_or_default();
         now.to_zoned(self.zone()).date().to_string()
     }
 
-    /// The time zone of the clock.
+    /// Returns the time zone of the clock.
     fn zone(&self) -> jiff::tz::TimeZone {
         match &self.parts.clock {
             Clock::System => jiff::tz::TimeZone::system(),
@@ -91,28 +91,28 @@ impl Host {
         }
     }
 
-    /// The source of ids.
+    /// Returns the source of ids.
     pub fn ids(&self) -> &Ids {
         &self.parts.ids
     }
 
-    /// The environment snapshot.
+    /// Returns the environment snapshot.
     pub fn env(&self) -> &Env {
         &self.env
     }
 
-    /// The same host with another environment; clock and ids are shared.
+    /// Returns a host with another environment that shares clock and ids.
     #[must_use]
     pub fn with_env(&self, env: Env) -> Self {
         Self { parts: Arc::clone(&self.parts), env }
     }
 
-    /// The home directory, when known.
+    /// Returns the home directory, if known.
     pub fn home(&self) -> Option<&Path> {
         self.parts.home.as_deref()
     }
 
-    /// The directory for temporary files.
+    /// Returns the directory for temporary files.
     pub fn temp(&self) -> &Path {
         &self.parts.temp
     }
@@ -126,14 +126,14 @@ pub struct HostBuilder {
 }
 
 impl HostBuilder {
-    /// Uses a fake clock that starts at `start_ms` and moves on by `step_ms` at each reading.
+    /// Uses a fake clock that starts at `start_ms` and advances by `step_ms` at each reading.
     #[must_use]
     pub fn clock(mut self, start_ms: i64, step_ms: i64) -> Self {
         self.parts.clock = Clock::Fake { now: AtomicI64::new(start_ms), step: step_ms };
         self
     }
 
-    /// Makes ids follow from a seed, so that a run can be repeated exactly.
+    /// Derives ids from a seed, so that a run can be reproduced exactly.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.parts.ids = Ids::seeded(seed);
@@ -161,15 +161,15 @@ impl HostBuilder {
         self
     }
 
-    /// The finished host.
+    /// Builds the host.
     pub fn build(self) -> Host {
         Host { parts: Arc::new(self.parts), env: self.env }
     }
 }
 
-/// Writes a Unix time in milliseconds as JavaScript's `toISOString` does: UTC, three digits of milliseconds, `Z`.
+/// Formats a Unix time in milliseconds like JavaScript's `toISOString`: UTC, three digits of milliseconds, `Z`.
 ///
-/// Times outside of what a calendar can name are clamped to its ends.
+/// Times outside the calendar's range are clamped.
 pub fn iso_from_ms(ms: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(ms).unwrap_or(if ms < 0 {
         jiff::Timestamp::MIN
@@ -179,12 +179,12 @@ pub fn iso_from_ms(ms: i64) -> String {
     format!("{at:.3}")
 }
 
-/// Reads an ISO 8601 time into Unix milliseconds; `None` if the text is not one.
+/// Parses an ISO 8601 time into Unix milliseconds; returns `None` if the text is not one.
 pub fn ms_from_iso(text: &str) -> Option<i64> {
     text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
 }
 
-/// Reads a time as HTTP headers write it, e.g. `Wed, 21 Oct 2015 07:28:00 GMT`, into Unix milliseconds.
+/// Parses a time in the format of HTTP headers, e.g. `Wed, 21 Oct 2015 07:28:00 GMT`, into Unix milliseconds.
 pub fn ms_from_http_date(text: &str) -> Option<i64> {
     jiff::fmt::rfc2822::parse(text).ok().map(|at| at.timestamp().as_millisecond())
 }

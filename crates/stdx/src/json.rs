@@ -1,8 +1,8 @@
-//! JSON the way JavaScript reads and writes it.
+//! JSON as JavaScript reads and writes it.
 //!
-//! Files and wires of pinch are shared with programs written in JavaScript. What [`mod@write`] prints is what `JSON.stringify` prints, [`lossy`]
-//! reads what JavaScript can write and serde_json refuses, [`repair`] repairs the mistakes of models, [`partial`] reads text that is still
-//! arriving, [`walk`] finds parts without reading the rest.
+//! pinch shares files and protocols with JavaScript programs. [`mod@write`] writes like `JSON.stringify`, [`lossy`] parses JavaScript
+//! output that serde_json rejects, [`repair`] repairs mistakes of models, [`partial`] parses text that is still arriving, and [`walk`]
+//! finds parts without parsing the rest.
 
 pub mod number;
 

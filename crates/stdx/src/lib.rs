@@ -1,14 +1,14 @@
-//! What the standard library lacks and every layer of pinch needs.
+//! Extensions to the standard library for every layer of pinch.
 //!
-//! This crate knows no pinch concept: no models, no messages, no sessions. It offers
+//! This crate has no pinch concepts: no models, no messages, no sessions. It offers
 //!
 //! * [`host`]: the clock, ids, environment and home directory, as a value that tests can fake;
-//! * [`cancel`]: one token for cancelling, with a typed reason and a deadline;
-//! * [`queue`]: a bounded queue whose items merge, so that writers never wait and nothing is lost;
-//! * [`pull`]: streams made by functions that wait for their reader;
-//! * [`secret`]: text that never shows up in `Debug` output;
-//! * [`text`]: lengths, cuts and cleaning of text;
-//! * [`json`]: JSON the way JavaScript reads and writes it;
+//! * [`cancel`]: a cancellation token with a typed reason and a deadline;
+//! * [`queue`]: a bounded queue that merges items, so that writers never wait and nothing is lost;
+//! * [`pull`]: streams made from functions that wait for their reader;
+//! * [`secret`]: text that never appears in `Debug` output;
+//! * [`text`]: measuring, truncating and cleaning text;
+//! * [`json`]: JSON as JavaScript reads and writes it;
 //! * [`fs`]: whole-file replacement and locks;
 //! * [`process`]: child processes whose whole tree can be stopped.
 //!
@@ -39,7 +39,7 @@ pub mod fs;
 
 pub mod process;
 
-/// The examples of the README are tests.
+/// Compiles the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

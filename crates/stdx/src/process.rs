@@ -1,10 +1,10 @@
 //! Child processes that are stopped with all their descendants.
 //!
-//! Each child leads its own process group, so that the whole tree can be stopped: on cancellation, on timeout, or when the value is dropped.
-//! Background processes that a child leaves running after its own regular end (`server &`) are kept.
+//! Each child leads its own process group, so that the whole tree can be stopped: on cancellation, on timeout, or when the value is
+//! dropped. Background processes that a child leaves running after a regular exit (`server &`) keep running.
 //!
-//! Descendants that have left the group are stopped with it. On Linux each child has an id in the environment variable `PINCH_PROCESS`, which
-//! its descendants inherit, so that even daemons in a session of their own are found. A descendant that keeps neither its parent nor the
+//! Descendants that have left the group are stopped as well. On Linux each child has an id in the environment variable `PINCH_PROCESS`,
+//! which its descendants inherit, so that even daemons in another session are found. A descendant that keeps neither its parent nor the
 //! variable escapes (`(env -u PINCH_PROCESS setsid server &)`). On other Unix systems descendants without a parent escape, and on systems
 //! without process groups all descendants do.
 
@@ -40,34 +40,34 @@ pub use tail::OutputTail;
 use crate::cancel::{Cancel, CancelReason};
 use group::ProcessGroup;
 
-/// After the child's end, output of its descendants is awaited as long as some comes at least this often…
+/// After the child has exited, output of its descendants is read as long as some arrives at least this often…
 const QUIET: Duration = Duration::from_millis(100);
-/// … but not longer than this: a server in the background may print forever.
+/// … but not longer than this: a background server may print forever.
 const LONGEST_DRAIN: Duration = Duration::from_secs(1);
 
-/// A running child with all its descendants. Dropping it before it ended kills them: the child's group at once, and those that have left the
-/// group on a thread of its own; see [`wait_for_killed`].
+/// A running child with all its descendants. Dropping it before it has ended kills them: the child's group immediately, and those that have
+/// left the group on a separate thread; see [`wait_for_killed`].
 #[derive(Debug)]
 pub struct ChildTree {
-    /// There until this is dropped.
+    /// Present until this is dropped.
     child: Option<Child>,
     group: ProcessGroup,
-    /// The whole process tree was asked to terminate.
-    is_told: bool,
+    /// Whether the whole process tree was asked to terminate.
+    is_terminating: bool,
     exit: Option<Exit>,
 }
 
-/// How a process ended.
+/// Exit status of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By this signal.
+    /// It was terminated by this signal.
     Signal(i32),
 }
 
 impl Exit {
-    /// The status as shells show it: the code, or 128 and the signal's number.
+    /// Returns the status as in shells: the code, or 128 plus the signal's number.
     pub fn status(self) -> i32 {
         match self {
             Self::Code(code) => code,
@@ -75,12 +75,12 @@ impl Exit {
         }
     }
 
-    /// Whether it ended by itself with code 0.
+    /// Returns whether it exited with code 0.
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
 
-    /// The signal's name, e.g. `SIGKILL`.
+    /// Returns the signal's name, e.g. `SIGKILL`.
     pub fn signal_name(self) -> Option<String> {
         match self {
             Self::Code(_) => None,
@@ -97,7 +97,7 @@ impl Exit {
     }
 }
 
-/// How a process ended.
+/// How a process ended, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessEnd {
     /// It exited by itself.
@@ -108,7 +108,7 @@ pub enum ProcessEnd {
     Cancelled(CancelReason, Exit),
 }
 
-/// A process could not be started.
+/// Reasons why a process could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
@@ -121,29 +121,29 @@ pub enum SpawnError {
     /// The system reported an error.
     #[error("cannot start {program}")]
     Io {
-        /// What should have run.
+        /// The program.
         program: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
 impl ChildTree {
-    /// Starts a command in a process group of its own, its output piped and its input empty. Where the system has it, one pipe takes both
-    /// outputs, so that their output keeps its order; [`ChildTree::take_stdout`] gives both then.
+    /// Starts a command in its own process group, with its output piped and its input empty. If the system supports it, both outputs share
+    /// one pipe, so that their order is kept; [`ChildTree::take_stdout`] returns both then.
     ///
     /// # Errors
-    /// [`SpawnError`].
+    /// Returns [`SpawnError`] if the command cannot be started.
     pub fn spawn(mut command: std::process::Command) -> Result<Self, SpawnError> {
         command.stdin(Stdio::null());
         Self::spawn_with_output(command)
     }
 
-    /// Like [`ChildTree::spawn`], with an input that [`ChildTree::take_stdin`] gives.
+    /// Like [`ChildTree::spawn`], with an input that [`ChildTree::take_stdin`] returns.
     ///
     /// # Errors
-    /// [`SpawnError`].
+    /// Returns [`SpawnError`] if the command cannot be started.
     pub fn spawn_with_input(mut command: std::process::Command) -> Result<Self, SpawnError> {
         command.stdin(Stdio::piped());
         Self::spawn_with_output(command)
@@ -168,7 +168,7 @@ impl ChildTree {
         let (reader, writer) = io::pipe().map_err(failed)?;
         command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
         let reader = std::process::ChildStdout::from(std::os::fd::OwnedFd::from(reader));
-        // The command is gone after this, and with it our ends for writing: the pipe ends with the child's.
+        // This drops the command and our write ends, so that the pipe ends with the child's.
         let mut process = Self::spawn_as_is(command)?;
         let reader = ChildStdout::from_std(reader).map_err(failed)?;
         if let Some(child) = &mut process.child {
@@ -177,10 +177,10 @@ impl ChildTree {
         Ok(process)
     }
 
-    /// Starts a command in a process group of its own, with input and output as the command says.
+    /// Starts a command in its own process group, with the command's own input and output.
     ///
     /// # Errors
-    /// [`SpawnError`].
+    /// Returns [`SpawnError`] if the command cannot be started.
     pub fn spawn_as_is(mut command: std::process::Command) -> Result<Self, SpawnError> {
         let mark = ProcessGroup::prepare(&mut command);
         let program = command.get_program().to_string_lossy().into_owned();
@@ -188,10 +188,13 @@ impl ChildTree {
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true);
         match command.spawn() {
-            Ok(child) => {
-                Ok(Self { group: ProcessGroup::of(child.id(), mark), is_told: false, child: Some(child), exit: None })
-            }
-            // The system says the same for a missing program and a missing directory.
+            Ok(child) => Ok(Self {
+                group: ProcessGroup::of(child.id(), mark),
+                is_terminating: false,
+                child: Some(child),
+                exit: None,
+            }),
+            // The system reports a missing program and a missing directory in the same way.
             Err(source) => match dir.filter(|dir| !dir.is_dir()) {
                 Some(path) => Err(SpawnError::MissingDir { path }),
                 None => Err(SpawnError::Io { program, source }),
@@ -199,30 +202,30 @@ impl ChildTree {
         }
     }
 
-    /// The process id; `None` after its end was seen.
+    /// Returns the process id, or `None` once its end was observed.
     pub fn id(&self) -> Option<u32> {
         self.child.as_ref()?.id()
     }
 
-    /// The child's input, once.
+    /// Takes the child's input; returns it only once.
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.child.as_mut()?.stdin.take()
     }
 
-    /// The child's output, once.
+    /// Takes the child's output; returns it only once.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.as_mut()?.stdout.take()
     }
 
-    /// The child's error output, once.
+    /// Takes the child's error output; returns it only once.
     pub fn take_stderr(&mut self) -> Option<ChildStderr> {
         self.child.as_mut()?.stderr.take()
     }
 
-    /// Waits for the child's end. May be dropped and called again.
+    /// Waits until the child has exited. Cancel safe.
     ///
     /// # Errors
-    /// The system's error.
+    /// Returns the system's error.
     pub async fn wait(&mut self) -> io::Result<Exit> {
         if let Some(exit) = self.exit {
             return Ok(exit);
@@ -235,11 +238,11 @@ impl ChildTree {
 
     /// Stops the child with all descendants that can be found: they are halted, so that they start nothing new, asked to terminate, and
     /// killed if the child is still alive after `grace`. When this returns, none of them is running. Searching for processes that have left
-    /// the group blocks for a few milliseconds, and for seconds if they multiply. If the future is dropped, they have at least been asked to
-    /// terminate; dropping the process kills them.
+    /// the group blocks for a few milliseconds, and for seconds if they multiply. If the future is dropped, they have at least been asked
+    /// to terminate; dropping the process kills them.
     ///
     /// # Errors
-    /// The system's error.
+    /// Returns the system's error.
     pub async fn terminate(&mut self, grace: Duration) -> io::Result<Exit> {
         self.end_family();
         let exit = match tokio::time::timeout(grace, self.wait()).await {
@@ -253,25 +256,25 @@ impl ChildTree {
         exit
     }
 
-    /// Kills at once: the child with all its descendants, as [`ChildTree::terminate`] finds them. When the child has ended by itself, only those
-    /// that are still in its group: others may run on on purpose.
+    /// Kills immediately: the child with all its descendants, as found by [`ChildTree::terminate`]. If the child has exited by itself, only
+    /// processes that are still in its group: others may be meant to keep running.
     pub fn kill(&mut self) {
         let has_leader = self.exit.is_none();
-        if has_leader || self.is_told {
+        if has_leader || self.is_terminating {
             self.group.kill(has_leader);
         } else {
             self.group.kill_known();
         }
     }
 
-    /// Runs the child to its end, handing output and error output to `on_data` in the order in which they come.
+    /// Runs the child to its end, passing output and error output to `on_data` in order of arrival.
     ///
-    /// On `cancel`, or after `timeout`, all is stopped as in [`ChildTree::terminate`]; what it still prints is handed on. After the
-    /// child's end, output of its descendants is awaited for a moment only, so that a process in the background cannot hold up the call.
-    /// Dropping the future stops nothing yet; dropping the process does.
+    /// On `cancel`, or after `timeout`, everything is stopped as in [`ChildTree::terminate`]; its remaining output is still passed on.
+    /// After the child has exited, output of its descendants is read only for a moment, so that a background process cannot delay the call.
+    /// Dropping the future does not stop anything; dropping the process does.
     ///
     /// # Errors
-    /// The system's error.
+    /// Returns the system's error.
     pub async fn pump(
         &mut self,
         cancel: &Cancel,
@@ -328,7 +331,7 @@ impl ChildTree {
     fn end_family(&mut self) {
         if self.exit.is_none() {
             self.group.end();
-            self.is_told = true;
+            self.is_terminating = true;
         }
     }
 }
@@ -343,7 +346,7 @@ impl Drop for ChildTree {
     }
 }
 
-/// Waiting for the last output after the child's end.
+/// Reads the last output after the child has exited.
 struct OutputDrain {
     last_data: Instant,
     longest: Instant,
@@ -367,7 +370,7 @@ async fn read_from<R: AsyncRead + Unpin>(reader: &mut Option<R>, buffer: &mut [u
     }
 }
 
-/// Hands on what was read; an end or an error of the pipe closes it.
+/// Passes on the data that was read; an end or error of the pipe closes it.
 fn handle<R>(
     read: io::Result<usize>,
     reader: &mut Option<R>,

@@ -1,10 +1,10 @@
 //! A stream whose items are produced by an `async` function in lockstep with its reader.
 //!
 //! [`pulled`] runs a future only while the stream is polled. Inside, [`Emitter::emit`] yields one item and returns when the reader polls
-//! for the next one: the reader has finished with an item before the future continues. Dropping the stream drops the future.
+//! for the next one, so the reader has finished with an item before the future continues. Dropping the stream drops the future.
 //!
-//! Unlike the macros of `async-stream`, which yield only in place, an emitter is a value: functions take it, and the futures of a set share
-//! it.
+//! Unlike in the macros of `async-stream`, which only yield in place, an emitter is a value that can be passed to functions and shared by a
+//! set of futures.
 //!
 //! ```
 //! use futures::StreamExt;
@@ -30,7 +30,7 @@ use std::task::{Context, Poll, Waker};
 use futures::Stream;
 use futures::future::BoxFuture;
 
-/// Makes a stream from a future that emits items.
+/// Creates a stream from a future that emits items.
 pub fn pulled<'a, T, F>(make: impl FnOnce(Emitter<T>) -> F) -> Pulled<'a, T>
 where
     F: Future<Output = ()> + Send + 'a,
@@ -41,11 +41,11 @@ where
     Pulled { slot, reader: None, work: Some(Box::pin(work)) }
 }
 
-/// The stream; see the module.
+/// The stream created by [`pulled`].
 #[must_use = "streams do nothing unless polled"]
 pub struct Pulled<'a, T> {
     slot: Arc<EmitterSlot<T>>,
-    /// The waker that the slot knows, to be compared without a lock.
+    /// The waker known to the slot, compared without a lock.
     reader: Option<Waker>,
     work: Option<BoxFuture<'a, ()>>,
 }
@@ -56,16 +56,16 @@ pub struct Emitter<T> {
 }
 
 struct EmitterSlot<T> {
-    /// Whether the state has an item: spares the lock where nothing is to be done. Written under the lock only.
+    /// Whether the state has an item: avoids the lock if there is nothing to do. Written only under the lock.
     is_full: AtomicBool,
     state: Mutex<SlotState<T>>,
 }
 
 struct SlotState<T> {
     item: Option<T>,
-    /// Who polls the stream. An emitter polled with the same waker needs no other: the reader polls it when it comes back.
+    /// The waker that polls the stream. An emitter polled with the same waker needs no other: the reader polls it when it returns.
     reader: Option<Waker>,
-    /// Emitters polled with wakers of their own, as by a set of futures.
+    /// Emitters polled with their own wakers, as by a set of futures.
     waiting: Vec<Waker>,
 }
 
@@ -84,7 +84,7 @@ impl<T> EmitterSlot<T> {
         self.is_full.load(Ordering::Acquire)
     }
 
-    /// The item, if there is one.
+    /// Takes the item, if there is one.
     fn take(&self) -> Option<T> {
         if !self.is_full() {
             return None;
@@ -105,7 +105,7 @@ impl<T> Emitter<T> {
     /// If the future is dropped before the item was taken, the reader may still receive it.
     pub async fn emit(&self, item: T) {
         let mut item = Some(item);
-        // First wait for the place to be free, then put the item there, then wait until it is taken.
+        // Wait for the slot to be free, put the item there, then wait until it is taken.
         std::future::poll_fn(|cx| {
             if item.is_none() && !self.slot.is_full() {
                 return Poll::Ready(());
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_emitters_share_the_one_place() {
+    async fn many_emitters_share_one_slot() {
         // A large set polls only those of its futures that were woken.
         for n_emitters in [10, 100] {
             let stream = pulled(|emitter| async move {

@@ -1,7 +1,8 @@
 //! A queue between a run that must not wait and a reader that may be slow.
 //!
-//! The writer never waits, and never wakes the reader: the reader polls again after the writer has run. Items that belong together merge in the queue; when it is full, neighbours merge that would not otherwise. Items
-//! that cannot merge are kept, full or not: nothing is lost, so a reader that is too slow must be disconnected by other means.
+//! Writers never wait, and never wake the reader: the reader polls again after the writer has run. Related items are merged in the queue;
+//! when it is full, adjacent items are merged that otherwise would not be. Items that cannot be merged are kept even if the queue is full:
+//! nothing is lost, so a reader that is too slow must be disconnected by other means.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,30 +10,30 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The free capacity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// Some: only items that belong together should merge.
+    /// Some room: merge only related items.
     Available,
-    /// None: all items that can merge should.
+    /// No room: merge all items that can be merged.
     Full,
 }
 
-/// An item that others may be merged into.
+/// An item that other items can be merged into.
 pub trait Merge: Sized {
-    /// Its approximate size in bytes.
+    /// Returns the approximate size in bytes.
     fn weight(&self) -> usize;
 
     /// Merges the following item into this one, or returns it.
     ///
     /// # Errors
-    /// The item, when it cannot be merged.
+    /// Returns the item if it cannot be merged.
     fn merge(&mut self, next: Self, capacity: Capacity) -> Result<(), Self>;
 }
 
-/// How much a queue should hold.
+/// Limits of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Items.
+    /// Maximum number of items.
     pub items: usize,
-    /// Bytes.
+    /// Maximum bytes.
     pub bytes: usize,
 }
 
@@ -57,7 +58,7 @@ struct QueueState<T> {
 }
 
 impl<T: Merge> MergeQueue<T> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(bounds: Bounds) -> Self {
         let state = QueueState { items: VecDeque::new(), bytes: 0, closed: false };
         Self { bounds, state: Mutex::new(state) }
@@ -70,14 +71,14 @@ impl<T: Merge> MergeQueue<T> {
     /// Appends an item, or merges it into the last one. After [`MergeQueue::close`], the item is returned.
     ///
     /// # Errors
-    /// The item, when the queue is closed.
+    /// Returns the item if the queue is closed.
     pub fn push(&self, item: T) -> Result<(), T> {
         let mut state = self.state();
         if state.closed {
             return Err(item);
         }
         if state.exceeds(self.bounds) {
-            // What waits has been merged already: only the end can change.
+            // Waiting items have been merged already: only the end can change.
             state.add(item, Capacity::Full);
             return Ok(());
         }
@@ -93,12 +94,12 @@ impl<T: Merge> MergeQueue<T> {
         self.state().closed = true;
     }
 
-    /// Whether the queue is closed for writers.
+    /// Returns whether the queue is closed for writers.
     pub fn is_closed(&self) -> bool {
         self.state().closed
     }
 
-    /// Takes the next item, if there is one.
+    /// Takes the next item, if any.
     pub fn try_next(&self) -> Option<T> {
         let mut state = self.state();
         let item = state.items.pop_front()?;
@@ -143,7 +144,7 @@ impl<T: Merge> QueueState<T> {
 mod tests {
     use super::*;
 
-    /// Letters of one case merge; of both when there is no room.
+    /// Letters of the same case are merged; those of both cases if there is no room.
     impl Merge for String {
         fn weight(&self) -> usize {
             self.len()
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_merges_what_comes() {
+    fn a_full_queue_merges_new_items() {
         assert_eq!(filled(1, &["!", "!", "a", "C", "e", "!"]), ["!", "!", "aCe", "!"].map(str::to_owned));
     }
 

@@ -1,6 +1,6 @@
-//! Text that must not be printed: API keys, tokens, passwords.
+//! Secret text that must not be printed: API keys, tokens, passwords.
 //!
-//! A type of its own and not `secrecy::SecretString`, because credentials are compared, and are the keys of maps.
+//! A separate type instead of `secrecy::SecretString`, because credentials are compared and used as map keys.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -19,12 +19,12 @@ impl Secret {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// The secret itself, for the one place that sends it.
+    /// Returns the secret itself, for the code that sends it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Whether the secret is the empty string.
+    /// Returns whether the secret is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Text: lengths and cuts as JavaScript counts them, and what has to go before text is shown.
+//! Text: measuring and truncating as JavaScript does, and cleaning text before it is shown.
 
 use std::borrow::Cow;
 
@@ -11,13 +11,14 @@ pub mod utf8;
 pub use ansi::strip_ansi;
 pub use utf8::Utf8Decoder;
 
-/// How many bytes at the start of a text are the byte order mark that some editors write there: three or none.
+/// Returns the length of the byte order mark at the start of a text: three or zero.
 pub fn bom_len(text: &[u8]) -> usize {
     let bom = "\u{feff}".as_bytes();
     if text.starts_with(bom) { bom.len() } else { 0 }
 }
 
-/// The text with line feeds in place of all ends of lines: `\r\n` and `\r` count as one each.
+/// Returns the text with all line ends replaced by line feeds: `\r
+/// ` and `\r` count as one each.
 pub fn to_line_feeds(text: &str) -> Cow<'_, str> {
     if !text.contains('\r') {
         return Cow::Borrowed(text);
@@ -34,7 +35,7 @@ pub fn to_line_feeds(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// An error in words, with everything underneath it that it does not say itself.
+/// Formats an error with all its causes that it does not mention itself.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -49,12 +50,12 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Length in UTF-16 code units: what JavaScript calls the length of a string.
+/// Returns the length in UTF-16 code units, JavaScript's length of a string.
 pub fn utf16_len(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-/// The longest start of `text` of at most `max` UTF-16 code units. A character outside the basic plane is never halved.
+/// Returns the longest prefix of `text` with at most `max` UTF-16 code units. A character outside the basic plane is never split.
 pub fn utf16_prefix(text: &str, max: usize) -> &str {
     if text.len() <= max {
         return text;
@@ -69,12 +70,12 @@ pub fn utf16_prefix(text: &str, max: usize) -> &str {
     text
 }
 
-/// The longest start of `text` of at most `max` bytes that ends between two characters.
+/// Returns the longest prefix of `text` with at most `max` bytes that ends at a character boundary.
 pub fn prefix(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
 
-/// The beginning of a text that is longer than `max` bytes, with an ellipsis behind it; a shorter text as it is.
+/// Truncates a text that is longer than `max` bytes and appends an ellipsis; returns a shorter text unchanged.
 pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
     match text.len() > max {
         true => Cow::Owned(format!("{}…", prefix(text, max))),
@@ -82,18 +83,18 @@ pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
     }
 }
 
-/// The longest end of `text` of at most `max` bytes that begins between two characters.
+/// Returns the longest suffix of `text` with at most `max` bytes that starts at a character boundary.
 pub fn suffix(text: &str, max: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(max))..]
 }
 
-/// Makes text of UTF-16 code units, leaving out halves of surrogate pairs.
+/// Decodes UTF-16 code units, dropping lone surrogates.
 pub fn from_utf16_dropping(units: &[u16]) -> String {
     char::decode_utf16(units.iter().copied()).filter_map(Result::ok).collect()
 }
 
-/// Removes what a terminal could misunderstand and a model cannot read: control characters below U+0020 except tab, line feed and carriage
-/// return, and the interlinear marks U+FFF9 to U+FFFB. Escape sequences should be gone before ([`strip_ansi`]), or their tails stay.
+/// Removes characters that a terminal could misinterpret and a model cannot read: control characters below U+0020 except tab, line feed and
+/// carriage return, and the interlinear marks U+FFF9 to U+FFFB. Remove escape sequences first ([`strip_ansi`]), or their tails stay.
 pub fn strip_control(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unwanted) {
         return Cow::Borrowed(text);
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_ends_of_lines_are_one_line_feed_each() {
+    fn every_line_end_becomes_one_line_feed() {
         for (text, expected) in [("a\r\nb\rc\nd\r\r\n", "a\nb\nc\nd\n\n"), ("\r", "\n"), ("a", "a"), ("", "")] {
             assert_eq!(to_line_feeds(text), expected);
         }
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_fall_between_characters() {
+    fn truncation_respects_character_boundaries() {
         let text = "aé😀b";
         assert_eq!(utf16_len(text), 5);
         let prefixes: Vec<&str> = (0..=6).map(|n| utf16_prefix(text, n)).collect();
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_pairs_are_dropped() {
+    fn lone_surrogates_are_dropped() {
         for (units, text) in [
             (&[72, 105][..], "Hi"),
             (&[0xD83D, 0xDE00], "😀"),
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_go_and_line_ends_stay() {
+    fn control_characters_are_removed_and_line_ends_stay() {
         assert_eq!(strip_control("a\u{7}b\t\r\nc\u{fffa}\0"), "ab\t\r\nc");
         assert!(matches!(strip_control("plain"), Cow::Borrowed(_)));
     }

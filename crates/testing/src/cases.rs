@@ -1,5 +1,5 @@
-//! What case files and comparisons with other programs share: how two values are compared, the notation of the files, and `pinch` run in
-//! directories of its own against a scripted server.
+//! Shared by case files and comparisons with other programs: comparison of values, the notation of the files, and running `pinch` in
+//! separate directories against a scripted server.
 
 pub mod compare;
 

@@ -1,8 +1,8 @@
-//! Chat services for tests: they take, edit and refuse messages as Telegram and Slack do.
+//! Chat services for tests: they accept, edit and reject messages like Telegram and Slack.
 //!
-//! Telegram: `POST /sendMessage {text, reply_parameters?: {message_id}}` and `POST /editMessageText {message_id, text}`, at most 4 096 UTF-16
-//! units, and a refusal with `retry_after` for messages that come too fast. Slack: `POST /chat.postMessage {blocks: [{text}], thread_ts?}`
-//! and `POST /chat.update {ts, blocks}`, at most 3 000 bytes a block.
+//! Telegram: `POST /sendMessage {text, reply_parameters?: {message_id}}` and `POST /editMessageText {message_id, text}`, at most 4 096
+//! UTF-16 units, and a rejection with `retry_after` for messages that arrive too fast. Slack: `POST /chat.postMessage {blocks: [{text}],
+//! thread_ts?}` and `POST /chat.update {ts, blocks}`, at most 3 000 bytes per block.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Recorded, Server, ServerReply};
 
-/// Which service it is.
+/// The kind of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChatKind {
     /// Telegram.
@@ -21,20 +21,20 @@ pub enum ChatKind {
     Slack,
 }
 
-/// A message as people see it.
+/// A message as it is displayed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatMessage {
-    /// Its name.
+    /// Its id.
     pub id: String,
     /// The message or thread that it belongs to.
     pub thread: Option<String>,
     /// Its text after the last edit.
     pub text: String,
-    /// How often it was edited.
+    /// Number of edits.
     pub n_edits: usize,
 }
 
-/// A chat service on the loopback.
+/// A chat service on the loopback interface.
 #[derive(Debug)]
 pub struct ChatService {
     server: Server,
@@ -50,10 +50,10 @@ struct ChatState {
 }
 
 impl ChatService {
-    /// Starts a service that takes one message in `gap`, if it is one that counts.
+    /// Starts a service that accepts one message per `gap`, if it enforces rates.
     ///
     /// # Errors
-    /// When no port can be bound.
+    /// Returns an error if no port can be bound.
     pub async fn start(kind: ChatKind, gap: Duration) -> io::Result<Self> {
         let server = Server::start().await?;
         let state: Arc<Mutex<ChatState>> = Arc::default();
@@ -68,22 +68,22 @@ impl ChatService {
         Ok(Self { server, state })
     }
 
-    /// The URL without a slash at the end.
+    /// Returns the URL without a trailing slash.
     pub fn url(&self) -> String {
         self.server.url()
     }
 
-    /// The messages that people see, in order.
+    /// Returns the displayed messages, in order.
     pub fn messages(&self) -> Vec<ChatMessage> {
         self.state().messages.clone()
     }
 
-    /// How often a message came too fast.
+    /// Returns how many messages arrived too fast.
     pub fn n_too_fast(&self) -> usize {
         self.state().n_too_fast
     }
 
-    /// Why messages were refused for good.
+    /// Returns the reasons for permanent rejections.
     pub fn refused(&self) -> Vec<String> {
         self.state().refused.clone()
     }
@@ -176,7 +176,7 @@ impl ChatState {
     }
 }
 
-/// What became of an edit.
+/// Outcome of an edit.
 enum Edited {
     Changed,
     Same,

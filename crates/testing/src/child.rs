@@ -1,8 +1,8 @@
-//! Other processes for tests: the test binary itself, controlled by its environment.
+//! Child processes for tests: the test binary itself, controlled by its environment.
 //!
-//! The binary has one `#[test]` named `child::child`, which looks for its [`task`] and returns at once when there is none. A child reports in
-//! lines on its standard output. With `PINCH_TEST_STEP` set it waits for a line on its standard input after each of its own, so that its parent
-//! knows exactly where it is.
+//! The binary has one `#[test]` named `child::child`, which checks for a [`task`] and returns immediately if there is none. A child reports
+//! in lines on its standard output. If `PINCH_TEST_STEP` is set, it waits for a line on its standard input after each of its own, so that
+//! its parent knows exactly where it is.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -14,15 +14,15 @@ const TASK: &str = "PINCH_TEST_CHILD";
 const FILE: &str = "PINCH_TEST_FILE";
 const STEP: &str = "PINCH_TEST_STEP";
 
-/// What this process was started for: a task and its file. `None` in the parent's own run.
+/// Returns the task of this process and its file, or `None` in the parent process.
 pub fn task() -> Option<(String, PathBuf)> {
     Some((std::env::var(TASK).ok()?, PathBuf::from(std::env::var_os(FILE)?)))
 }
 
-/// A child at work. It is killed when it is dropped.
+/// A running child. It is killed when dropped.
 pub struct Other {
     child: Child,
-    /// Lines of its standard output, those of the test harness among them.
+    /// Lines of its standard output, including those of the test harness.
     pub said: Lines<BufReader<ChildStdout>>,
     ear: Option<ChildStdin>,
 }
@@ -34,29 +34,29 @@ impl Drop for Other {
 }
 
 impl Other {
-    /// A child with this task.
+    /// Starts a child with this task.
     pub fn start(task: &str, file: &Path) -> Self {
         Self::spawn(Command::new(std::env::current_exe().unwrap()), task, file, &[])
     }
 
-    /// A child that waits after each line for [`Other::go_on`].
+    /// Starts a child that waits after each line for [`Other::go_on`].
     pub fn stepped(task: &str, file: &Path) -> Self {
         Self::spawn(Command::new(std::env::current_exe().unwrap()), task, file, &[(STEP, "1")])
     }
 
-    /// A child with one more variable in its environment.
+    /// Starts a child with an additional environment variable.
     pub fn with_env(task: &str, file: &Path, name: &str, value: &str) -> Self {
         Self::spawn(Command::new(std::env::current_exe().unwrap()), task, file, &[(name, value)])
     }
 
-    /// A child that may write no file longer than a few kilobytes; `trap` says whether it survives trying.
+    /// Starts a child that cannot write files longer than a few kilobytes; `trap` determines whether it survives trying.
     pub fn limited(task: &str, file: &Path, trap: &str) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("{trap} ulimit -f 40; exec \"$0\" \"$@\"")]).arg(std::env::current_exe().unwrap());
         Self::spawn(shell, task, file, &[])
     }
 
-    /// A child that is killed after so many seconds, and gets no more than a few gigabytes.
+    /// Starts a child that is killed after this many seconds, and may use at most a few gigabytes.
     pub fn hurried(task: &str, file: &Path, secs: u32) -> Self {
         let mut shell = Command::new("sh");
         shell
@@ -74,39 +74,39 @@ impl Other {
         Self { child, said, ear }
     }
 
-    /// The next line of the child's own; none when it has ended.
+    /// Returns the next line printed by the child itself, or none if it has exited.
     pub fn next_line(&mut self) -> Option<String> {
         self.said.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("> ").map(str::to_owned))
     }
 
-    /// Reads on until a line begins like this; returns what follows.
+    /// Reads until a line starts with this word; returns the rest of the line.
     pub fn wait_for(&mut self, word: &str) -> Option<String> {
         std::iter::from_fn(|| self.next_line())
             .find_map(|line| line.strip_prefix(word).map(|rest| rest.trim().to_owned()))
     }
 
-    /// Lets a child continue that was started with [`Other::stepped`].
+    /// Lets a child started with [`Other::stepped`] continue.
     pub fn go_on(&mut self) {
         self.ear.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
-    /// Kills it at once, whatever it does.
+    /// Kills the child immediately.
     pub fn kill(&mut self) {
         drop(self.child.kill());
         self.child.wait().unwrap();
     }
 
-    /// Waits for its end; true when it was good.
+    /// Waits for its exit; returns whether it was successful.
     pub fn ends_well(&mut self) -> bool {
         self.ear = None;
         self.child.wait().unwrap().success()
     }
 }
 
-/// Writes a line; false when the pipe is closed.
+/// Prints a line; returns false if the pipe is closed.
 pub fn say(words: &str) -> bool {
     let mut out = std::io::stdout().lock();
-    // On a line of its own: the test harness has begun one.
+    // On a separate line, because the test harness has started one.
     let said = out.write_all(format!("\n> {words}\n").as_bytes()).and_then(|()| out.flush()).is_ok();
     if said && std::env::var_os(STEP).is_some() {
         return hear();
@@ -114,7 +114,7 @@ pub fn say(words: &str) -> bool {
     said
 }
 
-/// Waits for a line; false when the pipe is closed.
+/// Waits for a line; returns false if the pipe is closed.
 pub fn hear() -> bool {
     std::io::stdin().lock().read_line(&mut String::new()).is_ok_and(|n_bytes| n_bytes > 0)
 }

@@ -1,14 +1,14 @@
-//! Test support for pinch and for its forks.
+//! Test support for pinch and programs built on it.
 //!
-//! * `server` (feature `server`): a real HTTP server on the loopback whose responses are released piece by piece by the test;
-//! * [`wires`]: the text of responses in the formats of providers;
-//! * [`rules`]: strict models of what servers accept;
-//! * [`child`]: other processes, for tests of crashes and of several writers;
+//! * `server` (feature `server`): a real HTTP server on the loopback interface whose responses the test releases chunk by chunk;
+//! * [`wires`]: responses in the formats of providers;
+//! * [`rules`]: strict models of server requirements;
+//! * [`child`]: child processes, for tests of crashes and of several writers;
 //! * `logs` (feature `session`): entries and session logs;
-//! * `suites` (features named after the layers): what every implementation of a trait must do, one macro each;
-//! * `cases` (feature `cases`): what recorded case files and comparisons with other programs are run with.
+//! * `suites` (features named after the layers): conformance suites for the traits, one macro each;
+//! * `cases` (feature `cases`): support for recorded case files and comparisons with other programs.
 //!
-//! Without the layers' features this crate knows nothing of pinch itself, so that every layer can use it.
+//! Without the layers' features this crate is independent of pinch itself, so that every layer can use it.
 
 #[cfg(feature = "server")]
 pub mod server;

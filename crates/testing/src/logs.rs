@@ -12,45 +12,45 @@ use pinch_session::session_log::{NewSession, SessionLog};
 use pinch_session::store::{JsonlStore, SessionRef, SessionStore, StoreError};
 use serde_json::{Value, json};
 
-/// A host with a clock that starts in June 2025 and ticks a second a call.
+/// Creates a host whose clock starts in June 2025 and advances by a second per reading.
 pub fn host() -> Host {
     Host::builder().clock(1_750_000_000_000, 1000).seed(7).build()
 }
 
-/// Files in one directory, flat.
+/// Creates a store with files in one flat directory.
 pub fn store(dir: &Path) -> Arc<dyn SessionStore> {
     Arc::new(JsonlStore::flat(dir))
 }
 
-/// A new session in a directory.
+/// Creates a session in a directory.
 pub async fn create(dir: &Path) -> SessionLog {
     SessionLog::create(&host(), store(dir), NewSession::in_directory("/w")).await.unwrap()
 }
 
-/// Opens a session file, as a host with other ids than those of [`host`].
+/// Opens a session file, as a host with other ids than [`host`].
 pub async fn open(path: &Path) -> Result<SessionLog, StoreError> {
     let dir = path.parent().unwrap();
-    // Another seed: two writers with the same ids would be a test of its own.
+    // Another seed: two writers with the same ids would be a separate test.
     let host = Host::builder().clock(1_760_000_000_000, 1000).seed(99).build();
     SessionLog::open(&host, store(dir), &SessionRef::Path(path.to_owned()), "/w").await
 }
 
-/// The file of a log.
+/// Returns the file of a log.
 pub fn file(log: &SessionLog) -> PathBuf {
     log.path().unwrap().to_owned()
 }
 
-/// A message entry from its JSON.
+/// Creates a message entry from its JSON.
 pub fn message(value: Value) -> EntryBody {
     EntryBody::Message(Arc::new(Message::from_value(&value).unwrap()))
 }
 
-/// A message of the user.
+/// Creates a user message.
 pub fn user(text: &str) -> EntryBody {
     message(json!({ "role": "user", "content": text, "timestamp": 1 }))
 }
 
-/// An answer with text and calls of the tool `read` with these ids.
+/// Creates an answer with text and calls of the tool `read` with these ids.
 pub fn answer(text: &str, calls: &[&str]) -> EntryBody {
     let mut content = vec![json!({ "type": "text", "text": text })];
     content.extend(
@@ -63,7 +63,7 @@ pub fn answer(text: &str, calls: &[&str]) -> EntryBody {
     }))
 }
 
-/// The result of a call of `read`.
+/// Creates the result of a call of `read`.
 pub fn result(id: &str) -> EntryBody {
     message(json!({
         "role": "toolResult", "toolCallId": id, "toolName": "read", "content": [{ "type": "text", "text": "ok" }], "isError": false,
@@ -71,7 +71,7 @@ pub fn result(id: &str) -> EntryBody {
     }))
 }
 
-/// A command that the user ran.
+/// Creates a command that the user ran.
 pub fn bash() -> EntryBody {
     message(
         json!({ "role": "bashExecution", "command": "ls", "output": "", "cancelled": false, "truncated": false, "timestamp": 4 }),
@@ -87,7 +87,7 @@ pub async fn append(log: &mut SessionLog, bodies: impl IntoIterator<Item = Entry
     ids
 }
 
-/// The text of a message of the user or the model.
+/// Returns the text of a user or assistant message.
 pub fn text_of(message: &Message) -> String {
     match message {
         Message::User(user) => user.content.text(""),
@@ -96,7 +96,7 @@ pub fn text_of(message: &Message) -> String {
     }
 }
 
-/// What the context shows, a word a message.
+/// Summarizes the context, one word per message.
 pub fn shown(log: &SessionLog) -> Vec<String> {
     log.context()
         .messages
@@ -112,7 +112,7 @@ pub fn shown(log: &SessionLog) -> Vec<String> {
         .collect()
 }
 
-/// Runs a future to its end on a runtime of its own.
+/// Runs a future to its end on a new runtime.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }

@@ -1,12 +1,12 @@
-//! Strict models of what servers accept: the body of a request goes in, the first broken rule comes out.
+//! Strict models of server requirements: they check the body of a request and return the first violation.
 //!
-//! Servers differ in how much they forgive. These models forgive nothing: a conversation that they accept is accepted everywhere.
+//! Servers differ in their tolerance. These models tolerate nothing: a conversation that they accept is accepted everywhere.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// A rule that a body breaks.
+/// A violation of a rule.
 pub type Broken = String;
 
 fn list(value: &Value) -> &[Value] {
@@ -21,7 +21,7 @@ fn check(holds: bool, rule: &str, at: &Value) -> Result<(), Broken> {
     if holds { Ok(()) } else { Err(format!("{rule}: {at}")) }
 }
 
-/// The blocks of a message's content; a string is one text.
+/// Returns the blocks of a message's content; a string is one text.
 fn texts_of(content: &Value) -> Vec<&str> {
     match content {
         Value::String(text) => vec![text],
@@ -33,11 +33,11 @@ fn no_blank(content: &Value, at: &Value) -> Result<(), Broken> {
     check(texts_of(content).iter().all(|text| !text.trim().is_empty()), "a text is blank", at)
 }
 
-/// Anthropic's Messages format: users begin; each call is answered in the next message, before anything else; ids have their alphabet;
-/// thinking is signed; a model that thinks gets no beginning of its answer.
+/// Checks Anthropic's Messages format: the user starts; each call is answered in the next message, before anything else; ids use the
+/// allowed alphabet; thinking is signed; a thinking model gets no prefilled answer.
 ///
 /// # Errors
-/// The rule that is broken, and by what.
+/// Returns the violated rule and its cause.
 pub fn anthropic(body: &Value) -> Result<(), Broken> {
     let messages = list(&body["messages"]);
     let begins = messages.first().is_some_and(|first| first["role"] == "user");
@@ -85,11 +85,11 @@ pub fn anthropic(body: &Value) -> Result<(), Broken> {
     check(open.is_empty(), "a call without result", body)
 }
 
-/// Google's format: users begin; answers never follow each other; the results of a message's calls are all in the next one, with nothing
-/// else; signatures are base64.
+/// Checks Google's format: the user starts; answers never follow each other; the results of a message's calls are all in the next message,
+/// with nothing else; signatures are base64.
 ///
 /// # Errors
-/// The rule that is broken, and by what.
+/// Returns the violated rule and its cause.
 pub fn google(body: &Value) -> Result<(), Broken> {
     let contents = list(&body["contents"]);
     check(contents.first().is_some_and(|first| first["role"] == "user"), "the first content is not the user's", body)?;
@@ -116,11 +116,11 @@ pub fn google(body: &Value) -> Result<(), Broken> {
     check(open == 0, "a call without result", body)
 }
 
-/// OpenAI's chat format on a server that keeps to its letter: after the prompt users begin and never speak twice; the results of an answer's
-/// calls follow it at once, each one time. `is_id` says which ids of calls the server takes.
+/// Checks OpenAI's chat format on a strict server: after the prompt the user starts and never sends two consecutive messages; the results
+/// of an answer's calls follow it directly, once each. `is_id` returns which call ids the server accepts.
 ///
 /// # Errors
-/// The rule that is broken, and by what.
+/// Returns the violated rule and its cause.
 pub fn chat(body: &Value, is_id: impl Fn(&str) -> bool) -> Result<(), Broken> {
     let is_prompt = |message: &&Value| matches!(text(&message["role"]), "system" | "developer");
     let messages: Vec<&Value> = list(&body["messages"]).iter().skip_while(is_prompt).collect();
@@ -153,15 +153,16 @@ pub fn chat(body: &Value, is_id: impl Fn(&str) -> bool) -> Result<(), Broken> {
     check(open.is_empty(), "a call without result", body)
 }
 
-/// An id of Mistral's: nine letters and digits.
+/// Returns whether an id has Mistral's form: nine letters and digits.
 pub fn is_mistral_id(id: &str) -> bool {
     id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-/// OpenAI's Responses format: every call has one output behind it, every output a call before it, and reasoning is followed by what it led to.
+/// Checks OpenAI's Responses format: every call is followed by one output, every output is preceded by its call, and reasoning is followed
+/// by the item it led to.
 ///
 /// # Errors
-/// The rule that is broken, and by what.
+/// Returns the violated rule and its cause.
 pub fn responses(body: &Value) -> Result<(), Broken> {
     let items = list(&body["input"]);
     let mut open: Vec<&str> = Vec::new();

@@ -1,7 +1,7 @@
-//! A real HTTP/1.1 server on the loopback for tests.
+//! A real HTTP/1.1 server on the loopback interface for tests.
 //!
-//! It answers from a script, holds responses back until the test opens a [`Gate`], breaks off where the script says so, and records what was
-//! asked. A request that the script does not foresee is answered with status 500 and makes the test fail when the server is dropped.
+//! It answers from a script, holds responses back until the test opens a [`Gate`], breaks off where the script says so, and records
+//! requests. A request that the script does not expect gets status 500 and makes the test fail when the server is dropped.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -10,7 +10,7 @@
 //! let server = Server::start().await.unwrap();
 //! let gate = Gate::new();
 //! server.reply(ServerReply::sse("data: 1\n\n").gate(&gate).send("data: 2\n\n"));
-//! let url = server.url(); // the code under test asks here, and gets the second event when the test calls
+//! let url = server.url(); // the code under test sends its request here, and gets the second event after this:
 //! gate.open();
 //! # });
 //! ```
@@ -36,7 +36,7 @@ pub use gate::Gate;
 pub use record::Recorded;
 pub use script::ServerReply;
 
-/// A server that lives as long as this value.
+/// A server that runs until it is dropped.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -56,7 +56,7 @@ struct ServerShared {
 #[derive(Default)]
 struct ServerState {
     script: VecDeque<ServerReply>,
-    /// The last reply of the script is given again and again.
+    /// Whether the last reply of the script is repeated.
     repeats: bool,
     answer: Option<Arc<Responder>>,
     requests: Vec<Recorded>,
@@ -85,7 +85,7 @@ impl ServerShared {
         };
         state.requests.push(request.clone());
         drop(state);
-        // The closure runs without the lock: it may look at the server.
+        // The closure runs without the lock, because it may inspect the server.
         let reply = scripted.or_else(|| answer.and_then(|answer| answer(&request)));
         let reply = reply.unwrap_or_else(|| {
             let what = format!("{} {}", request.method, request.path);
@@ -102,7 +102,7 @@ impl Server {
     /// Starts a server on a free port.
     ///
     /// # Errors
-    /// When no port can be bound.
+    /// Returns an error if no port can be bound.
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -112,40 +112,40 @@ impl Server {
         Ok(Self { address, shared, _tasks: tasks })
     }
 
-    /// The server's URL without a slash at the end.
+    /// Returns the server's URL without a trailing slash.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The port.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Adds the reply to the next request that has none yet.
+    /// Adds the reply to the next request without one.
     pub fn reply(&self, reply: ServerReply) -> &Self {
         self.shared.lock().script.push_back(reply);
         self
     }
 
-    /// Gives the last reply of the script again and again.
+    /// Repeats the last reply of the script.
     pub fn repeat_last(&self) -> &Self {
         self.shared.lock().repeats = true;
         self
     }
 
-    /// Answers by looking at the request when the script is empty; `None` makes it an unforeseen one.
+    /// Sets a function that answers requests once the script is empty; `None` makes the request unexpected.
     pub fn answer_with(&self, answer: impl Fn(&Recorded) -> Option<ServerReply> + Send + Sync + 'static) -> &Self {
         self.shared.lock().answer = Some(Arc::new(answer));
         self
     }
 
-    /// All requests so far, in the order in which they came.
+    /// Returns all requests so far, in order of arrival.
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared.lock().requests.clone()
     }
 
-    /// Waits until there were `n` requests.
+    /// Waits until there have been `n` requests.
     pub async fn wait_for_requests(&self, n: usize) {
         loop {
             let asked = self.shared.asked.notified();
@@ -184,7 +184,7 @@ async fn accept(listener: TcpListener, shared: Arc<ServerShared>) {
 
 /// Serves one connection until either side ends it.
 async fn serve(mut stream: TcpStream, shared: Arc<ServerShared>) {
-    // Without this, small pieces would wait for one another. A socket that cannot do it works all the same.
+    // Without this, small chunks would be delayed. A socket without support for it works anyway.
     let _result = stream.set_nodelay(true);
     let mut buffer = Vec::new();
     while let Ok(Some(request)) = record::read_request(&mut stream, &mut buffer).await {
@@ -193,7 +193,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<ServerShared>) {
         let reply = shared.ask(request);
         #[cfg(feature = "socket")]
         if let (Some(script), Some(key)) = (reply.socket.clone(), key) {
-            // A client that goes away ends it, too.
+            // A client that disconnects ends it, too.
             let _result = socket::play(&mut stream, &key, script).await;
             return;
         }

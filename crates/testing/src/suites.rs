@@ -1,4 +1,4 @@
-//! Suites that every implementation of a trait must pass; forks run them on their own.
+//! Conformance suites for traits, which external implementations can run as well.
 
 #[cfg(feature = "llm")]
 pub mod wire;

@@ -1,7 +1,7 @@
-//! The text of responses in the formats of providers.
+//! Responses in the formats of providers.
 //!
-//! Each module builds responses of one format piece by piece. [`Wire`] is what they have in common: an [`Answer`] in no format goes in, the
-//! frames of a response come out, so that one test can speak every format.
+//! Each module builds responses of one format chunk by chunk. [`Wire`] is the common interface: it converts a format-independent [`Answer`]
+//! to the frames of a response, so that one test covers every format.
 
 pub mod completions;
 pub mod anthropic;
@@ -12,16 +12,16 @@ pub mod bedrock;
 
 use serde_json::{Value, json};
 
-/// An answer of a model, in no format yet.
+/// A model's answer, independent of the format.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// What it says, in order.
+    /// Its parts, in order.
     pub parts: Vec<AnswerPart>,
     /// How it ends.
     pub end: End,
-    /// What it cost.
+    /// Its usage.
     pub tokens: Tokens,
-    /// Deltas a part is split into.
+    /// Number of deltas per part.
     pub pieces: usize,
 }
 
@@ -30,9 +30,9 @@ pub struct Answer {
 pub enum AnswerPart {
     /// Text.
     Text(String),
-    /// Thinking, signed where the format signs it.
+    /// Thinking, signed if the format supports it.
     Thinking(String),
-    /// A tool call; the arguments are JSON text and may be broken.
+    /// A tool call; the arguments are JSON text and may be invalid.
     Call {
         /// The call's id.
         id: String,
@@ -46,31 +46,31 @@ pub enum AnswerPart {
 /// How an answer ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It is finished.
+    /// It is complete.
     Stop,
-    /// It wants its calls run.
+    /// It waits for its calls.
     Calls,
-    /// It reached the limit of its length.
+    /// It reached its length limit.
     Length,
-    /// It stopped for a reason of this name.
+    /// It stopped for the named reason.
     Word(String),
     /// The server reports an error in the stream.
     Error(String),
 }
 
-/// What an answer cost, in tokens.
+/// Tokens of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tokens {
-    /// Of the request, without what was read from a cache.
+    /// Uncached input tokens.
     pub input: u64,
-    /// Of the answer.
+    /// Output tokens.
     pub output: u64,
-    /// Of the request, read from a cache.
+    /// Cached input tokens.
     pub cached: u64,
 }
 
 impl Answer {
-    /// An answer of these parts that ends well, 10 tokens of request and 5 of answer, each part in three deltas.
+    /// Creates an answer of these parts that ends successfully, with 10 input and 5 output tokens, and three deltas per part.
     pub fn of(parts: impl IntoIterator<Item = AnswerPart>) -> Self {
         let parts: Vec<AnswerPart> = parts.into_iter().collect();
         let calls = parts.iter().any(|part| matches!(part, AnswerPart::Call { .. }));
@@ -78,7 +78,7 @@ impl Answer {
         Self { parts, end: if calls { End::Calls } else { End::Stop }, tokens, pieces: 3 }
     }
 
-    /// The same answer with another end.
+    /// Sets another end.
     #[must_use]
     pub fn ending(mut self, end: End) -> Self {
         self.end = end;
@@ -87,17 +87,17 @@ impl Answer {
 }
 
 impl AnswerPart {
-    /// Text.
+    /// Creates text.
     pub fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 
-    /// Thinking.
+    /// Creates thinking.
     pub fn thinking(text: &str) -> Self {
         Self::Thinking(text.to_owned())
     }
 
-    /// A tool call.
+    /// Creates a tool call.
     pub fn call(id: &str, name: &str, arguments: &str) -> Self {
         Self::Call { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
     }
@@ -105,59 +105,59 @@ impl AnswerPart {
 
 /// The server side of a wire format.
 pub trait Wire: Sync {
-    /// The format's name.
+    /// Returns the format's name.
     fn api(&self) -> &'static str;
 
-    /// The format as a client speaks it: that of pinch-llm with this name. A format of your own returns itself.
+    /// Returns the client side of the format: by default pinch-llm's format of this name. A custom format returns itself.
     #[cfg(feature = "llm")]
     fn format(&self) -> Option<Box<dyn pinch_llm::wire::WireFormat>> {
         pinch_llm::wire::builtin().into_iter().find(|format| format.api() == self.api())
     }
 
-    /// The frames of a response with this answer, in order.
+    /// Returns the frames of a response with this answer, in order.
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>>;
 
-    /// A frame that clients ignore: an event of an unknown type.
+    /// Returns a frame that clients ignore: an event of an unknown type.
     fn unknown_event(&self) -> Vec<u8>;
 
-    /// A keep-alive, where the format has one.
+    /// Returns a keep-alive, if the format has one.
     fn keep_alive(&self) -> Option<Vec<u8>> {
         Some(b": keep-alive\n\n".to_vec())
     }
 
-    /// The content type of responses.
+    /// Returns the content type of responses.
     fn content_type(&self) -> &'static str {
         "text/event-stream"
     }
 
-    /// The body of a refusal with this message.
+    /// Returns the body of an error response with this message.
     fn refusal(&self, message: &str) -> Value {
         json!({"error": {"message": message}})
     }
 
-    /// Whether clients replace the message of a refusal with this status.
+    /// Returns whether clients replace the message of an error response with this status.
     fn is_reworded(&self, status: u16) -> bool {
         let _ = status;
         false
     }
 
-    /// A key in the form that the format needs.
+    /// Returns a valid key for the format.
     fn key(&self) -> String {
         "secret-key".to_owned()
     }
 
-    /// Path under which the format lies on a server.
+    /// Returns the format's base path on a server.
     fn base_path(&self) -> &'static str {
         ""
     }
 }
 
-/// How a text is cut into pieces.
+/// How a text is split.
 #[derive(Clone, Copy, Debug)]
 enum TextPieces {
-    /// At most so many, of about the same length.
+    /// Into at most this many chunks of about the same length.
     Many(usize),
-    /// Of so many characters each; the last one may be shorter.
+    /// Into chunks of this many characters; the last one may be shorter.
     Of(usize),
 }
 
@@ -167,7 +167,7 @@ impl From<usize> for TextPieces {
     }
 }
 
-/// A text in pieces; one empty piece for an empty text.
+/// Splits a text; returns one empty chunk for an empty text.
 fn split(text: &str, pieces: impl Into<TextPieces>) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     if chars.is_empty() {

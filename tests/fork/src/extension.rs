@@ -1,4 +1,4 @@
-//! An extension of coding sessions: it brings a tool along, and forbids deletions.
+//! An extension for coding sessions: adds a tool and forbids deletions.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pinch_coding_agent::extension::{
 
 use crate::tools::{ForkDeleteTool, word_count};
 
-/// Brings the tools of this crate along, and denies calls of `delete`.
+/// Adds the tools of this crate and denies calls of `delete`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoDeletions;
 

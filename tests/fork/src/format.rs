@@ -117,7 +117,7 @@ fn written(message: &Message) -> Option<Value> {
                 "output": tool_output::output_text(result), "images": images,
             }))
         }
-        // Folded into the prompt before; messages of unknown roles are not for models.
+        // Already merged into the prompt; messages with unknown roles are not for models.
         _ => None,
     }
 }
@@ -127,7 +127,7 @@ fn part(block: &Block) -> Option<Value> {
         Block::Text(text) => text_part(&text.text),
         Block::Image(image) => Some(image_part(image)),
         Block::ToolCall(call) => Some(json!({"id": call.id, "name": call.name, "arguments": call.arguments})),
-        // The servers of this format think anew for each answer.
+        // Servers of this format do not take thinking back.
         _ => None,
     }
 }
@@ -160,7 +160,7 @@ struct ForkEvent<'a> {
     cached: Option<u64>,
 }
 
-/// Reads one response: one block after another.
+/// Decodes one response: one block after another.
 struct AcornDecoder {
     reply: ReplyBuilder,
     /// The open block and the kind of its deltas.
@@ -177,7 +177,7 @@ impl AcornDecoder {
         index
     }
 
-    /// The open block for deltas of this kind, opened if there is none.
+    /// The open block for deltas of this kind, opened if necessary.
     fn block(&mut self, deltas: &'static str, new: OpenBlock, emit: &mut Emit) -> usize {
         match self.current {
             Some((kind, index)) if kind == deltas => index,

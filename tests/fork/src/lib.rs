@@ -1,6 +1,6 @@
-//! What a fork adds to pinch without changing it: every extension point of the library layers, implemented with public API alone.
+//! What a fork can add to pinch without changing it: every extension point of the library layers, implemented with public API only.
 //!
-//! This crate is outside of the workspace on purpose. If it stops compiling, a published interface has changed.
+//! This crate is deliberately outside the workspace. If it stops compiling, a published interface has changed.
 
 pub mod extension;
 pub mod format;

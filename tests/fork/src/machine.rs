@@ -1,4 +1,4 @@
-//! A machine: a tree of files in memory on which no command can be started.
+//! A machine with an in-memory file tree that cannot run commands.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use futures::stream::{BoxStream, StreamExt, iter, once};
 use pinch_machine::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 use pinch_machine::{CommandSpec, FileKind, Machine, MachineError, Process, Stat};
 
-/// The files. Directories exist where files are below them.
+/// The files. Directories exist implicitly as parents of files.
 #[derive(Debug, Default)]
 pub struct MemoryMachine(Mutex<BTreeMap<PathBuf, Bytes>>);
 

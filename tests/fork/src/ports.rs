@@ -1,4 +1,4 @@
-//! State that engines on several hosts share: the health of profiles and the sessions of keys, in tables as a database would keep them.
+//! State shared by engines on several hosts: profile health and the sessions of keys, in tables like those of a database.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ impl SharedTables {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// An engine of one host on these tables.
+    /// An engine of one host that uses these tables.
     pub fn engine(&self, state_dir: &std::path::Path) -> Engine {
         let tables = Arc::new(self.clone());
         Engine::builder(state_dir).health_store(tables.clone()).session_index(tables).build()

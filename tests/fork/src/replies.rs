@@ -1,4 +1,4 @@
-//! Replies: a stage that masks words in finished blocks, and a channel that shows each block once.
+//! Reply handling: a stage that masks words in finished blocks, and a channel that shows each block once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,18 +9,18 @@ use pinch_embed::replies::compose::{COALESCE, Stages, UnknownStage};
 use pinch_embed::replies::{Out, Piece, Stage};
 use pinch_embed::{OutgoingBlock, Receipt, ReplySink, SendFailure, SinkLimits};
 
-/// Masks one word in the blocks of a reply. The text keeps its length, so that limits of channels hold.
+/// Masks one word in the blocks of a reply. The text keeps its length, so channel limits still hold.
 #[derive(Clone, Debug)]
 pub struct Mask {
-    /// The word, in the case in which it is masked.
+    /// The word; matching is case-sensitive.
     pub word: String,
 }
 
 impl Mask {
-    /// Masks the word before blocks are joined.
+    /// Inserts the stage before blocks are joined.
     ///
     /// # Errors
-    /// If there is no such place among the stages.
+    /// Fails if that stage does not exist.
     pub fn insert(self, stages: &mut Stages) -> Result<(), UnknownStage> {
         stages.insert_before(COALESCE, "mask", self)
     }
@@ -40,8 +40,8 @@ impl Stage for Mask {
     fn finish(&mut self, _: &mut Out) {}
 }
 
-/// A channel that keeps what it shows. It loses the confirmation of every first send, as networks do; the block comes again under the same
-/// id, and is not shown again.
+/// A channel that stores what it shows. It loses the confirmation of every first send, as networks can; the block is then sent again with
+/// the same ID and not shown a second time.
 #[derive(Debug)]
 pub struct ReplyBoard {
     max_chars: usize,
@@ -56,17 +56,17 @@ struct BoardState {
 }
 
 impl ReplyBoard {
-    /// A board for messages of at most so many UTF-16 units.
+    /// Creates a board for messages of at most this many UTF-16 units.
     pub fn new(max_chars: usize) -> Self {
         Self { max_chars, state: Mutex::default() }
     }
 
-    /// The texts that are shown, in order.
+    /// The texts shown so far, in order.
     pub fn texts(&self) -> Vec<String> {
         self.state().shown.iter().map(|(_, text)| text.clone()).collect()
     }
 
-    /// How often a block was sent, repetitions included.
+    /// Number of block sends, including repetitions.
     pub fn n_sends(&self) -> usize {
         self.state().n_sends
     }

@@ -1,4 +1,4 @@
-//! A runtime of the engine: the loop of `pinch-agent-core` on conversations that are kept in memory.
+//! An engine runtime: the loop of `pinch-agent-core` on conversations that are kept in memory.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,21 +29,21 @@ use pinch_llm::stdx::cancel::{Cancel, CancelReason};
 use pinch_llm::stdx::host::Host;
 use pinch_llm::stdx::pull::pulled;
 
-/// The id under which hosts register [`MemoryRuntime`].
+/// The ID under which hosts register [`MemoryRuntime`].
 pub const ID: &str = "memory";
 
-/// Conversations by the id of their session.
+/// Conversations by session ID.
 #[derive(Clone, Default)]
 struct Conversations(Arc<Mutex<HashMap<String, Vec<Arc<Message>>>>>);
 
-/// Runs attempts without session files. A conversation lasts as long as the runtime; it cannot be compacted.
+/// Runs attempts without session files. Conversations live as long as the runtime and cannot be compacted.
 pub struct MemoryRuntime {
     provider: Arc<dyn Provider>,
     conversations: Conversations,
 }
 
 impl MemoryRuntime {
-    /// A runtime that sends all requests to one provider.
+    /// Creates a runtime that sends all requests to one provider.
     pub fn new(provider: Arc<dyn Provider>) -> Self {
         Self { provider, conversations: Conversations::default() }
     }
@@ -112,7 +112,7 @@ struct MemoryAttempts<'a> {
 }
 
 impl MemoryAttempts<'_> {
-    /// The messages that an attempt starts with, and the conversation in the state that it continues from.
+    /// Returns the initial messages of an attempt, and prepares the conversation it continues from.
     fn prepare(&mut self, start: AttemptStart) -> Vec<Arc<Message>> {
         let now = self.scope.host.now_ms();
         let request = &self.scope.request;
@@ -120,7 +120,7 @@ impl MemoryAttempts<'_> {
         match start {
             AttemptStart::Prompt => vec![Arc::new(user(&request.prompt, &request.images, now))],
             AttemptStart::Resume => {
-                // An answer that failed is not sent to the model again.
+                // A failed answer is not sent to the model again.
                 while self.agent.messages.last().is_some_and(|message| has_failed(message)) {
                     self.agent.messages.pop();
                 }
@@ -220,7 +220,7 @@ fn user(text: &str, images: &[Image], timestamp: i64) -> Message {
     UserMessage::new(Content::Blocks(blocks), timestamp).into()
 }
 
-/// Reaches the attempts of a run from outside.
+/// Control of a run's attempts from outside.
 struct MemoryControl {
     queues: MessageQueues,
     host: Host,
@@ -228,7 +228,7 @@ struct MemoryControl {
     is_streaming: AtomicBool,
 }
 
-/// Ends [`RunControl::is_streaming`] when an attempt ends or is dropped.
+/// Resets [`RunControl::is_streaming`] when an attempt ends or is dropped.
 struct Streaming(Arc<MemoryControl>);
 
 impl Drop for Streaming {

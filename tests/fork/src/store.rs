@@ -1,4 +1,4 @@
-//! A store of sessions: rows of a table in memory, as a database would keep them.
+//! A session store: rows of an in-memory table, like those of a database.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use pinch_session::entry::Header;
 use pinch_session::store::list::{sort, summarise};
 use pinch_session::store::{Appended, Fence, Journal, ListScope, SessionRef, SessionStore, SessionSummary, StoreError};
 
-/// The rows of each session, by its id.
+/// The rows of each session, by session ID.
 type Rows = BTreeMap<String, Vec<Bytes>>;
 
 /// The table. Cloning shares it.
@@ -22,7 +22,7 @@ impl StoreTable {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a session hold exactly this text.
+    /// Replaces the content of a session with this text.
     pub fn put(&self, id: &str, text: &[u8]) {
         self.rows().insert(id.to_owned(), vec![Bytes::copy_from_slice(text)]);
     }
@@ -68,7 +68,7 @@ impl SessionStore for StoreTable {
 struct TableJournal {
     table: StoreTable,
     id: String,
-    /// The session was there when it was loaded, or was started here.
+    /// Whether the session existed when it was loaded, or was created here.
     exists: bool,
     fence: Option<Arc<dyn Fence>>,
 }
@@ -122,7 +122,7 @@ fn length(rows: &[Bytes]) -> u64 {
     rows.iter().map(|row| row.len() as u64).sum()
 }
 
-/// What someone else appended after this end, if the rows do not end there; `Some(None)` when they end before it.
+/// What another writer appended after this end, if the rows do not end there; `Some(None)` if they end before it.
 fn foreign(rows: &[Bytes], end: u64) -> Option<Option<Appended>> {
     let text = rows.concat();
     let tail = usize::try_from(end).ok().and_then(|end| text.get(end..));

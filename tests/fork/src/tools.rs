@@ -1,4 +1,4 @@
-//! Tools: one made of a function, one of a type with a schema written by hand.
+//! Tools: one made from a function, one from a type with a handwritten schema.
 
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, ToolEffect};
@@ -9,7 +9,7 @@ use serde_json::json;
 /// Arguments of [`word_count`].
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 pub struct WordCount {
-    /// The text to count in.
+    /// The text whose words are counted.
     pub text: String,
 }
 
@@ -19,7 +19,7 @@ pub fn word_count() -> FnTool {
     tool_fn("word_count", "Count the words of a text.", count).effect(ToolEffect::Reads)
 }
 
-/// Deletes things, or would.
+/// Pretends to delete things.
 #[derive(Debug)]
 pub struct ForkDeleteTool(ToolSpec);
 

@@ -36,7 +36,7 @@ pub(crate) fn execute(case: &Case<'_>) -> CaseOutcome {
     same(&normalise(&expand(wanted)), &normalise(&Value::Object(named))).into()
 }
 
-/// Texts of refused arguments differ in wording only; keep what must agree.
+/// Rejected arguments are reported in different words; keeps only what must match.
 fn normalise(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(super::wording::free_validation_wording(text)),
@@ -46,7 +46,7 @@ fn normalise(value: &Value) -> Value {
     }
 }
 
-/// Gives each call the next key, as an authorising provider would.
+/// Returns the next key for each call, as a provider with rotating credentials would.
 struct Keys {
     inner: Arc<ScriptedProvider>,
     keys: Mutex<VecDeque<String>>,
@@ -121,7 +121,7 @@ impl Hooks for CaseHooks {
     }
 }
 
-/// One request as the model received it.
+/// A request as the model received it.
 fn call_line(request: &Request, with_key: bool) -> Value {
     let messages: Vec<String> = request.messages.iter().filter(|m| !is_system(m)).map(|m| summary(m)).collect();
     let mut line = json!({ "messages": messages });
@@ -211,7 +211,7 @@ async fn run(input: &Value) -> Map<String, Value> {
     out
 }
 
-/// The error of a second prompt; here the borrow checker rules it out.
+/// The error for a second prompt; in Rust the borrow checker makes this impossible.
 const BUSY: &str =
     "Agent is already processing a prompt. Use steer() or followUp() to queue messages, or wait for completion.";
 

@@ -59,7 +59,7 @@ pub(crate) fn execute(case: &Case<'_>) -> CaseOutcome {
     }
 }
 
-/// What compactions of overflows estimate is not compared: the system prompt may be in it.
+/// Estimates in overflow compactions are not compared: they may or may not include the system prompt.
 fn forget_overflow_estimates(value: &mut Value) {
     let Ok(estimate) = Regex::new(r"tokensBefore=\d+") else { return };
     let mut has_overflow = false;
@@ -76,7 +76,7 @@ fn forget_overflow_estimates(value: &mut Value) {
     }
 }
 
-/// A session at work, and what is seen of it.
+/// A running session, and what was observed of it.
 struct AgentSessionScene {
     session: AgentSession,
     provider: Arc<ScriptedProvider>,
@@ -176,7 +176,7 @@ impl AgentSessionScene {
         }
     }
 
-    /// Names the session as the RPC command does: the event is the caller's to report.
+    /// Names the session as the RPC command does: the caller must report the event.
     async fn name(&mut self, name: &str) -> Result<(), String> {
         self.session.set_name(name).await.map_err(|error| error.to_string())?;
         let event = SessionEvent::InfoChanged { name: self.session.log().name() };
@@ -195,7 +195,7 @@ impl AgentSessionScene {
         Ok(())
     }
 
-    /// A message of an extension: said at once, kept for the next prompt, or only noted.
+    /// A message from an extension: sent immediately, kept for the next prompt, or only recorded.
     async fn custom(&mut self, message: &Value, options: &Value, tasks: &mut JoinSet<()>) -> Result<(), String> {
         let message = CustomMessage {
             custom_type: message["customType"].as_str().unwrap_or_default().to_owned(),
@@ -268,7 +268,7 @@ impl AgentSessionScene {
         self.session.log().entries().filter(|entry| is_compared(entry)).collect()
     }
 
-    /// The place of an entry among those; of one that is left out its parent's.
+    /// The index of an entry among the compared ones; for an omitted entry, that of its parent.
     fn place(&self, id: &EntryId) -> Value {
         let entries = self.entries();
         let mut next = Some(id.clone());
@@ -340,7 +340,7 @@ impl AgentSessionScene {
     }
 }
 
-/// Sees the events of a run: writes the trace and fires triggers.
+/// Observes the events of a run: writes the trace and fires triggers.
 struct Sight<'a> {
     trace: &'a ScriptedLog,
     triggers: &'a mut Vec<Value>,
@@ -365,7 +365,7 @@ impl Sight<'_> {
     }
 }
 
-/// Credentials that are not there.
+/// Credentials that never exist.
 struct NoKey;
 
 impl RequestAuth for NoKey {
@@ -391,14 +391,14 @@ fn stats(stats: &SessionStats) -> Value {
     })
 }
 
-/// A command that is over, as cases record it; its options stand in the call or beside it.
+/// A finished command, as cases record it; its options are in the call or next to it.
 fn bash(command: &str, call: &Value) -> BashExecution {
     let ran = UserCommand { output: "out".into(), exit_code: Some(0), ..UserCommand::default() };
     let excludes = call["options"]["excludeFromContext"] == true || call["excludeFromContext"] == true;
     ran.into_record(command, excludes, 1_800_000_000_000)
 }
 
-/// The images of a prompt, whole blocks or only data and type.
+/// The images of a prompt, given as whole blocks or as data and type.
 fn images(call: &Value) -> Vec<Image> {
     let given = call["options"]["images"].as_array().or_else(|| call["images"].as_array());
     let image = |image: &Value| Image {
@@ -416,7 +416,7 @@ fn is_compared(entry: &Entry) -> bool {
     }
 }
 
-/// The actions of a trigger, one after another.
+/// Runs the actions of a trigger in order.
 async fn act(actions: Value, control: SessionControl, trace: Arc<Mutex<Vec<String>>>) {
     for action in actions.as_array().into_iter().flatten() {
         if let Some(ms) = action["sleep"].as_u64() {
@@ -434,7 +434,7 @@ async fn act(actions: Value, control: SessionControl, trace: Arc<Mutex<Vec<Strin
         if action["abortRetry"] == true {
             control.cancel_retry();
         }
-        // What an action returns is noted behind the events that it causes, which the session reports when it is pulled.
+        // The result of an action is recorded after the events that it causes, which the session reports when it is polled.
         let mut returned = None;
         if action.get("clearQueue").is_some() {
             let (steering, follow_up) = control.clear_queues();
@@ -456,13 +456,13 @@ async fn act(actions: Value, control: SessionControl, trace: Arc<Mutex<Vec<Strin
                 returned = Some(format!("prompt error: {busy}"));
             }
         }
-        // Whoever pulls the session sees one action before the next.
+        // The code polling the session must see one action before the next.
         tokio::time::sleep(Duration::from_millis(1)).await;
         returned.into_iter().for_each(|line| note(&trace, line));
     }
 }
 
-/// An event in one line; `None` for what traces leave out.
+/// An event as one line; `None` for events that traces omit.
 fn line(event: &SessionEvent, kinds: &mut Vec<&'static str>) -> Option<String> {
     let failed = |text: &Option<String>| text.as_ref().map(|text| format!(" !{text}")).unwrap_or_default();
     Some(match event {

@@ -1,4 +1,4 @@
-//! Executors for the kinds of the llm suite that need no server: rules about messages, texts and numbers.
+//! Executors for the kinds of the llm suite that need no server: rules for messages, texts and numbers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     actual.and_then(|actual| same(expected(given), &actual)).into()
 }
 
-/// What must come out: in these kinds `prefer` replaces `expect` whole.
+/// The expected result: in these kinds `prefer` replaces `expect` entirely.
 fn expected(case: &Value) -> &Value {
     case.get("prefer").unwrap_or(&case["expect"])
 }
@@ -78,7 +78,7 @@ fn merge(into: &mut Value, from: &Value) {
 }
 
 fn validated(case: &Value) -> Result<(), String> {
-    // Anything but an object is given as a model would send it: as JSON text, read like the arguments of a stream.
+    // Anything except an object is passed as a model would send it: as JSON text, parsed like the arguments of a stream.
     let arguments = match &case["arguments"] {
         Value::Object(arguments) => arguments.clone(),
         other => parse_streaming(&other.to_string()),
@@ -92,7 +92,7 @@ fn validated(case: &Value) -> Result<(), String> {
     }
 }
 
-/// The frame, the received arguments and the set of places count; words after a place are free.
+/// Compares the frame, the received arguments and the set of places; the wording after a place may differ.
 pub(super) fn same_error(wanted: &str, actual: &str) -> Result<(), String> {
     let first = |text: &str| text.lines().next().map(str::to_owned);
     let received = |text: &str| text.split_once("Received arguments:").map(|(_, rest)| rest.to_owned());
@@ -126,7 +126,7 @@ fn thinking_levels(case: &Value) -> Result<Value, String> {
     merge(&mut record, &case["model"]);
     let model = Model::from_record(&record).map_err(words)?;
     let supported: Vec<&str> = supported(&model).into_iter().map(|level| level.as_str()).collect();
-    // The levels asked about are those the case answers for.
+    // Only the levels for which the case has an answer are checked.
     let asked = expected(case)["clamped"].as_object().into_iter().flatten();
     let clamped: Map<String, Value> =
         asked.map(|(word, _)| (word.clone(), json!(clamp_word(&model, word).as_str()))).collect();
@@ -150,7 +150,7 @@ pub(super) fn execute_schema(case: &Case<'_>) -> CaseOutcome {
     named.try_for_each(|(name, value)| same(value, &actual[name.as_str()])).into()
 }
 
-/// Runs a case of the sessions suite about errors or levels, which this crate decides.
+/// Runs a case of the sessions suite about errors or levels, which this crate implements.
 pub(super) fn execute_sessions(case: &Case<'_>) -> CaseOutcome {
     let input = &case.case["input"];
     let expect = case.case.get("betterExpected").unwrap_or(&case.case["expected"]);
@@ -161,7 +161,7 @@ pub(super) fn execute_sessions(case: &Case<'_>) -> CaseOutcome {
             let models = input["models"].as_object().into_iter().flatten();
             models
                 .map(|(name, model)| {
-                    // Its members have other names than those of the llm suite.
+                    // Its fields have other names than those of the llm suite.
                     let asked = json!({"model": model, "expect": {"clamped": expect[name]["clamp"]}});
                     let mut levels = thinking_levels(&asked)?;
                     levels["clamp"] = levels["clamped"].take();
@@ -176,7 +176,7 @@ pub(super) fn execute_sessions(case: &Case<'_>) -> CaseOutcome {
     actual.and_then(|actual| same(expect, &actual)).into()
 }
 
-/// Overflow wins over retry.
+/// Overflow takes precedence over retry.
 fn error_classes(input: &Value) -> Result<Value, String> {
     let one = |text: &Value| {
         let overflow = overflow(&json!({"message": {"errorMessage": text}}))?;

@@ -1,4 +1,4 @@
-//! `tests/cases/pending.toml`: how many cases of each kind have no executor. The numbers may only fall.
+//! `tests/cases/pending.toml`: the number of cases of each kind without an executor. The numbers may only decrease.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<PendingCases> {
     Ok(pending)
 }
 
-/// Where the numbers and what was counted differ.
+/// The differences between the recorded numbers and the actual counts.
 pub(super) fn differences(allowed: &PendingCases, suites: &BTreeMap<String, BTreeMap<String, Tally>>) -> Vec<String> {
     let mut counted: PendingCases = allowed.keys().map(|kind| (kind.clone(), 0)).collect();
     for (suite, kinds) in suites {

@@ -1,4 +1,4 @@
-//! Cases of the suite `pi087`: the program, run as its users run it.
+//! Cases of the suite `pi087`: the program, run the way users run it.
 
 mod output;
 mod request;

@@ -32,12 +32,12 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     }
 }
 
-/// `better` wins over what was recorded.
+/// `better` takes precedence over what was recorded.
 fn wanted(expect: &Value) -> &Value {
     expect.get("better").unwrap_or(expect)
 }
 
-/// Compares the members that are named; null means absent.
+/// Compares the named fields; null means absent.
 fn named_members(expect: &Value, actual: &Value) -> Result<(), String> {
     for (name, value) in expect.as_object().into_iter().flatten() {
         if name != "tolerance" {

@@ -1,4 +1,4 @@
-//! Executors for the embed-runner suite: one an area, each seeing what a case and its group give, never an id.
+//! Executors for the embed-runner suite: one per area. Each uses what a case and its group contain, never an ID.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ mod transcripts;
 mod world;
 mod retry_loop;
 
-/// A clock where nothing gives one.
+/// The default clock.
 const NOW: i64 = 1_767_225_600_000;
 
 /// Runs a case.
@@ -69,12 +69,12 @@ fn group_of<'a>(case: &Case<'a>) -> &'a Value {
     groups.iter().find(holds).unwrap_or(&Value::Null)
 }
 
-/// What a case calls null: nothing there, or false.
+/// What a case calls null: absent, or false.
 fn is_nothing(value: &Value) -> bool {
     matches!(value, Value::Null | Value::Bool(false))
 }
 
-/// Compares as the file says: named members only, null is nothing, arrays whole.
+/// Compares as the file prescribes: named fields only, null means absent, arrays entirely.
 fn check(expect: &Value, actual: &Value) -> Result<(), String> {
     lacks("", expect, actual).map_or(Ok(()), |at| Err(format!("{at}\n  expected {expect}\n  actual   {actual}")))
 }
@@ -93,7 +93,7 @@ fn lacks(at: &str, expect: &Value, actual: &Value) -> Option<String> {
     }
 }
 
-/// A configuration from its parts.
+/// A configuration assembled from its parts.
 fn config(document: Value) -> Config {
     let document = document.as_object().cloned().unwrap_or_default();
     Config::from_document(document, Path::new("pinch.json")).0

@@ -1,4 +1,4 @@
-//! The notation that the kinds `agent_loop` and `agent_session` share: scripted models and tools, message and event strings.
+//! The notation shared by the kinds `agent_loop` and `agent_session`: scripted models and tools, message and event strings.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use pinch_agent_core::llm::schema::Schema;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
-/// Reads one reply of a script. `usage` N means totalTokens N, output 10, input N-10.
+/// Parses one reply of a script. `usage` N means totalTokens N, output 10, input N-10.
 pub(crate) fn reply(item: &Value) -> ScriptedReply {
     if let Some(text) = item["failBeforeStart"].as_str().or_else(|| item["throw"].as_str()) {
         return ScriptedReply { fail_before_start: Some(text.to_owned()), ..ScriptedReply::default() };
@@ -60,15 +60,15 @@ fn stop_reason(word: &str) -> StopReason {
         .unwrap_or(StopReason::Stop)
 }
 
-/// What scripted tools and hooks wrote down.
+/// Lines recorded by scripted tools and hooks.
 pub(crate) type ScriptedLog = Arc<Mutex<Vec<String>>>;
 
-/// Writes a line down.
+/// Records a line.
 pub(crate) fn note(notes: &ScriptedLog, line: String) {
     notes.lock().unwrap_or_else(PoisonError::into_inner).push(line);
 }
 
-/// A tool as the cases describe it.
+/// A tool defined by a case.
 pub(crate) struct CaseTool {
     spec: ToolSpec,
     script: Value,
@@ -142,7 +142,7 @@ impl Tool for CaseTool {
     }
 }
 
-/// A message in one line.
+/// A message as one line.
 pub(crate) fn summary(message: &Message) -> String {
     let content_text = |content: &Content| {
         let image = if content.has_image() { " +image" } else { "" };
@@ -181,7 +181,7 @@ pub(crate) fn summary(message: &Message) -> String {
     }
 }
 
-/// The scripted model of the recordings began its messages with `stop`.
+/// The scripted model of the recordings started its messages with `stop`.
 fn shown(stop: StopReason) -> &'static str {
     if stop == StopReason::Pending { "stop" } else { stop.as_str() }
 }
@@ -190,12 +190,12 @@ fn text_of(blocks: &[Block]) -> String {
     pinch_agent_core::llm::message::block::join_text(blocks, "")
 }
 
-/// Whether a message is left out of traces.
+/// Whether a message is omitted from traces.
 pub(crate) fn is_system(message: &Message) -> bool {
     matches!(message, Message::System(_))
 }
 
-/// A loop event in one line; `None` for what traces leave out.
+/// A loop event as one line; `None` for events that traces omit.
 pub(crate) fn event_line(event: &AgentEvent, kinds: &mut Vec<&'static str>) -> Option<String> {
     Some(match event {
         AgentEvent::AgentStart => "agent_start".into(),
@@ -248,7 +248,7 @@ fn update_line(event: &StreamEvent, kinds: &mut Vec<&'static str>) -> Option<Str
     })
 }
 
-/// Writes `@repeat:c:n` out, in every string of a value.
+/// Expands `@repeat:c:n` in every string of a value.
 pub(crate) fn expand(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(expand_text(text)),

@@ -1,4 +1,4 @@
-//! Cases about session files, their trees and contexts, and about compaction.
+//! Cases about session files, session trees, contexts and compaction.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ mod open;
 mod ops;
 mod pure;
 
-/// Placeholder for the directory in which the process runs.
+/// Placeholder for the working directory of the process.
 const PROCESS_CWD: &str = "/process/cwd";
 
-/// A running case: its directory and its input with the notation expanded.
+/// A running case: its directory, and its input with the notation expanded.
 struct SessionWorld {
     host: Host,
     dir: tempfile::TempDir,
@@ -30,12 +30,12 @@ impl SessionWorld {
         self.dir.path().join(name)
     }
 
-    /// A text of the input.
+    /// A text field of the input.
     fn text(&self, name: &str) -> Result<&str, String> {
         self.input[name].as_str().ok_or_else(|| format!("input.{name} is no text"))
     }
 
-    /// Writes the file the case begins with, when it has one.
+    /// Writes the initial file of the case, if it has one.
     fn write_file(&self) -> Result<PathBuf, String> {
         let path = self.path("s.jsonl");
         if let Some(text) = self.input["fileText"].as_str() {
@@ -92,13 +92,13 @@ fn show(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Runs a future to its end.
+/// Runs a future to completion.
 fn block_on<T>(future: impl Future<Output = T>) -> Result<T, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
     Ok(runtime.block_on(future))
 }
 
-/// The lines of a file as JSON; null if there is no file.
+/// The lines of a file as JSON; null if the file does not exist.
 fn parsed_lines(path: &Path) -> Value {
     let Ok(text) = std::fs::read_to_string(path) else { return Value::Null };
     let lines = text.trim().split('\n').filter(|line| !line.trim().is_empty());

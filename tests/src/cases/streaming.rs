@@ -1,4 +1,4 @@
-//! Executors for the embed-streaming suite: one an operation, each seeing `input` only.
+//! Executors for the embed-streaming suite: one per operation, each using only `input`.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     result.into()
 }
 
-/// Compares without members that mean "not set". Of an object of outputs only those that are named are compared.
+/// Compares, ignoring fields that mean "not set". For an object of outputs, only the named ones are compared.
 fn check(expect: &Value, actual: &Value) -> Result<(), String> {
     let Some(outputs) = actual.get("$outputs") else {
         return same(&without_unset(expect), &without_unset(actual));
@@ -45,7 +45,7 @@ fn check(expect: &Value, actual: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Drops absent, null and false members of objects, at any depth.
+/// Removes absent, null and false fields of objects, at any depth.
 fn without_unset(value: &Value) -> Value {
     match value {
         Value::Object(map) => map
@@ -59,7 +59,7 @@ fn without_unset(value: &Value) -> Value {
     }
 }
 
-/// Several outputs, of which a case names those it wants compared.
+/// Several outputs, of which a case names those to compare.
 fn outputs(all: Value) -> Value {
     json!({ "$outputs": all })
 }
@@ -72,7 +72,7 @@ fn strings(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// An assistant message as cases give it: members may be missing.
+/// An assistant message of a case: fields may be missing.
 fn assistant(value: &Value) -> Result<Arc<AssistantMessage>, String> {
     let mut full = json!({"role": "assistant", "api": "", "provider": "", "model": "", "stopReason": "stop", "timestamp": 0,
         "content": [], "usage": {}});
@@ -100,7 +100,7 @@ fn content_value(content: &[Arc<Block>]) -> Value {
     content.iter().map(block).collect()
 }
 
-/// Usage in any of the spellings that cases have; `None` without a positive number.
+/// Usage in any of the spellings found in cases; `None` without a positive number.
 fn read_usage(raw: &Value) -> Option<Usage> {
     let get = |names: &[&str]| {
         let number = names.iter().find_map(|name| raw.get(*name)?.as_f64()).filter(|n| n.is_finite() && *n > 0.0);

@@ -1,4 +1,4 @@
-//! Executors for the embed-tools suite: one an area. They see what a case gives, and never an id.
+//! Executors for the embed-tools suite: one per area. They use the content of a case, never its ID.
 
 use serde_json::Value;
 
@@ -65,12 +65,12 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
     run(input, case).and_then(|actual| check(wanted(case), &actual)).into()
 }
 
-/// What must hold: `better` where it is given.
+/// The expected result: `better` if present.
 fn wanted<'a>(case: &Case<'a>) -> &'a Value {
     case.case.get("better").unwrap_or(&case.case["expect"])
 }
 
-/// Compares as the file says: named members only, null is nothing, arrays whole.
+/// Compares as the file prescribes: named fields only, null means absent, arrays entirely.
 fn check(expect: &Value, actual: &Value) -> Result<(), String> {
     lacks("", expect, actual).map_or(Ok(()), |at| Err(format!("{at}\n  expected {expect}\n  actual   {actual}")))
 }
@@ -88,7 +88,7 @@ fn lacks(at: &str, expect: &Value, actual: &Value) -> Option<String> {
     }
 }
 
-/// The texts of a list; nothing is an empty list.
+/// The texts in a list; null counts as an empty list.
 fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }

@@ -1,9 +1,9 @@
-//! Texts that are equal although their wording differs.
+//! Comparison of texts whose wording may differ.
 
 use std::collections::BTreeSet;
 
-/// Reduces the text of refused tool arguments to what must agree: the first line, the set of paths, and the received arguments.
-/// Other texts stay as they are.
+/// Reduces the text for rejected tool arguments to what must match: the first line, the set of paths, and the received arguments. Other
+/// texts stay unchanged.
 pub(crate) fn free_validation_wording(text: &str) -> String {
     const FIRST: &str = "Validation failed for tool";
     let Some(at) = text.find(FIRST) else { return text.to_owned() };

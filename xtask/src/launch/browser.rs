@@ -1,4 +1,4 @@
-//! The browser for the checks of exported pages: named by `CHROME`, or a Chromium or Chrome of the search path.
+//! The browser for checking exported pages: the one named by `CHROME`, or a Chromium or Chrome on the search path.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,13 +6,13 @@ use std::process::ExitStatus;
 
 use super::DEV;
 
-/// Runs the command with the browser there is.
+/// Runs the command with the browser that was found.
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
     let browser = find().map(|browser| ("CHROME", browser.into()));
     DEV.run(args, browser.as_slice())
 }
 
-/// Finds it.
+/// Finds the browser.
 pub(crate) fn find() -> Option<PathBuf> {
     let named = std::env::var_os("CHROME").map(PathBuf::from);
     let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];

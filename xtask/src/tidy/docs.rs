@@ -1,8 +1,8 @@
-//! How files begin, and what they must not contain.
+//! How files must begin, and what they must not contain.
 
 use super::{SourceFile, TidyReport};
 
-/// What only means something on one machine. Put together here so that this file does not hold it.
+/// Paths that are specific to one machine. Concatenated here so that this file does not contain them.
 const FOREIGN: [&str; 3] = [concat!("/work", "/wt"), concat!("/work", "/shared"), concat!("/tmp", "/bash_jobs")];
 
 /// Checks every file.

@@ -1,10 +1,10 @@
-//! Which crate may use which: arrows point down only.
+//! Which crate may use which: dependencies only point downwards.
 
 use serde_json::Value;
 
 use super::TidyReport;
 
-/// The crates from the lowest to the highest; each may use those before it.
+/// The crates from lowest to highest; each may use those before it.
 const ORDER: [&str; 14] = [
     "pinch-stdx",
     "pinch-http",
@@ -21,7 +21,7 @@ const ORDER: [&str; 14] = [
     "pinch-tui",
     "pinch-cli",
 ];
-/// Crates that may use any: tests, and what they share.
+/// Crates that may use any other crate: tests and their shared code.
 const FREE: [&str; 3] = ["pinch-dev", "pinch-testing", "pinch-tests"];
 
 /// Checks the dependencies between the workspace's crates.
@@ -50,14 +50,14 @@ fn is_allowed(from: &str, to: &str, is_dev: bool) -> bool {
     let rank = |name: &str| ORDER.iter().position(|known| *known == name);
     match (from, to) {
         (from, _) if FREE.contains(&from) => true,
-        // Built on every `cargo xtask`.
+        // Compiled on every `cargo xtask`.
         ("xtask", _) => false,
-        // The demo of the program runs against a scripted server.
+        // The program's demo runs against a scripted server.
         ("pinch-cli", "pinch-testing") => true,
         (_, "pinch-testing") => is_dev,
-        // The terminal draws the events of a session; it does not depend on embedding.
+        // The terminal displays a session's events; it does not depend on embed.
         ("pinch-tui", "pinch-embed") => false,
-        // A crate may switch its own features on for its tests.
+        // A crate may enable its own features for its tests.
         (from, to) if from == to => is_dev,
         (from, to) => matches!((rank(from), rank(to)), (Some(from), Some(to)) if to < from),
     }

@@ -1,6 +1,6 @@
-//! Which module of a crate may use which: the `mod` lines stand in dependency order, and a module uses modules above it.
+//! Which module of a crate may use which: `mod` lines are in dependency order, and a module uses only modules above it.
 //!
-//! A parent uses its own children, and children may use what their parent holds itself.
+//! A parent may use its own children, and children may use items defined in their parent.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ mod paths;
 
 /// The modules of one crate.
 struct ModuleTree<'a> {
-    /// Children of a module in the order of their `mod` lines.
+    /// Children of a module, in the order of their `mod` lines.
     children: BTreeMap<Vec<String>, Vec<String>>,
-    /// Names that a module passes on from below: their true places.
+    /// Names that a module re-exports from below, with the paths where they are defined.
     passed_on: BTreeMap<(Vec<String>, String), Vec<String>>,
     files: Vec<(Vec<String>, &'a SourceFile)>,
 }
 
-/// The files that begin a library and a program.
+/// File stems of the root of a library and of a program.
 const ROOTS: [&str; 2] = ["lib", "main"];
 
 /// Checks the modules of every library and every program.
@@ -68,7 +68,7 @@ impl<'a> ModuleTree<'a> {
             tree.children.insert(module.clone(), mod_lines(source.without_tests()));
             tree.files.push((module, source));
         }
-        // A directory may hold a library and a program: what is not below this root belongs to the other one.
+        // A directory may contain a library and a program: files not reachable from this root belong to the other one.
         let ModuleTree { children, files, .. } = &mut tree;
         files.retain(|(module, _)| {
             (0..module.len()).all(|at| children.get(&module[..at]).is_some_and(|known| known.contains(&module[at])))
@@ -83,7 +83,7 @@ impl<'a> ModuleTree<'a> {
         tree
     }
 
-    /// The module in which the thing at a path is.
+    /// Returns the module that contains the item at a path.
     fn resolve(&self, path: &[String]) -> Vec<String> {
         let mut module = Vec::new();
         for (at, name) in path.iter().enumerate() {
@@ -102,7 +102,7 @@ impl<'a> ModuleTree<'a> {
         module
     }
 
-    /// Where two modules part: the name on either side, and whether the other one is above; `None` when one holds the other.
+    /// Finds where two modules diverge: the name on either side, and whether the other one is above; `None` if one contains the other.
     fn compare(&self, own: &[String], other: &[String]) -> Option<(String, String, bool)> {
         let n_common = own.iter().zip(other).take_while(|(a, b)| a == b).count();
         let (a, b) = (own.get(n_common)?, other.get(n_common)?);

@@ -1,10 +1,10 @@
-//! A type name exists once in the workspace: whoever reads it or searches for it finds one thing.
+//! Type names are unique in the workspace, so that searching for a name finds only one type.
 
 use std::collections::BTreeMap;
 
 use super::{SourceFile, TidyReport};
 
-/// Names that may be defined more than once, and why.
+/// Names that may be defined more than once, with the reason.
 const REPEATED: [(&str, &str); 2] = [
     ("Args", "what clap parses for a program or a command, and what an example's tool takes"),
     ("Readme", "carries the README of a crate for its doc tests"),
@@ -31,7 +31,7 @@ pub(super) fn check(sources: &[SourceFile]) -> TidyReport {
     report
 }
 
-/// The types that a file defines, with the numbers of their lines. Variants of one type for different systems count once.
+/// The types that a file defines, with their line numbers. Variants of a type for different platforms count once.
 fn type_names(text: &str) -> BTreeMap<String, Vec<usize>> {
     let mut names: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut by_system = Vec::new();
@@ -59,7 +59,7 @@ fn type_names(text: &str) -> BTreeMap<String, Vec<usize>> {
     names
 }
 
-/// The type that a line defines. Indented aliases may be associated types, which have the name that their trait gives them.
+/// The type that a line defines. Indented aliases may be associated types, whose name is set by their trait.
 fn defined(code: &str, is_top_level: bool) -> Option<&str> {
     let rest = code.strip_prefix("pub").map_or(code, |rest| match rest.strip_prefix('(') {
         Some(scope) => scope.split_once(')').map_or(rest, |(_, rest)| rest).trim_start(),

@@ -1,10 +1,10 @@
-//! `docs/security.md` promises that a test shows each defence: the tests that it names exist.
+//! `docs/security.md` names a test for each defence; checks that these tests exist.
 
 use super::{SourceFile, TidyReport};
 
 const PAGE: &str = "docs/security.md";
 
-/// Checks the last column of the tables: each name in it is a test, or a file of tests.
+/// Checks the last column of the tables: each name in it must be a test or a file of tests.
 pub(super) fn check(sources: &[SourceFile]) -> TidyReport {
     let mut report = TidyReport::default();
     let page = sources.iter().find(|source| source.path == PAGE).map_or("", |source| &source.text);

@@ -1,8 +1,8 @@
-//! Public signatures name no type of a library that can be replaced: its next version would be a breaking change of ours.
+//! Public signatures must not name types of replaceable libraries: a new version of such a library would be a breaking change of pinch.
 
 use super::{SourceFile, TidyReport};
 
-/// The libraries, as code names them.
+/// The libraries, by crate name in code.
 const LIBRARIES: [&str; 5] = ["reqwest", "rustls", "tokio_tungstenite", "tungstenite", "jsonschema"];
 
 /// Checks the libraries of the workspace.
@@ -38,11 +38,11 @@ fn is_library(source: &SourceFile) -> bool {
 /// Where the public part of an item ends.
 #[derive(Clone, Copy)]
 enum SignatureEnd {
-    /// Before the body of a function or of an implementation.
+    /// Before the body of a function or an `impl`.
     Signature,
-    /// With a field, an alias or the head of a struct.
+    /// At the end of the line: a field, an alias or the first line of a struct.
     Line,
-    /// With the brace that closes the item, which is indented as far as the item.
+    /// At the closing brace of the item, which has the same indentation as the item.
     Item { indent: usize },
 }
 
@@ -59,7 +59,7 @@ impl SignatureEnd {
     }
 }
 
-/// What a line makes public, if it begins an item. The parameters of implemented traits are public too.
+/// What a line makes public, if it begins an item. Parameters of implemented traits are public too.
 fn public_item(code: &str) -> Option<SignatureEnd> {
     let item = code.trim_start();
     let indent = code.len() - item.len();
@@ -76,7 +76,7 @@ fn public_item(code: &str) -> Option<SignatureEnd> {
     })
 }
 
-/// The libraries and what a file imports from them.
+/// The libraries, and the names that a file imports from them.
 fn foreign_names(text: &str) -> Vec<&str> {
     let imports = text.split("use ").skip(1).filter_map(|rest| rest.split(';').next());
     let imports = imports.filter(|import| LIBRARIES.iter().any(|library| import.starts_with(library)));

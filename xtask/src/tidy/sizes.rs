@@ -1,10 +1,10 @@
-//! How long files are, tests not counted.
+//! File lengths, not counting tests.
 
 use super::{SourceFile, TidyReport};
 
-/// Lines at which one asks why.
+/// Number of lines from which a file's length is questioned.
 const ASK: usize = 500;
-/// Lines at which a file is split.
+/// Number of lines from which a file must be split.
 const SPLIT: usize = 800;
 
 /// Checks every Rust file.

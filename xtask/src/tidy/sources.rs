@@ -1,36 +1,36 @@
-//! The source files of the workspace.
+//! Source files of the workspace.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// One text file.
+/// A text file.
 pub(super) struct SourceFile {
-    /// Its path below the root, with slashes.
+    /// Path relative to the root, with slashes.
     pub(super) path: String,
-    /// What is in it.
+    /// Content of the file.
     pub(super) text: String,
 }
 
 impl SourceFile {
-    /// Whether it is Rust.
+    /// Returns whether the file is Rust.
     pub(super) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
 
-    /// Whether all of it is tests.
+    /// Returns whether the whole file is test code.
     pub(super) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/") || self.path.starts_with("tests/")
     }
 
-    /// The text without the module of tests at its end.
+    /// The text without the test module at its end.
     pub(super) fn without_tests(&self) -> &str {
         let at = self.text.find("\n#[cfg(test)]\nmod ").or_else(|| self.text.find("\n#[cfg(test)]\npub(crate) mod "));
         at.map_or(&self.text, |at| &self.text[..=at])
     }
 }
 
-/// Reads every text file that people write: Rust, TOML, Markdown and the CI script.
+/// Reads every hand-written text file: Rust, TOML, Markdown and the CI script.
 pub(super) fn read(root: &Path) -> anyhow::Result<Vec<SourceFile>> {
     let mut sources = Vec::new();
     let mut folders: Vec<PathBuf> = vec![root.to_owned()];
@@ -58,7 +58,7 @@ pub(super) fn read(root: &Path) -> anyhow::Result<Vec<SourceFile>> {
     Ok(sources)
 }
 
-/// The directory `tests/src/cases` is code, `tests/cases` is data.
+/// `tests/src/cases` contains code, `tests/cases` contains data.
 fn has_rust(folder: &Path) -> bool {
     folder.with_extension("rs").is_file()
 }

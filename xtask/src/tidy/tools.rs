@@ -1,9 +1,9 @@
-//! What pinch is built from.
+//! Number of packages in the program's dependency tree.
 
 use super::TidyReport;
 use crate::cargo;
 
-/// Packages of the program at most.
+/// Maximum number of packages of the program.
 const MAX_PACKAGES: usize = 300;
 
 /// Counts the packages that the program is built from on this machine.

@@ -1,16 +1,16 @@
-//! Public items of `embed` that only tests use: something that looks alive and is not.
+//! Finds public items of `embed` that only tests use, and that therefore only seem to be in use.
 //!
-//! A name counts as used when it occurs in code that runs: in the sources of a crate outside of tests, in an example, or in the crate of
-//! a fork. That is a search for words, not for types: a name that another item shares is not noticed.
+//! A name counts as used when it occurs in code that runs: in a crate's sources outside tests, in an example, or in the fork crate. This
+//! searches for words, not types: an unused item that shares its name with another one is not noticed.
 
 use std::collections::BTreeMap;
 
 use super::{SourceFile, TidyReport};
 
-/// Where items may wait for their caller: lines of `"name" = "who will call it"`.
+/// File that lists items without a caller yet: lines of `"name" = "who will call it"`.
 const WAITING: &str = "tests/unused.toml";
 
-/// The crate whose items are looked at.
+/// The crate whose items are checked.
 const CRATE: &str = "crates/embed/src/";
 
 const KINDS: [&str; 6] = ["fn", "async fn", "struct", "enum", "trait", "const"];
@@ -47,7 +47,7 @@ pub(super) fn check(sources: &[SourceFile]) -> TidyReport {
     report
 }
 
-/// Whether the code of a file runs in a program.
+/// Returns whether the code of a file runs in a program.
 fn is_used_code(source: &SourceFile) -> bool {
     let path = &source.path;
     path.starts_with("tests/fork/src/")
@@ -55,14 +55,14 @@ fn is_used_code(source: &SourceFile) -> bool {
         || path.starts_with("dev/src/")
 }
 
-/// The name of an item that a line makes public.
+/// Name of the item that a line makes public.
 fn public_item(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("pub ")?;
     let rest = KINDS.iter().find_map(|kind| rest.strip_prefix(kind)?.strip_prefix(' '))?;
     words(rest).next()
 }
 
-/// The words of a text outside of comments.
+/// The words of a text, except those in comments.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or(""));
     code.flat_map(|line| line.split(|c: char| !(c.is_alphanumeric() || c == '_'))).filter(|word| !word.is_empty())

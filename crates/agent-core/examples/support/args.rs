@@ -7,7 +7,7 @@ use pinch_agent_core::agent::AgentBuilder;
 use pinch_llm::client::Client;
 use pinch_llm::request::Auth;
 
-/// An agent for the model on the command line.
+/// Builds an agent for the model given on the command line.
 pub(crate) fn agent() -> Result<AgentBuilder, Box<dyn std::error::Error>> {
     let (mut base_url, mut api, mut model, mut auth) =
         (None, "openai-completions".to_owned(), "any".to_owned(), Auth::keyless());

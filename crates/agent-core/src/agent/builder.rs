@@ -16,7 +16,7 @@ use crate::declare::Declared;
 use crate::hooks::Hooks;
 use crate::tool::{Tool, ToolMode, ToolSet};
 
-/// Builds an [`Agent`]; made by [`Agent::builder`].
+/// Builds an [`Agent`]; created by [`Agent::builder`].
 #[must_use = "nothing is built until `build` is called"]
 pub struct AgentBuilder {
     model: Arc<Model>,
@@ -33,7 +33,7 @@ pub struct AgentBuilder {
 }
 
 impl Agent {
-    /// Begins an agent for a model, with an empty conversation, no tools, no credentials, and a host without environment.
+    /// Starts building an agent for a model, with an empty conversation, no tools, no credentials, and a host without environment.
     pub fn builder(model: impl Into<Arc<Model>>) -> AgentBuilder {
         AgentBuilder {
             model: model.into(),
@@ -55,7 +55,7 @@ impl AgentBuilder {
     /// Uses a client's host, its credentials for the model, and its connections.
     ///
     /// # Errors
-    /// When the client has no provider for the model's wire format.
+    /// Returns an error if the client has no provider for the model's wire format.
     pub fn client(mut self, client: &Client) -> Result<Self, UnknownApi> {
         self.provider = Some(client.provider(&self.model)?);
         self.auth = client.auth(&self.model.provider);
@@ -75,7 +75,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds tools that others share.
+    /// Adds shared tools.
     pub fn tools(mut self, tools: &ToolSet) -> Self {
         self.tools.extend(tools.iter().cloned());
         self
@@ -93,31 +93,31 @@ impl AgentBuilder {
         self
     }
 
-    /// Uses this clock, these ids and this environment.
+    /// Uses this host for clock, ids and environment.
     pub fn host(mut self, host: Host) -> Self {
         self.host = host;
         self
     }
 
-    /// Continues this conversation. Its system messages stay in force.
+    /// Continues this conversation. Its system messages remain in effect.
     pub fn messages(mut self, messages: Vec<Arc<Message>>) -> Self {
         self.messages = messages;
         self
     }
 
-    /// Sets how hard the model thinks.
+    /// Sets the thinking level.
     pub fn thinking(mut self, level: ThinkingLevel) -> Self {
         self.thinking = level;
         self
     }
 
-    /// Sets whether the calls of one message run side by side, which is the default, or one after another.
+    /// Sets whether the calls of a message run in parallel, which is the default, or one after another.
     pub fn execution(mut self, mode: ToolMode) -> Self {
         self.execution = mode;
         self
     }
 
-    /// Sets the options of every request. Thinking is not among them: see [`AgentBuilder::thinking`].
+    /// Sets the options of every request, except thinking: see [`AgentBuilder::thinking`].
     pub fn options(mut self, options: CallOptions) -> Self {
         self.options = options;
         self
@@ -129,10 +129,10 @@ impl AgentBuilder {
         self
     }
 
-    /// The finished agent.
+    /// Builds the agent.
     ///
     /// # Errors
-    /// When no provider was given and none is built in for the model's wire format.
+    /// Returns an error if no provider was given and none is built in for the model's wire format.
     pub fn build(self) -> Result<Agent, UnknownApi> {
         let provider = match self.provider {
             Some(provider) => provider,
@@ -148,7 +148,7 @@ impl AgentBuilder {
                 timestamp: agent.host.now_ms(),
                 ..SystemMessage::default()
             };
-            // The tools go into the same message, as the loop would declare them in one of its own.
+            // Declare the tools in the same message instead of letting the loop add a separate one.
             if let Some(difference) = declared.difference(&agent.tools).filter(|_| agent.messages.is_empty()) {
                 difference.write_to(&mut prompt);
             }

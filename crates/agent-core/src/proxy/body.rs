@@ -1,4 +1,4 @@
-//! The request between client and server.
+//! The request body between client and server.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use pinch_stdx::host::Host;
 use pinch_stdx::json::lossy;
 use serde_json::{Map, Value, json};
 
-/// Settings that travel by the names they have among a format's own.
+/// Options that are transmitted under their own names among a format's native options.
 const NATIVE: [&str; 2] = ["transport", "maxRetryDelayMs"];
 const RETENTIONS: [(CacheRetention, &str); 3] =
     [(CacheRetention::None, "none"), (CacheRetention::Short, "short"), (CacheRetention::Long, "long")];
 
-/// The body of a request.
+/// Builds the body of a request.
 pub(super) fn write(request: &Request) -> Value {
     let Request { model, system, messages, tools, options, .. } = request;
     let mut context = Map::new();
@@ -34,7 +34,7 @@ pub(super) fn write(request: &Request) -> Value {
     json!({"model": write_model(model), "context": context, "options": write_options(options)})
 }
 
-/// The model's record without credentials, which the server has of its own: no headers, and no secrets in the URL.
+/// Builds the model's record without credentials, as the server has its own: no headers, and no secrets in the URL.
 fn write_model(model: &Model) -> Value {
     let mut record = model.to_record();
     if let Some(members) = record.as_object_mut() {
@@ -56,7 +56,7 @@ fn write_options(options: &CallOptions) -> Value {
     put("temperature", json!(options.temperature));
     put("maxTokens", json!(options.max_tokens));
     match &options.thinking {
-        // Nothing said of it means none.
+        // A missing value means off.
         ThinkingChoice::Level(ThinkingLevel::Off) => {}
         ThinkingChoice::Level(level) => put("reasoning", level.as_str().into()),
         ThinkingChoice::Unset => put("thinking", "unset".into()),
@@ -83,11 +83,11 @@ fn write_options(options: &CallOptions) -> Value {
     Value::Object(encoded)
 }
 
-/// A request as a client sent it. Observers and timeouts are not part of it: the server sets its own.
+/// A request as sent by a client, without observers and timeouts, which the server sets itself.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ProxyCall {
-    /// The model as the client describes it. Nothing in it is to be trusted: neither its URL nor its headers.
+    /// The model as described by the client. Do not trust any of it: neither its URL nor its headers.
     pub model: Model,
     /// The prompt.
     pub system: SystemPrompt,
@@ -103,32 +103,32 @@ pub struct ProxyCall {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProxyBodyError {
-    /// It is not JSON.
+    /// The body is not JSON.
     #[error("the body is not JSON")]
     NotJson {
         /// The parser's error.
         #[source]
         source: serde_json::Error,
     },
-    /// It has no valid model.
+    /// There is no valid model.
     #[error("the body has no model")]
     Model {
         /// What is wrong with the record.
         #[source]
         source: RecordError,
     },
-    /// It has no list of messages, or a list of tools that is none.
+    /// There is no list of messages, or `tools` is not a list.
     #[error("the body has no {what} list")]
     NoList {
-        /// Of what.
+        /// The name of the list.
         what: &'static str,
     },
     /// A message or tool cannot be read.
     #[error("{what} {idx} of the body cannot be read")]
     Item {
-        /// A message or a tool.
+        /// Kind of the item: a message or a tool.
         what: &'static str,
-        /// Its place in the list.
+        /// Its index in the list.
         idx: usize,
         /// The parser's error.
         #[source]
@@ -137,10 +137,10 @@ pub enum ProxyBodyError {
 }
 
 impl ProxyCall {
-    /// Reads the body of a request. How long it may be is the server's choice, before it comes here. Options of a wrong type count as missing.
+    /// Parses the body of a request. The server must limit its size beforehand. Options of a wrong type count as missing.
     ///
     /// # Errors
-    /// [`ProxyBodyError`]; answer it with status 400 and `{"error": text}`.
+    /// Returns [`ProxyBodyError`] for an invalid body; respond with status 400 and `{"error": text}`.
     pub fn read(body: &[u8]) -> Result<Self, ProxyBodyError> {
         let body: Value = lossy::from_slice(body).map_err(|source| ProxyBodyError::NotJson { source })?;
         let model = Model::from_record(&body["model"]).map_err(|source| ProxyBodyError::Model { source })?;
@@ -166,7 +166,7 @@ impl ProxyCall {
         })
     }
 
-    /// The request for the server's own model, with the server's own credentials.
+    /// Builds the request for the server's own model, with the server's own credentials.
     pub fn into_request(self, model: Arc<Model>, auth: Auth, host: Host) -> Request {
         let Self { system, messages, tools, options, .. } = self;
         Request::new(model, messages)

@@ -1,4 +1,4 @@
-//! Typed errors between server and client. The cause of an error (`source`) stays on the server.
+//! Typed errors between server and client. An error's cause (`source`) stays on the server.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const KINDS: [(LlmErrorKind, &str); 14] = [
     (LlmErrorKind::Protocol, "protocol"),
 ];
 
-/// An error as the server sends it. What was emitted before it, the client knows by itself.
+/// Serializes an error. The client knows itself what was emitted before it.
 pub(super) fn write(error: &LlmError) -> Value {
     let kind = KINDS.iter().find(|(known, _)| *known == error.kind).map(|(_, word)| *word);
     let ms = error.retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
@@ -40,7 +40,7 @@ pub(super) fn write(error: &LlmError) -> Value {
     members.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Reads an error; `None` if the value is not one.
+/// Parses an error; returns `None` if the value is not one.
 pub(super) fn read(reported: &Value) -> Option<LlmError> {
     let text = |member: &str| reported[member].as_str().map(str::to_owned);
     let kind = KINDS.iter().find(|(_, word)| reported["kind"] == *word).map(|(kind, _)| *kind)?;

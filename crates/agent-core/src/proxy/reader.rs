@@ -1,4 +1,4 @@
-//! Lines as events: the client's side.
+//! The client's side: lines to events.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use super::writer::rebuilt;
 const CUT: &str = "Proxy stream ended unexpectedly";
 const ABORTED: &str = "Request aborted by user";
 
-/// Reads the lines of one answer.
+/// Parses the lines of one answer.
 pub(super) struct LineReader {
     model: Arc<Model>,
-    /// The message before anything is known of it.
+    /// The initial message, before anything is known about it.
     empty: AssistantMessage,
     fold: Fold,
     blocks: Vec<ProxyBlock>,
@@ -29,7 +29,7 @@ pub(super) struct LineReader {
     ended: bool,
 }
 
-/// A block that was started.
+/// A block that has started.
 struct ProxyBlock {
     kind: ProxyBlockKind,
     is_open: bool,
@@ -43,7 +43,7 @@ enum ProxyBlockKind {
 }
 
 impl ProxyBlockKind {
-    /// What it is called in blocks.
+    /// Returns its name in blocks.
     fn word(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -53,7 +53,7 @@ impl ProxyBlockKind {
     }
 }
 
-/// An event that cannot be: the text of the error.
+/// An invalid event, with the text of the error.
 struct MalformedEvent(String);
 
 impl LineReader {
@@ -72,7 +72,7 @@ impl LineReader {
         emit.push(event);
     }
 
-    /// Begins the answer unless it has begun: some servers send no start.
+    /// Starts the answer unless it has started: some servers send no start.
     fn start(&mut self, message: Option<Arc<AssistantMessage>>, emit: &mut Emit) {
         if !self.started {
             self.started = true;
@@ -130,7 +130,7 @@ impl LineReader {
         Ok(())
     }
 
-    /// The block that an event is about.
+    /// Returns the block that an event belongs to.
     fn place(
         &mut self,
         event: &Value,
@@ -179,7 +179,7 @@ impl LineReader {
         Ok(())
     }
 
-    /// The message of an end event, completed by what was collected.
+    /// Returns the message of an end event, completed with the collected content.
     fn last_message(&self, event: &Value) -> Result<AssistantMessage, MalformedEvent> {
         let so_far = if self.started { self.fold.message() } else { Arc::new(self.empty.clone()) };
         let mut message = match message_in(event, so_far.content.clone())? {
@@ -248,7 +248,7 @@ fn block_of(block: &Value) -> Result<Block, MalformedEvent> {
     serde_json::from_value(block.clone()).map_err(|why| unreadable("block", &why))
 }
 
-/// The message of an event, with this content unless it brings its own.
+/// Returns the message of an event, with this content unless it has its own.
 fn message_in(event: &Value, content: Vec<Arc<Block>>) -> Result<Option<Arc<AssistantMessage>>, MalformedEvent> {
     let Some(reported) = event.get("message").filter(|reported| reported.is_object()) else { return Ok(None) };
     let brings_content = reported.get("content").is_some();

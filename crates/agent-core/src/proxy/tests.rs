@@ -24,7 +24,7 @@ fn request() -> Request {
         .with_auth(Auth::key("never sent"))
 }
 
-/// The events of lines that come in these chunks. Each must obey the laws.
+/// Returns the events of lines that arrive in these chunks, after checking the laws.
 fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<StreamEvent> {
     let request = request();
     let mut reader = LineReader::new(&WireCall::new(&request, 5));
@@ -45,7 +45,7 @@ fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<StreamEvent> {
     events
 }
 
-/// All that is in an event.
+/// Renders an event completely.
 fn in_words(event: &StreamEvent) -> String {
     let error = |error: &LlmError| {
         let LlmError { provider, kind, status, code, request_id, retry_after, should_retry, emitted, text, .. } = error;
@@ -65,12 +65,12 @@ fn words(events: &[StreamEvent]) -> Vec<String> {
     events.iter().map(in_words).collect()
 }
 
-/// What may happen next in an answer.
+/// A step in an answer.
 #[derive(Clone, Debug)]
 enum AnswerStep {
     Open(u8, String),
     Delta(usize, String),
-    /// Ends a block: as its deltas make it, or otherwise.
+    /// Ends a block, either consistently with its deltas or not.
     Close(usize, Option<String>, bool),
     Usage(u64),
 }
@@ -102,7 +102,7 @@ fn closed(fold: &Fold, at: usize, signature: Option<String>, odd: bool) -> Block
     }
 }
 
-/// The events of an answer, put together step by step as a decoder would.
+/// Builds the events of an answer step by step, as a decoder would.
 fn answer(steps: &[AnswerStep], end: u8, started: bool) -> Vec<StreamEvent> {
     let mut base = AssistantMessage::pending("a".into(), "real".into(), "m".into(), 7);
     let mut events = Vec::new();
@@ -179,13 +179,13 @@ fn answer(steps: &[AnswerStep], end: u8, started: bool) -> Vec<StreamEvent> {
 
 proptest! {
     #[test]
-    fn whatever_the_server_got_the_client_gets(
+    fn the_client_receives_exactly_the_events_of_the_server(
         steps in steps(), end in 0u8..5, started in prop::bool::weighted(0.9), cuts in prop::collection::vec(0usize..3_000, 0..6),
     ) {
         let events = answer(&steps, end, started);
         let mut writer = LineWriter::new();
         let lines: String = events.iter().map(|event| writer.line(event)).collect();
-        // Also when the last line lacks its end.
+        // The last line may lack its terminator.
         let bytes = lines.trim_end().as_bytes();
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
         cuts.extend([0, bytes.len()]);
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn any_lines_lead_to_one_end(lines in prop::collection::vec(any_line(), 0..12)) {
+    fn any_lines_produce_exactly_one_end(lines in prop::collection::vec(any_line(), 0..12)) {
         let events = read([lines.concat().as_bytes()]);
         let n_ends = events.iter().filter(|event| matches!(event, StreamEvent::End(_))).count();
         prop_assert_eq!(n_ends, 1);
@@ -227,7 +227,7 @@ fn any_line() -> impl Strategy<Value = String> {
     prop_oneof![8 => event, 1 => "[a-z:{ ]{0,9}\n", 1 => "data: [\\[{\"a0]{0,6}\n"]
 }
 
-/// Lines as pi's own server writes them.
+/// Parses lines as pi's own server writes them.
 fn pi(events: &[Value]) -> Vec<StreamEvent> {
     let lines: String = events.iter().map(|event| format!("data: {event}\n")).collect();
     read([lines.as_bytes()])
@@ -241,7 +241,7 @@ fn end_of(events: &[StreamEvent]) -> &Finished {
 }
 
 #[test]
-fn servers_of_pi_are_understood() {
+fn pi_servers_are_supported() {
     let usage = json!({"input": 3, "output": 2, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 5,
         "cost": {"input": 0.5, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0.5}});
     let events = pi(&[
@@ -284,7 +284,7 @@ fn servers_of_pi_are_understood() {
 }
 
 #[test]
-fn what_cannot_be_is_an_error() {
+fn impossible_events_are_errors() {
     let text = |events: &[Value]| end_of(&pi(events)).error.as_ref().unwrap().text.clone();
     let start = json!({"type": "text_start", "contentIndex": 0});
     let delta = json!({"type": "thinking_delta", "contentIndex": 0, "delta": "x"});
@@ -303,7 +303,7 @@ fn what_cannot_be_is_an_error() {
 }
 
 #[test]
-fn bodies_that_are_no_requests() {
+fn invalid_bodies_are_errors() {
     let read = |body: &str| ProxyCall::read(body.as_bytes()).map(drop).unwrap_err();
     assert!(matches!(read("{"), ProxyBodyError::NotJson { .. }));
     assert!(matches!(read("{}"), ProxyBodyError::Model { .. }));

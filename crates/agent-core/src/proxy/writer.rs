@@ -1,4 +1,4 @@
-//! Events as lines: the server's side.
+//! The server's side: events to lines.
 
 use std::sync::Arc;
 
@@ -9,31 +9,31 @@ use serde_json::{Map, Value, json};
 
 use super::failure;
 
-/// The lines of an answer, each with a blank line behind it, so that readers of server-sent events understand them, too.
+/// Returns the lines of an answer, each followed by a blank line, so that readers of server-sent events understand them, too.
 ///
-/// Each is created on demand; dropping the stream drops the answer.
+/// Lines are created on demand; dropping the stream drops the answer.
 pub fn lines(events: EventStream) -> impl Stream<Item = String> + Send + 'static {
     let mut writer = LineWriter::new();
     events.map(move |event| writer.line(&event))
 }
 
-/// Writes the events of one answer, one after the other.
+/// Writes the events of one answer in order.
 ///
-/// It follows what the client can rebuild, and says in full only what would come out otherwise.
+/// It tracks what the client can rebuild, and writes in full only what would differ otherwise.
 #[derive(Debug, Default)]
 pub struct LineWriter {
     fold: Fold,
-    /// What events of each block are called.
+    /// Event names for each block.
     names: Vec<&'static str>,
 }
 
 impl LineWriter {
-    /// Before the first event.
+    /// Creates a writer before the first event.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The line of the next event.
+    /// Returns the line for the next event.
     pub fn line(&mut self, event: &StreamEvent) -> String {
         let encoded = match event {
             StreamEvent::Start(message) => json!({"type": "start", "message": head(message)}),
@@ -103,7 +103,7 @@ impl LineWriter {
     }
 }
 
-/// A message without its content.
+/// Serializes a message without its content.
 fn head(message: &Arc<AssistantMessage>) -> Map<String, Value> {
     let mut empty = (**message).clone();
     empty.content.clear();
@@ -123,7 +123,7 @@ fn signature_of(block: &Block) -> Option<&str> {
     }
 }
 
-/// A block as its deltas and its signature make it.
+/// Rebuilds a block from its deltas and signature.
 pub(super) fn rebuilt(fold: &Fold, index: usize, signature: Option<&str>) -> Option<Block> {
     let mut block = Arc::unwrap_or_clone(fold.block(index)?);
     match &mut block {

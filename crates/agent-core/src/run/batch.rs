@@ -1,4 +1,4 @@
-//! The calls of one answer: one after another, or side by side.
+//! The calls of one answer: sequential or in parallel.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::hooks::PendingCall;
 use crate::tool::cx::{Progress, ProgressBoard};
 use crate::tool::{ToolError, ToolMode, ToolOutput};
 
-/// What the calls of one answer came to.
+/// Outcome of the calls of one answer.
 pub(super) struct ToolBatch {
     pub(super) results: Vec<Arc<Message>>,
-    /// Every call said that nothing need follow.
+    /// Whether every call asked the run to end.
     pub(super) ends_run: bool,
-    /// Calls that somebody else has to run.
+    /// Calls that the caller has to run.
     pub(super) pending: Vec<ToolCall>,
 }
 
-/// A call with its place in the answer.
+/// A call with its position in the answer.
 struct Placed {
     at: usize,
     ready: Ready,
@@ -33,7 +33,7 @@ struct Placed {
 type CallOutcome = (ToolOutput, Option<i64>);
 
 impl ToolBatch {
-    /// Sets calls that somebody else has to run aside, and returns the others.
+    /// Sets aside calls that the caller has to run, and returns the others.
     fn take_pending(&mut self, ready: Vec<Placed>) -> Vec<Placed> {
         let is_pending = |placed: &Placed| placed.ready.tool.spec().mode == ToolMode::External;
         let (pending, ready): (Vec<_>, Vec<_>) = ready.into_iter().partition(is_pending);
@@ -47,7 +47,7 @@ impl ToolBatch {
 }
 
 impl RunDriver<'_> {
-    /// Runs all calls of an answer. Each one gets exactly one result, unless somebody else has to run it.
+    /// Runs all calls of an answer. Each one gets exactly one result, unless the caller has to run it.
     pub(super) async fn run_calls(&mut self, message: &Arc<AssistantMessage>) -> ToolBatch {
         let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
         let sequential = self.agent.execution == ToolMode::Sequential
@@ -78,7 +78,7 @@ impl RunDriver<'_> {
         batch
     }
 
-    /// Announces a call and prepares it; one that may not run is over at once.
+    /// Announces a call and prepares it; a call that may not run ends immediately.
     async fn begin(
         &self,
         message: &Arc<AssistantMessage>,
@@ -108,7 +108,7 @@ impl RunDriver<'_> {
         }
     }
 
-    /// Runs calls side by side. Their updates and ends come as they happen.
+    /// Runs calls in parallel. Their updates and ends are emitted as they happen.
     async fn execute(&self, ready: Vec<Placed>, starts: &[ToolStart], outcomes: &mut [Option<CallOutcome>]) {
         let board = Arc::new(ProgressBoard::default());
         let mut running = JoinSet::new();
@@ -150,12 +150,12 @@ impl RunDriver<'_> {
         self.emit(AgentEvent::ToolEnd { start: starts[at].clone(), output: Box::new(output), duration_ms }).await;
     }
 
-    /// Puts a call's result into the conversation.
+    /// Adds a call's result to the conversation.
     async fn conclude(&mut self, call: &ToolCall, outcome: Option<CallOutcome>, batch: &mut ToolBatch) {
         if outcome.is_none() && batch.pending.iter().any(|pending| pending.id == call.id) {
             return;
         }
-        // Every call has an outcome by now; one without would be our own mistake, and still deserves a result.
+        // Every call has an outcome by now; a missing one would be a bug, and still needs a result.
         let (output, duration_ms) = outcome.unwrap_or_else(|| (ToolError::aborted().into(), None));
         batch.ends_run &= output.end_run;
         let message = Arc::new(Message::ToolResult(ToolResult {
@@ -180,7 +180,7 @@ fn start_of(call: &ToolCall) -> ToolStart {
     ToolStart { id: call.id.clone(), name: call.name.clone(), args: Arc::new(call.arguments.clone()) }
 }
 
-/// The text that informs a model that its call was cut off, in pi 0.87.1's words.
+/// Returns the text that informs a model that its call was cut off, in pi 0.87.1's words.
 fn cut_off(call: &ToolCall) -> ToolError {
     ToolError::new(format!(
         "Tool call \"{}\" was not executed: the response hit the output token limit, so its arguments may be truncated. \

@@ -1,4 +1,4 @@
-//! One tool call: looked up, prepared, validated, allowed, run, and passed to the hook afterwards.
+//! One tool call: lookup, preparation, validation, approval, execution, and the hook afterwards.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -15,7 +15,7 @@ use crate::hooks::{BeforeTool, FinishedCall, Hooks, PendingCall};
 use crate::tool::cx::Progress;
 use crate::tool::{Tool, ToolCx, ToolError, ToolOutput, ToolSet};
 
-/// A call that may run.
+/// A call that is ready to run.
 pub(super) struct Ready {
     pub(super) tool: Arc<dyn Tool>,
     pub(super) pending: PendingCall,
@@ -24,7 +24,7 @@ pub(super) struct Ready {
 /// Does everything before running a call.
 ///
 /// # Errors
-/// The result of a call that does not run.
+/// Returns the result of a call that does not run.
 pub(super) async fn prepare(
     tools: &ToolSet,
     hooks: &dyn Hooks,
@@ -68,7 +68,7 @@ pub(super) async fn run(
     let output = grace.run(tool.run(pending.input.clone(), &cx)).await;
     let output = output.unwrap_or_else(|| Err(ToolError::aborted()));
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
-    // All calls of the message start before the result of the first one is looked at.
+    // Let all calls of the message start before the first result is processed.
     let_others_go().await;
     let PendingCall { message, call, input } = pending;
     let mut done = FinishedCall { message, call, input, output: output.unwrap_or_else(ToolOutput::from) };
@@ -78,7 +78,7 @@ pub(super) async fn run(
     (done.output, duration_ms)
 }
 
-/// Goes to the end of the line once. Unlike tokio's `yield_now` this keeps the tasks' order.
+/// Yields once to the other tasks. Unlike tokio's `yield_now`, this keeps the tasks' order.
 async fn let_others_go() {
     let mut gone = false;
     std::future::poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! Failures become regular answers: events and log show a turn that failed, never an open one.
+//! Failures as regular answers: events and log show a failed turn, never an open one.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use pinch_llm::message::{AssistantMessage, StopReason};
 
 use crate::agent::Agent;
 
-/// The text of an answer that was cancelled.
+/// Text of a cancelled answer.
 pub(super) const ABORTED: &str = "Request was aborted";
 
-/// An empty answer without a request: the run was cancelled, or something failed before the request.
+/// Creates an empty answer without a request: the run was cancelled, or something failed before the request.
 pub(super) fn local_answer(agent: &Agent, stop: StopReason, text: String) -> Finished {
     let model = &agent.model;
     let kind = if stop == StopReason::Aborted { LlmErrorKind::Aborted } else { LlmErrorKind::InvalidRequest };

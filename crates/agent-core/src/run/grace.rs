@@ -1,4 +1,4 @@
-//! The grace period of work that a cancelled run waits for.
+//! The grace period for work of a cancelled run.
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use pinch_stdx::cancel::Cancel;
 use tokio::time::Instant;
 
-/// The time after which the work of a cancelled run is dropped.
+/// Time after which the work of a cancelled run is dropped.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The grace of one run: it begins when the cancellation is first seen. Clones share it.
+/// The grace period of one run: it starts when the cancellation is first seen. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Grace {
     cancel: Cancel,
@@ -22,12 +22,12 @@ impl Grace {
         Self { cancel, until: Arc::default() }
     }
 
-    /// What cancels the run.
+    /// Returns the token that cancels the run.
     pub(super) fn cancel(&self) -> &Cancel {
         &self.cancel
     }
 
-    /// Does work to its end; `None` when the run is cancelled and the work does not end within its grace.
+    /// Runs work to its end; returns `None` if the run is cancelled and the work does not end within the grace period.
     pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let too_late = async {
             self.cancel.cancelled().await;

@@ -14,11 +14,11 @@ use tokio::time::Instant;
 use super::RunDriver;
 use crate::event::AgentEvent;
 
-/// An answer and, when it is a failure, what went wrong.
+/// An answer, and the error if it failed.
 pub(super) type TurnResponse = (Arc<AssistantMessage>, Option<Arc<LlmError>>);
 
 impl RunDriver<'_> {
-    /// Asks the model and gives its answer on, event by event.
+    /// Calls the model and forwards its answer, event by event.
     pub(super) async fn respond(&mut self, request: Request) -> TurnResponse {
         let began = Instant::now();
         let mut stream = self.agent.provider.stream(request, self.cancel.clone());
@@ -41,14 +41,14 @@ impl RunDriver<'_> {
                 _ => {}
             }
         }
-        // An EventStream always ends with an End; a foreign provider that breaks this gets an answer that says so.
+        // An EventStream always ends with an End; a foreign provider that violates this gets an answer that says so.
         let text = "Stream ended without a final event".to_owned();
         let finished = super::failed::local_answer(self.agent, pinch_llm::message::StopReason::Error, text);
         self.finish_answer(finished, started).await
     }
 
-    /// Gives an answer on that was not streamed.
-    pub(super) async fn say_whole(&mut self, finished: Finished) -> TurnResponse {
+    /// Emits an answer that was not streamed.
+    pub(super) async fn emit_complete(&mut self, finished: Finished) -> TurnResponse {
         self.finish_answer(finished, false).await
     }
 
@@ -65,7 +65,7 @@ impl RunDriver<'_> {
     }
 }
 
-/// Two calls of one message must not share an id, or their results could not be distinguished: later ones get `_2`, `_3`, ….
+/// Makes call ids unique within a message, so that results can be distinguished: later duplicates get `_2`, `_3`, ….
 fn make_ids_unique(message: &mut AssistantMessage) {
     let mut seen: HashSet<ToolCallId> = HashSet::new();
     for block in &mut message.content {

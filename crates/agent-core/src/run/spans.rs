@@ -1,5 +1,5 @@
-//! What programs that observe runs see of turns and calls: spans with stable names and fields, those of OpenTelemetry for generative AI where it
-//! has some. They cost nothing without a subscriber. `docs/observability.md` lists them.
+//! Spans for turns and calls, with stable names and fields, which follow OpenTelemetry's conventions for generative AI where they apply.
+//! They cost nothing without a subscriber. `docs/observability.md` lists them.
 
 use pinch_llm::message::{AssistantMessage, ToolCall};
 use tracing::Span;
@@ -7,7 +7,7 @@ use tracing::field::Empty;
 
 use crate::agent::Agent;
 
-/// A call of the model, with the calls of tools that its answer makes.
+/// Creates the span of a model call and the tool calls of its answer.
 pub(super) fn turn(agent: &Agent) -> Span {
     let model = &agent.model;
     tracing::info_span!(
@@ -22,7 +22,7 @@ pub(super) fn turn(agent: &Agent) -> Span {
     )
 }
 
-/// How the model answered.
+/// Records how the model answered.
 pub(super) fn record_answer(span: &Span, answer: &AssistantMessage) {
     if span.is_disabled() {
         return;
@@ -34,7 +34,7 @@ pub(super) fn record_answer(span: &Span, answer: &AssistantMessage) {
     span.record("gen_ai.usage.output_tokens", usage.output);
 }
 
-/// A call of a tool, from its start to its result.
+/// Creates the span of a tool call, from its start to its result.
 pub(super) fn tool(call: &ToolCall) -> Span {
     tracing::info_span!(
         "tool",
@@ -46,7 +46,7 @@ pub(super) fn tool(call: &ToolCall) -> Span {
     )
 }
 
-/// How the call that is under way ended.
+/// Records how the current call ended.
 pub(super) fn record_result(failed: bool, duration_ms: i64) {
     let span = Span::current();
     span.record("failed", failed);

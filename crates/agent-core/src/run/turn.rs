@@ -11,7 +11,7 @@ use super::{FinishedTurn, RunDriver, spans};
 use crate::hooks::TurnContext;
 
 impl RunDriver<'_> {
-    /// Calls the model once and runs the calls of its answer. With `broken`, the turn fails without a request.
+    /// Calls the model once and runs the calls of its answer. If `broken` is set, the turn fails without a request.
     pub(super) async fn turn(&mut self, first: bool, broken: Option<String>) -> FinishedTurn {
         let span = spans::turn(self.agent);
         let turn = self.whole_turn(first, broken).instrument(span.clone()).await;
@@ -28,7 +28,7 @@ impl RunDriver<'_> {
             Ok(request) => self.respond(request).await,
             Err((stop, text)) => {
                 let message = local_answer(self.agent, stop, text);
-                self.say_whole(message).await
+                self.emit_complete(message).await
             }
         };
         let mut turn = FinishedTurn {
@@ -49,7 +49,7 @@ impl RunDriver<'_> {
         turn
     }
 
-    /// Builds the request; a cancelled run and a failing hook have none.
+    /// Builds the request; fails for a cancelled run or a failing hook.
     async fn request(&mut self, first: bool) -> Result<Request, (StopReason, String)> {
         let aborted = || (StopReason::Aborted, ABORTED.to_owned());
         self.cancel.check().map_err(|_| aborted())?;
@@ -71,7 +71,7 @@ impl RunDriver<'_> {
         }
         let mut options = self.agent.options.clone();
         options.thinking = ThinkingChoice::Level(self.agent.thinking);
-        // Prompt and tools are in the messages.
+        // The prompt and the tools are in the messages.
         let messages = hooks.to_llm(plan.messages.as_deref().unwrap_or(&self.agent.messages));
         Ok(Request::new(Arc::clone(&self.agent.model), messages)
             .with_options(options)

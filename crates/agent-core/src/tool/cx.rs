@@ -17,23 +17,23 @@ pub struct ToolCx<'a> {
     pub call: &'a ToolCallId,
     /// Cancelled when the tool should stop.
     pub cancel: &'a Cancel,
-    /// Takes partial results.
+    /// Receives partial results.
     pub progress: &'a Progress,
     /// Clock, ids and environment.
     pub host: &'a Host,
 }
 
-/// Queued reports per call at most; further ones replace the newest.
+/// Maximum number of queued reports per call; further ones replace the newest.
 const MAX_WAITING: usize = 16;
 
-/// Takes partial results from a running tool. Reporting never waits: a slow reader sees fewer of them, but always the newest.
+/// Receives partial results from a running tool. Reporting never blocks: a slow reader sees fewer of them, but always the newest.
 #[derive(Clone, Debug)]
 pub struct Progress {
     call: usize,
     board: Arc<ProgressBoard>,
 }
 
-/// Reports of a tool that is called by hand: the first ones and the newest.
+/// Reports of a tool that is called directly: the first ones and the newest.
 #[derive(Debug)]
 pub struct Reports(Arc<ProgressBoard>);
 
@@ -44,7 +44,7 @@ impl Reports {
     }
 }
 
-/// The pieces of all calls of one message, in the order they came.
+/// Reports of all calls of a message, in order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct ProgressBoard {
     waiting: Mutex<WaitingProgress>,
@@ -58,17 +58,17 @@ struct WaitingProgress {
 }
 
 impl Progress {
-    /// A place for one call's pieces on a board.
+    /// Creates a progress for one call on a board.
     pub(crate) fn new(call: usize, board: Arc<ProgressBoard>) -> Self {
         Self { call, board }
     }
 
-    /// Progress that is ignored, for calling a tool by hand.
+    /// Creates a progress that ignores reports, for calling a tool directly.
     pub fn ignored() -> Self {
         Self::new(0, Arc::default())
     }
 
-    /// Progress for calling a tool by hand, and its reports.
+    /// Creates a progress for calling a tool directly, and access to its reports.
     pub fn kept() -> (Self, Reports) {
         let board = Arc::default();
         (Self::new(0, Arc::clone(&board)), Reports(board))
@@ -98,12 +98,12 @@ impl ProgressBoard {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the oldest piece.
+    /// Takes the oldest report.
     pub(crate) fn take(&self) -> Option<(usize, ToolOutput)> {
         self.lock().pieces.pop_front()
     }
 
-    /// From here on nothing of this call is taken.
+    /// Ignores further reports of this call.
     pub(crate) fn close(&self, call: usize) {
         self.lock().closed.push(call);
     }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_keeps_the_first_pieces_and_the_newest() {
+    fn a_flood_of_reports_keeps_the_first_ones_and_the_newest() {
         let board = Arc::new(ProgressBoard::default());
         let progress = Progress::new(0, Arc::clone(&board));
         for n in 0..100 {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn late_pieces_are_passed_over() {
+    fn late_reports_are_ignored() {
         let board = Arc::new(ProgressBoard::default());
         let progress = Progress::new(3, Arc::clone(&board));
         board.close(3);

@@ -1,14 +1,14 @@
-//! Tools that whoever runs the agent runs.
+//! Tools that the caller of the agent runs.
 
 use super::{JsonObject, Tool, ToolCx, ToolError, ToolMode, ToolOutput, ToolSpec};
 use futures::future::BoxFuture;
 
-/// A tool whose calls end the run, so that somebody else runs them: see [`ToolMode::External`].
+/// A tool whose calls end the run so that the caller can run them: see [`ToolMode::External`].
 #[derive(Clone, Debug)]
 pub struct ExternalTool(ToolSpec);
 
 impl ExternalTool {
-    /// The tool with this name, description and schema. Arguments are validated before a call counts as pending.
+    /// Creates the tool with this specification. Arguments are validated before a call counts as pending.
     pub fn new(mut spec: ToolSpec) -> Self {
         spec.mode = ToolMode::External;
         Self(spec)

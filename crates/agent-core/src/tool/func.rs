@@ -1,4 +1,4 @@
-//! Tools made of functions.
+//! Tools made from functions.
 
 use std::fmt;
 use std::future::Future;
@@ -12,21 +12,21 @@ use serde_json::Value;
 
 use super::{JsonObject, Progress, Tool, ToolCx, ToolEffect, ToolError, ToolMode, ToolOutput, ToolSpec};
 
-/// What a tool function is given for one call: [`ToolCx`] as a value of its own.
+/// Context of a tool function's call: [`ToolCx`] as an owned value.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CallContext {
     /// The call.
     pub call: ToolCallId,
-    /// Cancelled when the run is: the function then has a short grace period to clean up.
+    /// Cancelled with the run: the function then has a short grace period to clean up.
     pub cancel: Cancel,
-    /// Takes partial results.
+    /// Receives partial results.
     pub progress: Progress,
     /// Clock, ids and environment.
     pub host: Host,
 }
 
-/// A tool made of a function; see `tool_fn` and [`FnTool::new`].
+/// A tool made from a function; see `tool_fn` and [`FnTool::new`].
 pub struct FnTool {
     spec: ToolSpec,
     run: Box<ToolFn>,
@@ -34,7 +34,7 @@ pub struct FnTool {
 
 type ToolFn = dyn Fn(JsonObject, CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
-/// Makes a tool of an async function. The schema of its arguments is derived from their type.
+/// Makes a tool from an async function. The schema is derived from the type of its arguments.
 ///
 /// ```
 /// use pinch_agent_core::tool_fn;
@@ -50,7 +50,8 @@ type ToolFn = dyn Fn(JsonObject, CallContext) -> BoxFuture<'static, Result<ToolO
 /// let add = tool_fn("add", "Add two numbers.", |args: Args, _cx| async move { Ok((args.a + args.b).to_string()) });
 /// ```
 ///
-/// The function returns anything that becomes a [`ToolOutput`], such as a text or a JSON value; `?` turns every error into a [`ToolError`].
+/// The function returns anything that converts to a [`ToolOutput`], such as a text or a JSON value; `?` converts every error to a
+/// [`ToolError`].
 #[cfg(feature = "schemars")]
 pub fn tool_fn<A, F, R, O>(name: impl Into<String>, description: impl Into<String>, function: F) -> FnTool
 where
@@ -64,8 +65,8 @@ where
 }
 
 impl FnTool {
-    /// Makes a tool of an async function and a specification with a schema of your own. The arguments are read from a JSON object that
-    /// matches the schema; with `serde_json::Value` they stay as they are.
+    /// Makes a tool from an async function and a specification with a custom schema. The arguments are deserialized from a JSON object that
+    /// matches the schema; with `serde_json::Value` they are passed unchanged.
     pub fn new<A, F, R, O>(spec: ToolSpec, function: F) -> Self
     where
         A: DeserializeOwned,

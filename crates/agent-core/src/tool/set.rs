@@ -1,4 +1,4 @@
-//! Which tools there are.
+//! Sets of tools.
 
 use std::sync::Arc;
 
@@ -6,38 +6,38 @@ use pinch_llm::message::ToolDecl;
 
 use super::Tool;
 
-/// Tools in a fixed order. Looking one up finds the first of that name. Cloning is cheap.
+/// Tools in a fixed order. Lookup returns the first tool of a name. Cloning is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct ToolSet(Arc<[Arc<dyn Tool>]>);
 
 impl ToolSet {
-    /// No tools.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The tool of that name.
+    /// Returns the tool with a name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.0.iter().find(|tool| tool.spec().name == name)
     }
 
-    /// All tools in order.
+    /// Iterates over the tools in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.0.iter()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no tools.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The tools for which `keep` says yes.
+    /// Returns the tools for which `keep` returns true.
     #[must_use]
     pub fn filter(&self, mut keep: impl FnMut(&dyn Tool) -> bool) -> Self {
         self.0.iter().filter(|tool| keep(&***tool)).cloned().collect()
     }
 
-    /// The declarations a model is given.
+    /// Returns the declarations for a model.
     pub fn declarations(&self) -> Vec<ToolDecl> {
         self.0.iter().map(|tool| tool.spec().declaration()).collect()
     }

@@ -1,4 +1,4 @@
-//! Agents from the builder, prompts, and tools made of functions.
+//! Agents from the builder, prompts, and tools made from functions.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -58,7 +58,7 @@ async fn a_prompt_runs_the_tools_and_returns_the_last_answer() {
 }
 
 #[tokio::test]
-async fn an_error_of_a_tool_function_is_a_result_and_arguments_of_another_type_as_well() {
+async fn errors_and_wrong_argument_types_of_a_tool_function_become_results() {
     #[derive(serde::Deserialize)]
     struct Args {
         n: u8,
@@ -137,7 +137,7 @@ async fn the_schema_of_a_tool_function_is_derived_from_its_arguments() {
     assert_eq!(*declared.tools_added[0].parameters, schema);
 }
 
-/// What an example prints when the server gives these answers.
+/// Returns what an example prints if the server gives these answers.
 async fn run_example(name: &str, answers: impl IntoIterator<Item = Answer>) -> String {
     let server = Server::start().await.unwrap();
     for answer in answers {

@@ -1,4 +1,4 @@
-//! Where the owner of an agent steps in.
+//! Hooks of an agent's owner.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,11 +17,11 @@ use serde_json::json;
 
 use super::{agent, calls, run};
 
-/// Steps in between turns as told.
+/// Changes the next turn as configured.
 #[derive(Default)]
 struct Between {
     next: Mutex<Vec<Result<NextTurn, String>>>,
-    /// Gets a message of the user whenever it is asked.
+    /// Gets a user message on every call.
     steers: Mutex<Option<MessageQueues>>,
     prompt: Mutex<Option<SystemMessage>>,
     patch: ToolPatch,
@@ -45,7 +45,7 @@ impl Hooks for Between {
     }
 }
 
-/// What a conversation is made of: roles, and the texts of users.
+/// Summarizes a conversation: roles, and the texts of users.
 fn shape(messages: &[Arc<Message>]) -> Vec<String> {
     let word = |message: &Arc<Message>| match &**message {
         Message::User(user) => user.content.text(""),
@@ -83,7 +83,7 @@ async fn steering_that_comes_between_turns_is_still_in_time() {
 }
 
 #[tokio::test]
-async fn one_at_a_time_means_one_a_turn() {
+async fn one_at_a_time_means_one_per_turn() {
     let (mut agent, _) =
         agent([calls(&[("a", "none")]), ScriptedReply::text("one"), ScriptedReply::text("two")], vec![]);
     let hooks = Arc::new(Between::default());
@@ -119,7 +119,7 @@ async fn a_failure_between_turns_is_a_regular_error_turn() {
 }
 
 #[tokio::test]
-async fn a_changed_prompt_is_said_before_the_request() {
+async fn a_changed_prompt_is_declared_before_the_request() {
     let (mut agent, _) = agent(two_turns(), vec![]);
     let hooks = Arc::new(Between::default());
     agent.hooks = hooks.clone();
@@ -143,7 +143,7 @@ impl Tool for Structured {
 }
 
 #[tokio::test]
-async fn other_content_drops_the_data_that_said_the_same() {
+async fn replaced_content_drops_the_structured_data() {
     let other = || Some(vec![Block::text("two")]);
     for (patch, wanted) in [
         (ToolPatch::default(), Some(json!({"n": 1}))),
@@ -162,7 +162,7 @@ async fn other_content_drops_the_data_that_said_the_same() {
     }
 }
 
-/// Has what is said from outside in capital letters.
+/// Converts messages from outside to capital letters.
 struct LoudInput;
 
 impl Hooks for LoudInput {
@@ -170,7 +170,7 @@ impl Hooks for LoudInput {
         Box::pin(async {
             let Message::User(user) = &**message else { panic!("only users speak here") };
             let text = user.content.text("");
-            // What has another role is not taken.
+            // A replacement with another role must be ignored.
             let other = Message::System(SystemMessage::default());
             Some(Arc::new(if text == "keep" { other } else { Message::user(text.to_uppercase(), 1) }))
         })
@@ -178,7 +178,7 @@ impl Hooks for LoudInput {
 }
 
 #[tokio::test]
-async fn what_comes_from_outside_is_changed_before_it_is_told() {
+async fn incoming_messages_are_changed_before_they_are_emitted() {
     let (mut agent, _) = agent([calls(&[("a", "none")]), ScriptedReply::text("done")], vec![]);
     agent.hooks = Arc::new(LoudInput);
     agent.queues().push(QueueKind::Steering, Message::user("keep", 1));
@@ -221,7 +221,7 @@ impl Hooks for StuckHooks {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_run_leaves_hooks_the_grace_of_tools() {
+async fn hooks_of_a_cancelled_run_have_the_grace_period_of_tools() {
     for at in ["after_tool", "after_turn"] {
         let (mut agent, _) = agent(two_turns(), Vec::new());
         agent.tools = std::iter::once(super::tools::fine("none")).collect();
@@ -241,7 +241,7 @@ async fn a_cancelled_run_leaves_hooks_the_grace_of_tools() {
 }
 
 #[tokio::test]
-async fn steering_that_did_not_arrive_waits_for_the_next_run() {
+async fn undelivered_steering_waits_for_the_next_run() {
     for at in ["before the first poll", "between_turns", "incoming"] {
         let (mut agent, _) =
             agent([ScriptedReply::text("one"), ScriptedReply::text("two"), ScriptedReply::text("three")], Vec::new());

@@ -1,4 +1,4 @@
-//! The order of events, on runs of every shape, stopped at every event.
+//! The order of events, in runs of every shape, cancelled at every event.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 
 use super::{agent, calls};
 
-/// Checks the guarantees of `pinch_agent_core::event` over a finished run.
+/// Checks the guarantees of `pinch_agent_core::event` for a finished run.
 fn check(events: &[AgentEvent]) {
     assert!(matches!(events.first(), Some(AgentEvent::AgentStart)));
     assert!(matches!(events.last(), Some(AgentEvent::AgentEnd(_))));

@@ -1,4 +1,4 @@
-//! The loop's behaviour, driven through its public face with a scripted provider.
+//! The loop's behaviour, driven through its public API with a scripted provider.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -46,7 +46,7 @@ async fn run(agent: &mut Agent, cancel: &Cancel) -> Vec<AgentEvent> {
     agent.run(input, cancel.clone()).unwrap().collect().await
 }
 
-/// The results of a conversation: id, whether it failed, text.
+/// Returns the results in a conversation: id, whether it failed, text.
 fn results(agent: &Agent) -> Vec<(String, bool, String)> {
     let result = |message: &Arc<Message>| match &**message {
         Message::ToolResult(result) => Some((

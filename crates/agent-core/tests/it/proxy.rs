@@ -44,7 +44,7 @@ fn script() -> scripted::ScriptedReply {
     scripted::ScriptedReply { steps, response_id: Some("r".into()), ..scripted::ScriptedReply::default() }
 }
 
-/// A server that answers with what a provider says: one write a line.
+/// Starts a server that answers with a provider's events, one write per line.
 async fn serve(provider: Arc<dyn Provider>) -> Server {
     let server = Server::start().await.unwrap();
     server.answer_with(move |asked| {
@@ -66,7 +66,7 @@ async fn events(provider: &dyn Provider, request: Request) -> Vec<StreamEvent> {
     provider.stream(request, Cancel::new()).collect().await
 }
 
-/// Events without the time that they took.
+/// Renders events without their durations.
 fn words(events: &[StreamEvent]) -> Vec<String> {
     let word = |event: &StreamEvent| match event {
         StreamEvent::End(Finished { message, error }) => {
@@ -177,21 +177,21 @@ async fn refusals_keep_their_kind_and_text() {
 }
 
 #[tokio::test]
-async fn answers_that_break_off() {
+async fn interrupted_answers_are_errors() {
     let server = Server::start().await.unwrap();
     let half = "data: {\"type\":\"start\"}\n\ndata: {\"type\":\"text_start\",\"contentIndex\":0}\n\ndata: {\"type\":\"text_delta\",\"contentIndex\":0,\"delta\":\"half\"}\n\n";
     server.reply(ServerReply::sse(half));
     let end = end_at(&server).await;
     assert_eq!(end.error.unwrap().text, "Proxy stream ended unexpectedly");
     assert_eq!(end.message.text(""), "half");
-    // The last line needs no end.
+    // The last line needs no terminator.
     server.reply(ServerReply::sse(half).send("data: {\"type\":\"done\",\"reason\":\"stop\",\"usage\":{}}"));
     let end = end_at(&server).await;
     assert_eq!((end.error.is_none(), end.message.text("")), (true, "half".into()));
 }
 
 #[tokio::test]
-async fn cancelling_ends_the_answer_with_what_had_come() {
+async fn cancelling_keeps_the_partial_answer() {
     let server = Server::start().await.unwrap();
     let gate = Gate::new();
     let half = "data: {\"type\":\"text_start\",\"contentIndex\":0}\ndata: {\"type\":\"text_delta\",\"contentIndex\":0,\"delta\":\"half\"}\n";
@@ -213,7 +213,7 @@ async fn cancelling_ends_the_answer_with_what_had_come() {
 }
 
 #[tokio::test]
-async fn the_clients_timeouts_hold() {
+async fn the_clients_timeouts_are_enforced() {
     let server = Server::start().await.unwrap();
     let gate = Gate::new();
     server.reply(ServerReply::sse("data: {\"type\":\"start\"}\n").gate(&gate));

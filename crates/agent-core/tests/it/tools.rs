@@ -18,7 +18,7 @@ use super::{agent, calls, results, run};
 
 type ToolWork = fn(Arc<AtomicBool>) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
-/// A tool that does something with a flag.
+/// A tool that performs a behaviour with a flag.
 struct Stub {
     spec: ToolSpec,
     flag: Arc<AtomicBool>,
@@ -65,7 +65,7 @@ fn deaf(flag: &Arc<AtomicBool>) -> Arc<dyn Tool> {
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_costs_only_its_own_call() {
+async fn a_panicking_tool_fails_only_its_own_call() {
     let broken = Stub::tool("broken", &Arc::default(), |_| Box::pin(async { panic!("bug") }));
     let (mut agent, _) =
         agent([calls(&[("a", "broken"), ("b", "fine")]), ScriptedReply::text("ok")], vec![broken, fine("fine")]);
@@ -76,7 +76,7 @@ async fn a_tool_that_panics_costs_only_its_own_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_does_not_listen_is_dropped_after_its_grace() {
+async fn a_tool_that_ignores_cancellation_is_dropped_after_its_grace_period() {
     let dropped = Arc::new(AtomicBool::new(false));
     let (mut agent, provider) = agent([calls(&[("a", "deaf")]), ScriptedReply::text("never")], vec![deaf(&dropped)]);
     let cancel = Cancel::new();
@@ -135,7 +135,7 @@ async fn calls_of_external_tools_end_the_run_after_the_others() {
 }
 
 #[tokio::test]
-async fn a_cut_answer_runs_no_call() {
+async fn a_truncated_answer_runs_no_calls() {
     let mut cut = calls(&[("a", "fine")]);
     cut.stop = Some(StopReason::Length);
     let (mut agent, _) = agent([cut, ScriptedReply::text("again")], vec![fine("fine")]);
@@ -145,7 +145,7 @@ async fn a_cut_answer_runs_no_call() {
 }
 
 #[tokio::test]
-async fn calls_of_one_name_are_told_apart() {
+async fn duplicate_call_ids_are_made_unique() {
     let (mut agent, _) =
         agent([calls(&[("a", "fine"), ("a", "fine"), ("a_2", "fine")]), ScriptedReply::text("ok")], vec![fine("fine")]);
     run(&mut agent, &Cancel::new()).await;
@@ -154,7 +154,7 @@ async fn calls_of_one_name_are_told_apart() {
 }
 
 #[tokio::test]
-async fn tools_are_declared_and_changes_are_said() {
+async fn tools_and_their_changes_are_declared() {
     let (mut agent, _) = agent(
         [ScriptedReply::text("a"), ScriptedReply::text("b"), ScriptedReply::text("c")],
         vec![fine("x"), fine("y")],

@@ -26,10 +26,10 @@ use crate::exit::{Blame, CommandFailure, tell, unwritten, warn_of};
 use crate::show::{payloads, waits_for};
 use crate::{folders, output, signals};
 
-/// What `pinch agent` takes.
+/// Arguments of `pinch agent`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Message of the user (required)
+    /// Message to send (required)
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     message: Option<String>,
 
@@ -86,27 +86,27 @@ pub(crate) struct Args {
     local: bool,
 }
 
-/// Builds an engine whose runs may use the coding tools on this computer.
+/// Builds an engine whose runs may use the coding tools on the local machine.
 pub(super) fn engine_builder(state_dir: &Path, host: &Host, config: Config) -> EngineBuilder {
     Engine::builder(state_dir).host(host.clone()).config(config).builtin_tools(CODING)
 }
 
-/// Runs the command. With `--json` every failure is one object on standard output, too.
+/// Runs the command. With `--json`, failures are also printed as one object on stdout.
 pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     let as_json = args.json;
     run_once(args).await.map_err(|stopped| {
         if as_json {
-            // If nobody reads it, the message on standard error and the exit code have to do.
+            // If nobody reads it, the message on stderr and the exit code must suffice.
             let _unread = write_json(&payloads::failure_json(stopped.kind, &stopped.failure.text));
         }
         stopped.failure
     })
 }
 
-/// Why there is no result.
+/// The reason why there is no result.
 struct Stopped {
     failure: CommandFailure,
-    /// The word `--json` has for it.
+    /// The failure's kind in `--json`.
     kind: &'static str,
 }
 
@@ -169,7 +169,7 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
     Ok(code.unwrap_or_else(|| failed.map_or(ExitCode::SUCCESS, |kind| ExitCode::from(kind as u8))))
 }
 
-/// Runs a request to its end. Waiting for another process is reported on standard error.
+/// Runs a request to its end. Reports waiting for another process on stderr.
 async fn finish(engine: &Engine, request: RunRequest) -> Result<RunResult, RunError> {
     let mut run = engine.run(request);
     while let Some(event) = run.next().await {
@@ -180,7 +180,7 @@ async fn finish(engine: &Engine, request: RunRequest) -> Result<RunResult, RunEr
     run.result()
 }
 
-/// A value that is not blank.
+/// Returns a value that is not blank.
 pub(super) fn given(value: Option<&str>) -> Option<&str> {
     value.map(str::trim).filter(|text| !text.is_empty())
 }
@@ -189,7 +189,7 @@ fn print(result: RunResult, as_json: bool) -> io::Result<()> {
     if as_json { write_json(&payloads::json(result)) } else { write_out(&payloads::text(&result)) }
 }
 
-/// Writes a value and a line feed to standard output as it is serialized: a long answer is not held as text once more.
+/// Writes a value and a line feed to stdout while serializing, to avoid another copy of a long answer.
 fn write_json(value: &Value) -> io::Result<()> {
     let mut out = io::BufWriter::new(output::stdout());
     pinch_embed::stdx::json::write_pretty(&mut out, value)?;
@@ -197,7 +197,7 @@ fn write_json(value: &Value) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a text and a line feed to standard output; nothing for an empty text.
+/// Writes a text and a line feed to stdout; nothing for an empty text.
 fn write_out(text: &str) -> io::Result<()> {
     let mut out = output::stdout();
     if !text.is_empty() {
@@ -208,9 +208,9 @@ fn write_out(text: &str) -> io::Result<()> {
 
 /// The session of a run.
 enum SessionChoice<'a> {
-    /// The one with this id, in the lane of a key, of an agent.
+    /// The session with this id, of a session key and an agent.
     Id { id: &'a str, key: Option<&'a str>, agent: Option<&'a str> },
-    /// The current one of a key.
+    /// The current session of a key.
     Key(Cow<'a, str>),
 }
 
@@ -235,7 +235,7 @@ impl<'a> SessionChoice<'a> {
     }
 }
 
-/// Checks that an agent exists and is the one that the session key names.
+/// Checks that an agent exists and matches the session key.
 pub(super) fn check_agent(name: &str, session_key: Option<&str>, config: &Config) -> Result<(), CommandFailure> {
     let id = AgentId::normalise(name);
     let mut known: Vec<AgentId> = config.agents.list.iter().map(|agent| agent.id.clone()).collect();
@@ -254,7 +254,7 @@ pub(super) fn check_agent(name: &str, session_key: Option<&str>, config: &Config
     }
 }
 
-/// The configuration with this model, which wants no key, as the one to ask.
+/// Returns the configuration with this model, which needs no key, as the model to use.
 pub(super) fn with_model(mut config: Config, model: &Model) -> Config {
     let entry = json!({
         "baseUrl": model.base_url,
@@ -268,7 +268,7 @@ pub(super) fn with_model(mut config: Config, model: &Model) -> Config {
     config
 }
 
-/// The configuration of a command that runs nothing.
+/// Configuration arguments of a command that runs nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConfigArgs {
     /// Configuration file, instead of the one in the state directory
@@ -281,7 +281,7 @@ pub(crate) struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    /// The state directory and the configuration. Mistakes in it are printed.
+    /// Loads the state directory and the configuration, and prints its problems.
     pub(crate) fn load(&self, host: &Host) -> Result<(PathBuf, Config), CommandFailure> {
         let state_dir = state_dir(self.state_dir.as_deref(), host)?;
         let (config, problems) = load_config(self.config.as_deref(), &state_dir, host)?;
@@ -290,7 +290,7 @@ impl ConfigArgs {
     }
 }
 
-/// The state directory: the flag, then PINCH_STATE_DIR, then OPENCLAW_STATE_DIR, then ~/.pinch.
+/// Returns the state directory: the flag, then PINCH_STATE_DIR, then OPENCLAW_STATE_DIR, then ~/.pinch.
 pub(crate) fn state_dir(flag: Option<&Path>, host: &Host) -> Result<PathBuf, CommandFailure> {
     let cwd = folders::working_directory()?;
     let of_env = || ["PINCH_STATE_DIR", "OPENCLAW_STATE_DIR"].iter().find_map(|name| host.env().non_empty(name));
@@ -309,7 +309,7 @@ pub(crate) fn state_dir(flag: Option<&Path>, host: &Host) -> Result<PathBuf, Com
     Ok(dir)
 }
 
-/// The configuration: the flag, then the variables, then the first file of the state directory; without a file it is empty.
+/// Loads the configuration: the flag, then the variables, then the first file in the state directory; empty if there is none.
 pub(crate) fn load_config(
     flag: Option<&Path>,
     state_dir: &Path,
@@ -328,7 +328,7 @@ pub(crate) fn load_config(
     let found = named.or_else(|| Config::find(state_dir));
     let (config, problems) = found.map_or_else(|| (Config::default(), Vec::new()), |path| Config::load(&path, env));
     match config.unusable {
-        // What was meant is unknown, so nothing is run.
+        // The intention is unknown, so nothing is run.
         Some(why) => Err(CommandFailure::configuration(why)),
         None => Ok((config, problems)),
     }
@@ -348,7 +348,7 @@ async fn request(
             engine.message(key, message).await.map_err(|error| embedded::failure(&error, &around))?
         }
     };
-    // Whoever starts a run from a shell waits for its answer, and owns the agent.
+    // Whoever starts a run from a shell owns the agent.
     request.caller.is_owner = true;
     request = request.cancel(cancel.clone()).require_reply();
     if let Some(word) = &args.thinking {

@@ -1,6 +1,6 @@
-//! `pinch auth …`: logging in and out, and credentials for scripts.
+//! `pinch auth …`: logging in and out, and printing credentials for scripts.
 //!
-//! Exit codes for scripts: 0 = there are credentials, 1 = there are none, 2 = there are some that cannot be used.
+//! Exit codes for scripts: 0 = credentials are configured, 1 = there are none, 2 = they are unusable.
 
 mod login;
 mod logout;
@@ -27,13 +27,13 @@ use crate::output;
 
 /// Exit code: there are no credentials.
 const NOT_READY: u8 = 1;
-/// Exit code: there are credentials that cannot be used.
+/// Exit code: the credentials are unusable.
 const INVALID: u8 = 2;
 
-/// The error without a provider and a model.
+/// Error if neither a provider nor a model is given.
 const PRINTING: &str = "Credential printing requires";
 
-/// The commands below `auth`.
+/// The subcommands of `auth`.
 const COMMANDS: [&str; 5] = ["login", "logout", "print-api-key", "print-bearer-token", "check"];
 
 /// The commands of `pinch auth`.
@@ -51,7 +51,7 @@ pub(crate) enum AuthCommand {
     Logout(logout::Args),
 }
 
-/// Whose credentials are meant.
+/// Selects the owner of credentials.
 #[derive(Debug, clap::Args)]
 struct CredentialOwner {
     /// Provider, e.g. anthropic
@@ -63,7 +63,7 @@ struct CredentialOwner {
     model: Option<String>,
 }
 
-/// Whose credentials are meant, and where they are kept.
+/// Selects credentials and their directory.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProviderArgs {
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(crate) struct ProviderArgs {
     agent_dir: Option<PathBuf>,
 }
 
-/// What `pinch auth check` takes.
+/// Arguments of `pinch auth check`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuthCheck {
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub(crate) struct AuthCheck {
     no_refresh: bool,
 }
 
-/// What `pinch auth print-bearer-token` takes.
+/// Arguments of `pinch auth print-bearer-token`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bearer {
     #[command(flatten)]
@@ -104,12 +104,12 @@ pub(crate) struct Bearer {
     min_expiry: String,
 }
 
-/// Whether a command is a short form of one below `auth`.
+/// Returns whether a command is a short form of an `auth` subcommand.
 pub(crate) fn is_short_form(word: &str) -> bool {
     matches!(word, "login" | "logout")
 }
 
-/// What is said of a command below `auth` that there is not.
+/// Returns the error for an unknown `auth` subcommand.
 pub(crate) fn unknown(word: &str) -> Option<String> {
     if word.starts_with('-') || word == "help" || COMMANDS.contains(&word) {
         return None;
@@ -131,7 +131,7 @@ pub(crate) async fn run(command: AuthCommand) -> Result<ExitCode, CommandFailure
 }
 
 impl CredentialOwner {
-    /// One of the two must be named; `what` is requested.
+    /// Checks that one of the two is given; `what` is the requested action.
     fn check(&self, what: &str, code: u8) -> Result<(), ExitCode> {
         let wrong = |text: &str| {
             tell(&format_args!("Error: {text}"));
@@ -149,7 +149,7 @@ struct AuthSources {
     auth: RegistryAuth,
     registry: Arc<ModelRegistry>,
     host: Host,
-    /// What could not be read of models.json.
+    /// Problems in models.json.
     problems: Vec<Problem>,
 }
 
@@ -158,7 +158,7 @@ impl AuthSources {
     fn open(agent_dir: Option<&Path>) -> Result<Self, CommandFailure> {
         let host = Host::system();
         let folders = Folders::find(agent_dir, &host)?;
-        // Problems with settings are reported where they matter.
+        // Problems in settings are reported where they matter.
         let (settings, _) = DirectorySettings::read(&ServiceOptions::new(host, &folders.agent_dir), &folders.cwd);
         let host = settings.host().clone();
         let (registry, problems) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
@@ -169,18 +169,18 @@ impl AuthSources {
     }
 }
 
-/// The sources of credentials, and the provider in question.
+/// The sources of credentials, and the selected provider.
 struct AuthContext {
     auth: RegistryAuth,
     registry: Arc<ModelRegistry>,
     host: Host,
     provider: ProviderId,
-    /// The models or credentials that could not be read.
+    /// Problems in models or credentials.
     problems: Vec<Problem>,
 }
 
 impl AuthContext {
-    /// The same as [`AuthContext::read`]; what is wrong in documents is said.
+    /// Like [`AuthContext::read`], and prints problems in documents.
     fn set(of: &ProviderArgs) -> Result<Result<Self, String>, CommandFailure> {
         let context = Self::read(of)?;
         if let Ok(context) = &context {
@@ -189,7 +189,7 @@ impl AuthContext {
         Ok(context)
     }
 
-    /// Reads the documents. `Err` holds the name of an unknown provider or model.
+    /// Reads the documents. `Err` contains the name of an unknown provider or model.
     fn read(of: &ProviderArgs) -> Result<Result<Self, String>, CommandFailure> {
         let AuthSources { auth, registry, host, mut problems } = AuthSources::open(of.agent_dir.as_deref())?;
         auth.storage().entries();
@@ -215,7 +215,7 @@ impl AuthContext {
         Ok(provider.map(|provider| Self { auth, registry, host, provider, problems }))
     }
 
-    /// The credentials of a request, or why there are none.
+    /// Returns the credentials of a request, or why there are none.
     async fn credentials(&self, no_refresh: bool) -> Result<Credentials, Unavailable> {
         let login = self.auth.storage().get(&self.provider).filter(|entry| entry["type"] == "oauth");
         if no_refresh && let Some(login) = login {
@@ -227,7 +227,7 @@ impl AuthContext {
             Some(model) => self.auth.key_and_headers(&model, KeyLookup::Value).await,
             None => self.auth.key(&self.provider, KeyLookup::Value).await,
         };
-        // What was renewed is to be stored before the program ends.
+        // Renewed credentials must be stored before the program exits.
         self.auth.settle().await;
         let is_there = |auth: &Credentials| auth.key.is_some() || auth.keyless;
         match found {
@@ -236,7 +236,7 @@ impl AuthContext {
             | Err(AuthError::Missing { .. } | AuthError::MissingForHeader { .. } | AuthError::Unresolved { .. })
                 if !self.auth.is_configured(&self.provider) =>
             {
-                // What cannot be read may hold them.
+                // An unreadable document may contain them.
                 match self.problems.first() {
                     Some(problem) => Err(Unavailable::Invalid(problem.to_string())),
                     None => Err(Unavailable::NotConfigured),
@@ -252,15 +252,15 @@ impl AuthContext {
     }
 }
 
-/// Why there are no credentials.
+/// The reason why there are no credentials.
 enum Unavailable {
-    /// No one knows the provider.
+    /// The provider is unknown.
     UnknownProvider,
-    /// There are none.
+    /// No credentials are configured.
     NotConfigured,
-    /// Requests carry something, but neither a key nor a token.
+    /// Requests are authorized, but neither by a key nor by a token.
     NotAvailable,
-    /// There are some that cannot be used; why.
+    /// The credentials are unusable, for this reason.
     Invalid(String),
 }
 
@@ -281,7 +281,7 @@ impl Unavailable {
         }
     }
 
-    /// Tells a person; the exit code.
+    /// Prints the reason and returns the exit code.
     fn tell(&self, name: &str) -> ExitCode {
         let text = match self {
             Self::UnknownProvider => format!("Unknown provider \"{name}\""),
@@ -297,7 +297,7 @@ async fn check(args: &AuthCheck) -> Result<ExitCode, CommandFailure> {
     if let Err(code) = args.of.whose.check("Auth checks require", INVALID) {
         return Ok(code);
     }
-    // Prints nothing else; `doctor` reports more.
+    // Prints only the result; `doctor` reports more.
     let (name, done) = match AuthContext::read(&args.of)? {
         // The provider of an unknown model is unknown too.
         Err(name) if args.of.whose.model.is_some() => (name, Err(Unavailable::Invalid("no such model".to_owned()))),
@@ -330,7 +330,7 @@ async fn check(args: &AuthCheck) -> Result<ExitCode, CommandFailure> {
     Ok(ExitCode::from(code))
 }
 
-/// The key or the token that requests carry.
+/// Returns the key or token of requests.
 fn bearer(found: &Credentials) -> Option<String> {
     if let Some(key) = &found.key {
         return Some(key.reveal().to_owned());
@@ -401,7 +401,7 @@ fn print(line: &str) -> Result<(), CommandFailure> {
     writeln!(output::stdout(), "{line}").map_err(|error| unwritten(&error))
 }
 
-/// Seconds, or a number of s, m or h.
+/// Parses seconds, or a number with the unit s, m or h.
 fn parse_time(text: &str) -> Option<Duration> {
     let (number, factor) = match text.strip_suffix(['s', 'm', 'h']) {
         Some(number) if text.ends_with('h') => (number, 3_600),
@@ -418,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times() {
+    fn durations_are_parsed() {
         let seconds = |text: &str| parse_time(text).map(|time| time.as_secs());
         assert_eq!(["90", "90s", "30m", "2h"].map(seconds), [Some(90), Some(90), Some(1_800), Some(7_200)]);
         assert_eq!(["", "m", "-1s", "1d", "99999999999h", "é"].map(seconds), [None; 6]);

@@ -34,13 +34,13 @@ use super::{agent, interactive};
 use crate::exit::{self, Blame, CommandFailure, warn_of};
 use crate::folders;
 
-/// How long runs may take to end when the chat is left.
+/// Grace period for runs when the user leaves the chat.
 const LEAVING: Duration = Duration::from_secs(3);
 
-/// What `pinch chat` takes.
+/// Arguments of `pinch chat`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Session to open, by its name or routing key, e.g. notes or agent:main:notes (default: the main session of the agent)
+    /// Session to open, by name or routing key, e.g. notes or agent:main:notes (default: the agent's last session, else its main session)
     #[arg(long, visible_alias = "session-key", value_name = "KEY")]
     session: Option<String>,
 
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LEVEL")]
     thinking: Option<String>,
 
-    /// Message to send at once
+    /// Message to send immediately
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     message: Option<String>,
 
@@ -64,11 +64,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = ChatOptions::HISTORY_LIMIT)]
     history_limit: usize,
 
-    /// How much to show of tools: on, full or off
+    /// How much tool output to show: on, full or off
     #[arg(long, value_name = "LEVEL")]
     verbose_level: Option<String>,
 
-    /// Screen-reader mode: write plain lines one below the other, and read line by line
+    /// Screen-reader mode: plain lines, read line by line
     #[arg(long)]
     plain: bool,
 
@@ -85,7 +85,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     let verbose =
         word(args.verbose_level.as_deref(), "verbose level", Verbosity::parse, || "on, full, off".to_owned())?;
     interactive::check_terminal()?;
-    // What is said on the way would be written across the screen.
+    // Messages written meanwhile would disturb the screen.
     let kept = exit::keep_warnings();
     let (state_dir, config) = args.config.load(&host)?;
     let is_plain = interactive::is_plain(args.plain, &host, &state_dir.join("agent"));
@@ -123,7 +123,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     }
 }
 
-/// Reads the word of an option.
+/// Parses an option's word.
 fn word<T>(
     given: Option<&str>,
     what: &str,
@@ -137,7 +137,7 @@ fn word<T>(
     }
 }
 
-/// The engine. Without a key, the model of a local server takes the place of the configured one.
+/// Builds the engine. Without a key, a local server's model replaces the configured one.
 async fn engine(state_dir: &Path, host: &Host, config: Config, questions: &Arc<Questions>) -> (Engine, Arc<Config>) {
     let build = |config: Config| {
         let approvals = Arc::clone(questions) as Arc<dyn ApprovalBroker>;
@@ -154,11 +154,11 @@ async fn engine(state_dir: &Path, host: &Host, config: Config, questions: &Arc<Q
     (engine, Arc::new(config))
 }
 
-/// Runs the commands of the user in the working directory.
+/// Creates the tool that runs the user's commands in the working directory.
 fn shell(host: &Host, cwd: PathBuf) -> Option<BashTool> {
     let program = Shell::usual_program()?;
     let mut env = host.env().to_vec();
-    // Programs can tell that they run in the chat of an agent; the name is OpenClaw's.
+    // Lets programs detect that they run in an agent chat; the name is OpenClaw's.
     env.push(("OPENCLAW_SHELL".to_owned(), "tui-local".to_owned()));
     let place = WorkingDirectory { cwd, home: host.home().map(Path::to_owned) };
     let shell = Shell { program, prefix: None, env, temp: host.temp().to_owned() };

@@ -1,4 +1,4 @@
-//! `pinch completions`: shell completions, the manual and the reference of settings. All are generated from the tables that the program itself uses.
+//! `pinch completions`: shell completions, the manual and the settings reference. All are generated from the program's own tables.
 
 mod surface;
 mod bash;
@@ -15,15 +15,15 @@ use crate::exit::{CommandFailure, unwritten};
 use crate::output;
 use surface::Surface;
 
-/// What `pinch completions` takes.
+/// Arguments of `pinch completions`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Shell to generate for; man prints the manual page, markdown the same as a document, settings the reference of settings.json
+    /// Shell to generate completions for; man prints the manual page, markdown the manual as Markdown, settings the settings reference
     #[arg(value_enum, value_name = "FORM")]
     form: Form,
 }
 
-/// What is printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Form {
     Bash,
@@ -35,7 +35,7 @@ enum Form {
     Settings,
 }
 
-/// Runs the command. `commands` are those that are not read by hand.
+/// Runs the command. `commands` are those parsed by clap.
 pub(crate) fn run(args: &Args, commands: &clap::Command) -> Result<ExitCode, CommandFailure> {
     let surface = Surface::new(commands);
     let text = match args.form {

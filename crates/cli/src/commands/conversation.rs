@@ -1,4 +1,4 @@
-//! `pinch …` without a command: a conversation in this directory, in the interactive mode, or printed as text or as events.
+//! `pinch …` without a command: a conversation in this directory, interactive, or printed as text or as events.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -47,7 +47,7 @@ pub(crate) async fn run(mut options: CliOptions) -> Result<ExitCode, CommandFail
     show(&options, &host).await
 }
 
-/// Asks, and shows the answer as text or as events.
+/// Sends the prompts, and shows the answer as text or as events.
 async fn show(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
     let messages = Messages::read(options, host)?;
     if messages.is_empty() {
@@ -62,7 +62,7 @@ async fn show(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFail
     let mut out = output::stdout();
     let (printed, code) = if options.mode == Some(Mode::Json) {
         let (done, code) = signals::guard(&cancel, json::json(session, prompts, &mut out, &mut extension_failed)).await;
-        // The last lines say how it ended.
+        // The last lines report how it ended.
         (done.map(|()| Printed::Answer), code)
     } else {
         signals::guard(&cancel, print::print(session, prompts, &mut out, &mut extension_failed)).await
@@ -72,7 +72,7 @@ async fn show(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFail
     runtime.take_notes().iter().for_each(|note| warn(note));
     let printed = printed?;
     if let Some(code) = code {
-        // Who presses Ctrl+C knows.
+        // A user who presses Ctrl+C needs no message.
         if let Printed::Aborted { text } = printed
             && cancel.reason() == Some(CancelReason::Shutdown)
         {
@@ -96,13 +96,13 @@ async fn show(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFail
     }
 }
 
-/// The wall clock of a run, as the settings say.
+/// Sets the time limit of a run from the settings.
 fn set_limit(runtime: &SessionRuntime) -> Option<Duration> {
     let ms = runtime.services().settings().value("runTimeoutMs")?.as_f64()?;
     (ms >= 1.0).then(|| Duration::from_millis(ms as u64))
 }
 
-/// What is wrong with the options, and with some of them together.
+/// Checks the options, also for conflicts.
 fn check(options: &CliOptions) -> Result<(), CommandFailure> {
     for complaint in options.complaints.iter().filter(|complaint| !complaint.is_error) {
         warn(&complaint.text);

@@ -1,6 +1,6 @@
-//! `pinch demo`: the main job, needing nothing.
+//! `pinch demo`: the main job, without any prerequisites.
 //!
-//! It runs the production code on a scripted model server of its own, or on a real provider with `--provider` and `--model`.
+//! It runs the production code on its own scripted model server, or on a real provider with `--provider` and `--model`.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ use crate::show::payloads;
 use crate::show::timeline::Timeline;
 use crate::signals;
 
-/// What `pinch demo` takes.
+/// Arguments of `pinch demo`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Run the same job on this real provider
@@ -43,11 +43,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID", requires = "provider")]
     model: Option<String>,
 
-    /// Print events as JSON lines; the last line has the result and the paths of the file and the session
+    /// Print events as JSON lines; the last line contains the result and the paths of the file and the session
     #[arg(long)]
     json: bool,
 
-    /// Working directory, instead of a new temporary one; resumes a session that is there
+    /// Working directory, instead of a new temporary one; resumes an existing session in it
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     let system = Host::system();
     let paths = prepare(&args, &system)?;
     let is_scripted = args.provider.is_none();
-    // The desktop of the job is the one in the directory, for commands, too.
+    // The job's desktop is in the directory, for commands too.
     let home = paths.root.to_string_lossy().into_owned();
     let host = Host::builder().env(system.env().with([("HOME", home)])).home(&paths.root).temp(system.temp()).build();
     let server = if is_scripted { Some(start_server(&paths, Duration::from_millis(args.pace)).await?) } else { None };
@@ -77,7 +77,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     let mut builder = Engine::builder(&paths.state).host(host).config(config).builtin_tools(CODING);
     let mut documents = paths.state.join("agent");
     if !is_scripted {
-        // A real provider is asked with the user's own credentials.
+        // A real provider is called with the user's own credentials.
         documents = Folders::find(None, &system)?.agent_dir;
         builder = builder.agent_dir(&documents);
     }
@@ -123,7 +123,7 @@ async fn watch(
     run.result().map_err(|error| embedded::failure(&error, around))
 }
 
-/// Writes to standard output, at once.
+/// Writes to stdout and flushes.
 fn say(text: &str) -> Result<(), CommandFailure> {
     let mut out = output::stdout();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| unwritten(&error))
@@ -166,7 +166,7 @@ fn conclusion(paths: &DemoPaths, result: &RunResult) -> String {
     )
 }
 
-/// The last line of the events: the result, and where the file and the session lie.
+/// Formats the last line of the events: the result, and the paths of the file and the session.
 fn result_line(paths: &DemoPaths, result: &RunResult) -> String {
     let line = json!({
         "type": "result",
@@ -186,7 +186,7 @@ fn session_file(paths: &DemoPaths) -> PathBuf {
     paths.state.join("agents/main/sessions/demo.jsonl")
 }
 
-/// Lays the workspace out: today's notes and an empty desktop.
+/// Prepares the workspace: today's notes and an empty desktop.
 fn prepare(args: &Args, host: &Host) -> Result<DemoPaths, CommandFailure> {
     let root = match &args.dir {
         Some(dir) => working_directory()?.join(dir),
@@ -207,7 +207,7 @@ fn prepare(args: &Args, host: &Host) -> Result<DemoPaths, CommandFailure> {
     if !notes.exists() {
         write(&notes, &script::notes(&date))?;
     }
-    // The script's conversation is short: little of it is kept, so that there is something to compact.
+    // The script's conversation is short, so keep little of it to have something to compact.
     let settings = json!({"compaction": {"keepRecentTokens": 500}});
     write(&paths.state.join("agents/main/agent/settings.json"), &settings.to_string())?;
     Ok(paths)
@@ -229,7 +229,7 @@ async fn start_server(paths: &DemoPaths, pace: Duration) -> Result<Server, Comma
     Ok(server)
 }
 
-/// The configuration as a real document: two keys of one provider, and where it is.
+/// Writes the configuration as a real document: two keys for one provider, and its address.
 fn config(paths: &DemoPaths, server: Option<&Server>) -> Result<Config, CommandFailure> {
     let document: Value = match server {
         None => json!({"agents": {"defaults": {"workspace": paths.workspace}}}),

@@ -1,4 +1,4 @@
-//! `pinch doctor`: checks what pinch works with on this machine and reports what is missing or broken.
+//! `pinch doctor`: checks pinch's environment on this machine and reports what is missing or broken.
 //!
 //! It changes nothing. Exit codes: 0 without errors, 2 with errors.
 
@@ -24,7 +24,7 @@ use crate::output;
 use context::DoctorContext;
 use report::{DoctorReport, FindingStatus};
 
-/// What `pinch doctor` takes.
+/// Arguments of `pinch doctor`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Directory of auth.json, models.json, settings.json and sessions/ (default: ~/.pinch/agent)

@@ -1,4 +1,4 @@
-//! `pinch export SESSION [OUT]`: a session as one page for a browser, or its branch as a session file.
+//! `pinch export SESSION [OUT]`: exports a session as an HTML page, or its branch as a session file.
 
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::folders::{Folders, absolute, expand_home};
 use crate::open_log::find_file;
 use crate::output;
 
-/// What `pinch export` takes.
+/// Arguments of `pinch export`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Session to export: a path, or a prefix of its id
@@ -31,8 +31,8 @@ pub(crate) struct Args {
     /// Output file; .jsonl writes the active branch as a session file, - writes to stdout (default: pinch-session-NAME.html)
     pub(crate) out: Option<String>,
 
-    /// Colors of the page: dark, light, a theme of yours, or a theme file (default: the theme in settings.json, and the reader's system decides
-    /// between dark and light)
+    /// Colors of the page: dark, light, a custom theme, or a theme file (default: the theme in settings.json, dark or light according to
+    /// the reader's system)
     #[arg(long, value_name = "NAME")]
     pub(crate) theme: Option<String>,
 
@@ -88,7 +88,7 @@ fn print(log: &SessionLog, look: &Look) -> Result<ExitCode, CommandFailure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens a session to read it. A file of an older version is migrated in memory only: an export changes nothing.
+/// Opens a session for reading. A file of an older version is migrated only in memory, because an export does not change the session.
 async fn open(path: &Path, folders: &Folders, host: &Host) -> Result<SessionLog, CommandFailure> {
     let unread = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => CommandFailure::user(format!("session not found: {}", path.display())),
@@ -110,12 +110,12 @@ async fn open(path: &Path, folders: &Folders, host: &Host) -> Result<SessionLog,
     Ok(SessionLog::open(host, store, &at, &folders.cwd.to_string_lossy()).await?)
 }
 
-/// Whether two names mean one file.
+/// Returns whether two paths are the same file.
 fn is_same(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The theme that is requested; that of the settings; else the built-in one.
+/// Returns the requested theme, else that of the settings, else the built-in one.
 fn theme(asked: Option<&str>, folders: &Folders, host: &Host) -> Result<Theme, CommandFailure> {
     if let Some(file) = asked.filter(|name| name.contains(['/', '\\']) || name.ends_with(".json")) {
         let path = absolute(&folders.cwd, file, host);
@@ -130,9 +130,9 @@ fn theme(asked: Option<&str>, folders: &Folders, host: &Host) -> Result<Theme, C
         .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
         .collect();
     files.sort();
-    // A broken file matters only when it is requested; its name is then not found.
+    // A broken file matters only if it is requested; its name is then not found.
     let own: Vec<Theme> = files.iter().filter_map(|path| Theme::read(path).ok()).collect();
-    // A theme of the user's that is called like a built-in one takes its place.
+    // A user's theme replaces a built-in one of the same name.
     themes.splice(0..0, own);
     let find = |name: &str| themes.iter().find(|theme| theme.name == name).cloned();
     if let Some(name) = asked {

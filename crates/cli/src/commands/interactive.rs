@@ -20,18 +20,18 @@ use crate::messages::Messages;
 use crate::wiring::SessionUser;
 use crate::{browser, signals, wiring};
 
-/// Exit code of programs whose terminal went away.
+/// Exit code after a hang-up of the terminal.
 pub(crate) const HUNG_UP: u8 = 129;
 
-/// What changed in which version.
+/// The changelog.
 const CHANGELOG: &str = include_str!("../../CHANGELOG.md");
 
-/// Whether the interactive mode is wanted and possible: there is a terminal, and nothing asks for output of another kind.
+/// Returns whether to start the interactive mode: there is a terminal, and no other output is requested.
 pub(crate) fn is_wanted(options: &CliOptions) -> bool {
     !options.print && options.mode.is_none() && terminal::is_terminal()
 }
 
-/// Fails where the cursor of the terminal cannot be moved.
+/// Fails if the terminal's cursor cannot be moved.
 pub(crate) fn check_movable(host: &Host) -> Result<(), CommandFailure> {
     if host.env().get("TERM") == Some("dumb") {
         return Err(CommandFailure::user(
@@ -41,7 +41,7 @@ pub(crate) fn check_movable(host: &Host) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Fails where there is no terminal that a chat can be held on.
+/// Fails if there is no terminal for a chat.
 pub(super) fn check_terminal() -> Result<(), CommandFailure> {
     if !terminal::is_terminal() {
         return Err(CommandFailure::user(
@@ -51,12 +51,12 @@ pub(super) fn check_terminal() -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Whether the screen-reader mode is wanted: by the flag, the environment or the user's settings in an agent directory.
+/// Returns whether the screen-reader mode is requested: by the flag, the environment or the user's settings in an agent directory.
 pub(super) fn is_plain(flag: bool, host: &Host, agent_dir: &Path) -> bool {
     flag || host.env().is_on("PINCH_PLAIN") || SettingsManager::of_user(agent_dir, host).settings().interface.plain
 }
 
-/// Runs the interactive mode until the user leaves. Without a model it begins with a login.
+/// Runs the interactive mode until the user leaves. Without a model it starts with a login.
 pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     let interface = interface(options, &folders, host);
@@ -71,7 +71,7 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
     }
 }
 
-/// Offers a login. Returns whether there is one now.
+/// Offers a login. Returns whether it succeeded.
 async fn log_in_first(
     options: &CliOptions,
     folders: &Folders,
@@ -88,12 +88,12 @@ async fn log_in_first(
     done.map_err(|error| CommandFailure::new(Blame::Internal, error.to_string()))
 }
 
-/// Runs the interface until it ends or a signal comes. Where lines are read, Ctrl+C is for the interface.
+/// Runs the interface until it ends or a signal arrives. In line mode, Ctrl+C is for the interface.
 pub(super) async fn guarded<T>(is_plain: bool, stop: &Cancel, work: LocalBoxFuture<'_, T>) -> (T, Option<ExitCode>) {
     if is_plain { signals::guard_without_interrupt(stop, work).await } else { signals::guard(stop, work).await }
 }
 
-/// How the interface looks and behaves.
+/// Returns the interface options.
 fn interface(options: &CliOptions, folders: &Folders, host: &Host) -> InteractiveOptions {
     let mut wanted = InteractiveOptions::new(host.clone(), &folders.agent_dir, &folders.cwd);
     wanted.theme.clone_from(&options.use_theme);
@@ -115,7 +115,7 @@ async fn converse(
     let messages = Messages::read(options, host)?;
     let ui = TerminalUi::new();
     let stop = Cancel::new();
-    // What is said on the way would be written across the screen.
+    // Messages written meanwhile would disturb the screen.
     let kept = exit::keep_warnings();
     let opening = async {
         let mut runtime = wiring::runtime(options, host, SessionUser::Person(Arc::new(ui.clone()))).await?;

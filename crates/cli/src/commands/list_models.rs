@@ -1,4 +1,4 @@
-//! `pinch --list-models`: a table of the models that can be used.
+//! `pinch --list-models`: a table of the available models.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use pinch_embed::stdx::text::fuzzy;
 use crate::exit::{CommandFailure, unwritten};
 use crate::output;
 
-/// Prints the models that fit what is looked for; all when nothing is.
+/// Prints the models that match the search, or all of them.
 pub(crate) fn run(models: Vec<Arc<Model>>, search: Option<&str>) -> Result<ExitCode, CommandFailure> {
     let mut out = output::stdout();
     out.write_all(table(models, search).as_bytes()).map_err(|error| unwritten(&error))?;
@@ -54,7 +54,7 @@ fn yes_or_no(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
 }
 
-/// A count in thousands or millions, with one decimal unless it is whole.
+/// Formats a count in thousands or millions, with one decimal unless it is whole.
 fn tokens(n: u64) -> String {
     let in_units = |unit: f64, sign: &str| {
         let value = (n as f64 / unit * 10.0).round() / 10.0;
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_short() {
+    fn counts_are_abbreviated() {
         assert_eq!([128_000, 16_384, 1_000_000, 1_048_576, 999].map(tokens), ["128K", "16.4K", "1M", "1M", "999"]);
     }
 }

@@ -26,21 +26,21 @@ use crate::signals;
 use crate::wiring::trust_of;
 use parse::{PackageAction, PackageCommand, Update};
 
-/// Whether the arguments of the program are such a command.
+/// Returns whether the program's arguments are a package command.
 pub(crate) fn is_command(args: &[OsString]) -> bool {
     args.first().and_then(|name| name.to_str()).is_some_and(|name| name::PackageCommandName::parse(name).is_some())
 }
 
-/// A command as completions and the manual show it.
+/// A command in completions and the manual.
 pub(crate) struct CommandSurface {
     pub(crate) name: &'static str,
-    /// Help text besides the options.
+    /// The positional argument.
     pub(crate) argument: Option<&'static str>,
-    /// Names of an option, what its value is called, and what it does.
+    /// Names of an option, its value's name, and its description.
     pub(crate) options: Vec<(&'static str, Option<&'static str>, &'static str)>,
 }
 
-/// All these commands.
+/// Returns all package commands.
 pub(crate) fn surface() -> Vec<CommandSurface> {
     let of = |name: name::PackageCommandName| CommandSurface {
         name: name.as_str(),
@@ -50,7 +50,7 @@ pub(crate) fn surface() -> Vec<CommandSurface> {
     name::PackageCommandName::ALL.map(of).into()
 }
 
-/// Runs the command that the arguments begin with.
+/// Runs the command at the start of the arguments.
 pub(crate) async fn run(args: &[OsString]) -> Result<ExitCode, CommandFailure> {
     let args: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let Some(command) = parse::parse(&args)? else {
@@ -87,7 +87,7 @@ async fn carry_out(
             let packages = packages()?;
             say(format_args!("Removing {source}..."))?;
             match packages.remove(source, scope, cancel).await {
-                // Printed without the prefix of errors.
+                // Printed without the error prefix.
                 Err(error @ PackageError::NotFound { .. }) => {
                     Err(CommandFailure::bare(crate::exit::Blame::User, error.to_string()))
                 }
@@ -143,7 +143,7 @@ fn list(listed: &[ConfiguredPackage]) -> Result<(), CommandFailure> {
     say(lines.join("\n"))
 }
 
-/// The packages of this user in this directory. Whether the project is trusted is decided without prompting.
+/// Opens the user's packages in this directory. Whether the project is trusted is decided without prompting.
 fn open(folders: &Folders, command: &PackageCommand, host: &Host) -> Result<Packages, CommandFailure> {
     let directory = read_settings(folders, command, host);
     let packages = directory.packages().ok_or_else(|| CommandFailure::internal("packages need an agent directory"))?;
@@ -153,7 +153,7 @@ fn open(folders: &Folders, command: &PackageCommand, host: &Host) -> Result<Pack
     Ok(packages)
 }
 
-/// Settings, with warnings about what is wrong with them.
+/// Reads settings and prints their problems.
 fn read_settings(folders: &Folders, command: &PackageCommand, host: &Host) -> DirectorySettings {
     let mut options = ServiceOptions::new(host.clone(), &folders.agent_dir);
     options.trust = trust_of(command.approve, host);
@@ -171,7 +171,7 @@ fn failure(error: PackageError) -> CommandFailure {
     }
 }
 
-/// Prints a line; passwords in addresses are left out of it.
+/// Prints a line; passwords in URLs are removed.
 fn say(text: impl Display) -> Result<(), CommandFailure> {
     writeln!(output::stdout(), "{}", without_passwords(&text.to_string())).map_err(|error| unwritten(&error))
 }

@@ -16,21 +16,21 @@ use crate::embedded::{self, FailureContext};
 use crate::exit::{CommandFailure, unwritten};
 use crate::output;
 
-/// What `pinch policy` does.
+/// Subcommands of `pinch policy`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Print the rule that decides about each tool, for one caller and model
+    /// Print the rule that allows or denies each tool, for one caller and model
     Explain(ExplainArgs),
 }
 
-/// What `pinch policy explain` takes.
+/// Arguments of `pinch policy explain`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
     /// Tools to explain (default: all that `pinch agent` has)
     #[arg(value_name = "TOOL")]
     tools: Vec<String>,
 
-    /// Agent that is spoken to
+    /// Agent that receives the message
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
 
@@ -91,7 +91,7 @@ fn explain(args: &ExplainArgs) -> Result<ExitCode, CommandFailure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The request of the caller that the arguments describe.
+/// Returns the request of the caller described by the arguments.
 fn request(args: &ExplainArgs, engine: &Engine) -> RunRequest {
     let mut request = engine.request("policy", args.session_key.as_deref(), args.agent.as_deref(), "");
     request.model.clone_from(&args.model);

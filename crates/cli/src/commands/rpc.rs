@@ -1,4 +1,4 @@
-//! `pinch --mode rpc`: lines of JSON in both directions.
+//! `pinch --mode rpc`: JSON lines over stdin and stdout.
 
 use std::io::{BufRead as _, Read as _, Write as _};
 use std::process::ExitCode;
@@ -18,16 +18,16 @@ use crate::exit::{CommandFailure, warn};
 use crate::wiring::SessionUser;
 use crate::{output, signals, wiring};
 
-/// Lines of the client that are read ahead.
+/// Number of the client's lines that are read ahead.
 const READ_AHEAD: usize = 16;
-/// Lines for the client that may wait for it.
+/// Maximum number of lines waiting for the client.
 const MAX_WAITING: usize = 256;
-/// Bytes that are gathered before they are written, while more are coming.
+/// Bytes that are buffered before they are written, while more are coming.
 const GATHERED: usize = 32 * 1024;
-/// How long the program waits at its end for a client that does not read.
+/// How long the program waits at exit for a client that does not read.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Serves the client at standard input and output until it has nothing more to say or does not read any more.
+/// Serves the client on stdin and stdout until it closes stdin or stops reading.
 pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
     if !options.files.is_empty() {
         return Err(CommandFailure::user("@file arguments are not supported in RPC mode"));
@@ -41,7 +41,7 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
     let (to_session, incoming) = mpsc::channel(READ_AHEAD);
     let hung_up = Cancel::new();
     let at_end = hung_up.clone();
-    // The reader waits for its client forever, so it is never waited for.
+    // The reader may block forever, so it is never joined.
     std::thread::spawn(move || {
         read(&to_session);
         at_end.cancel(CancelReason::Shutdown);
@@ -51,7 +51,7 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
     let writer = std::thread::spawn(move || write(outgoing, &counted));
     let lines = LineChannel { incoming, outgoing: to_writer, hung_up: hung_up.clone() };
     let mut client = RpcClient::new(&ui, lines, &stop).map_err(|error| CommandFailure::internal(error.to_string()))?;
-    // Extensions may ask the client something when they start.
+    // Extensions may show dialogs to the client when they start.
     let mut runtime =
         client.wait_for(wiring::runtime(options, host, SessionUser::Client(Arc::new(ui.clone())))).await?;
     let watching = async {
@@ -91,7 +91,7 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
     Ok(code.unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Waits until standard output is closed; a program that writes nothing would not notice otherwise.
+/// Waits until stdout is closed; a program that writes nothing would not notice otherwise.
 #[cfg(unix)]
 async fn output_closed() {
     use tokio::io::Interest;
@@ -112,12 +112,12 @@ async fn output_closed() {
     std::future::pending().await
 }
 
-/// Waits until the client has closed its end of standard input, also when not everything it wrote has been read.
+/// Waits until the client has closed its end of stdin, even if not everything it wrote has been read.
 #[cfg(unix)]
 async fn input_closed() {
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
-    // Files cannot be watched; their end is seen when they are read.
+    // Files cannot be watched; their end is noticed when they are read.
     #[expect(deprecated, reason = "standard input stays open for as long as it is watched")]
     let watched = AsyncFd::with_interest(std::io::stdin(), Interest::READABLE);
     if let Ok(input) = watched {
@@ -149,7 +149,7 @@ async fn finish(writer: JoinHandle<()>, n_written: &AtomicU64) {
     }
 }
 
-/// Hands on what the client writes, line by line; a last line without a line feed counts.
+/// Forwards the client's input line by line, including a last line without a line feed.
 fn read(to: &mpsc::Sender<IncomingLine>) {
     let mut input = std::io::stdin().lock();
     loop {
@@ -173,7 +173,7 @@ fn read(to: &mpsc::Sender<IncomingLine>) {
     }
 }
 
-/// Passes over the rest of a line.
+/// Skips the rest of a line.
 fn skip_line(input: &mut impl std::io::BufRead) -> std::io::Result<()> {
     loop {
         let piece = input.fill_buf()?;
@@ -191,7 +191,7 @@ fn skip_line(input: &mut impl std::io::BufRead) -> std::io::Result<()> {
     }
 }
 
-/// Writes what comes and counts it; ends when the reader or the writer is gone.
+/// Writes lines and counts them; ends if the reader or the writer is gone.
 fn write(mut lines: mpsc::Receiver<Bytes>, n_written: &AtomicU64) {
     let mut out = output::stdout();
     let mut gathered = Vec::with_capacity(2 * GATHERED);

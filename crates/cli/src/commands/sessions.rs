@@ -13,14 +13,14 @@ use crate::exit::{CommandFailure, unwritten};
 use crate::folders::{absolute, working_directory};
 use crate::output;
 
-/// What `pinch sessions` does.
+/// Subcommands of `pinch sessions`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// Remove lines that cannot be read from session files; a copy of each damaged file is kept
+    /// Remove unreadable lines from session files; a copy of each damaged file is kept
     Repair(RepairArgs),
 }
 
-/// What `pinch sessions repair` takes.
+/// Arguments of `pinch sessions repair`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RepairArgs {
     /// Session files
@@ -53,7 +53,7 @@ fn repair(args: &RepairArgs) -> Result<ExitCode, CommandFailure> {
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What became of a file: one that is in use does not keep others from being repaired.
+/// Result for one file: a file that is in use does not prevent repairing others.
 type RepairResult = Result<FileRepair, RepairError>;
 
 fn print(as_json: bool, reports: &[(&Path, RepairResult)]) -> std::io::Result<()> {
@@ -99,7 +99,7 @@ fn described(report: &RepairResult) -> String {
     let lines = if report.dropped_lines == 1 { "line" } else { "lines" };
     let mut text = format!("repaired, {} {lines} removed", report.dropped_lines);
     if report.reattached > 0 {
-        text.push_str(&format!(", {} given another parent", report.reattached));
+        text.push_str(&format!(", {} reattached", report.reattached));
     }
     if let Some(backup) = &report.backup {
         text.push_str(&format!("; a copy is in {}", backup.display()));

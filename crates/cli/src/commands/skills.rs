@@ -14,21 +14,21 @@ use crate::embedded::{self, FailureContext};
 use crate::exit::{CommandFailure, unwritten, warn_of};
 use crate::output;
 
-/// What `pinch skills` does.
+/// Subcommands of `pinch skills`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum SkillsCommand {
-    /// List the skills of an agent, and what those need that it cannot use
+    /// List the skills of an agent, and what unusable ones lack
     List(ListArgs),
 }
 
-/// What `pinch skills list` takes.
+/// Arguments of `pinch skills list`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
     /// Agent whose skills are listed
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
 
-    /// Leave out skills that the agent cannot use
+    /// List only skills that the agent can use
     #[arg(long)]
     eligible: bool,
 
@@ -91,7 +91,7 @@ fn print(args: &ListArgs, skills: &AgentSkills) -> std::io::Result<()> {
     out.flush()
 }
 
-/// What people read about an installer.
+/// Describes an installer for people.
 fn installed(installer: &SkillInstaller) -> String {
     let what = ["formula", "package", "module", "url"].iter().find_map(|name| installer.what.get(*name)?.as_str());
     let by = what.map_or_else(|| installer.kind.clone(), |what| format!("{} {what}", installer.kind));

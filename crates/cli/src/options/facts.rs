@@ -1,6 +1,6 @@
-//! The facts of the manual besides flags: exit codes, environment variables, files.
+//! The manual's sections besides flags: exit codes, environment variables, files.
 
-/// Exit codes and what they mean.
+/// Exit codes and their meaning.
 pub const EXIT_CODES: &[(&str, &str)] = &[
     ("0", "Success"),
     ("1", "Usage: an invalid option, a missing file, an unknown model or session, a truncated answer"),
@@ -17,7 +17,7 @@ pub struct Variable {
     pub name: &'static str,
     /// Another program's name for it, used when ours is not set.
     pub other: Option<&'static str>,
-    /// What it is for.
+    /// Its purpose.
     pub about: &'static str,
 }
 
@@ -37,35 +37,35 @@ pub const ENVIRONMENT: &[Variable] = &[
     variable(
         "PINCH_MODEL_CATALOG_URL",
         None,
-        "Server of `pinch update --models`, in place of the setting modelCatalogUrl",
+        "Server of `pinch update --models`, instead of the setting modelCatalogUrl",
     ),
-    variable("PINCH_PLAIN", None, "1: screen-reader mode, as --plain"),
+    variable("PINCH_PLAIN", None, "1: screen-reader mode, as --plain does"),
     variable(
         "PINCH_SKIP_VERSION_CHECK",
         Some("PI_SKIP_VERSION_CHECK"),
-        "1: do not ask the server of the setting versionCheckUrl for a later version",
+        "1: do not check the server of the setting versionCheckUrl for a newer version",
     ),
     variable("PINCH_TRUST", None, "1: trust the project, as --approve does"),
     variable("PINCH_STATE_DIR", Some("OPENCLAW_STATE_DIR"), "State directory of embedded runs (default: ~/.pinch)"),
-    variable("PINCH_LOG", None, "What is logged, such as info or warn,pinch_embed=debug"),
-    variable("PINCH_LOG_FILE", None, "File that the log goes to (default: standard error)"),
+    variable("PINCH_LOG", None, "Log levels, e.g. info or warn,pinch_embed=debug"),
+    variable("PINCH_LOG_FILE", None, "Log file (default: stderr)"),
     variable("PINCH_CONFIG_PATH", Some("OPENCLAW_CONFIG_PATH"), "Configuration of embedded runs"),
     variable("PI_CACHE_RETENTION", None, "long: ask providers to cache prompts for longer"),
-    variable("PI_OAUTH_CALLBACK_HOST", None, "Host that a browser returns to after a login (default: 127.0.0.1)"),
+    variable("PI_OAUTH_CALLBACK_HOST", None, "Host of the callback server for browser logins (default: 127.0.0.1)"),
     variable(
         "ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …",
         None,
         "API keys; each provider has its own variable",
     ),
     variable("HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY", None, "Proxies"),
-    variable("HOME, PATH", None, "The home directory, and where programs are searched"),
+    variable("HOME, PATH", None, "Home directory, and search path for programs"),
 ];
 
 /// Files that are read or written.
 pub const FILES: &[(&str, &str)] = &[
     ("~/.pinch/agent/auth.json", "Credentials by provider"),
     ("~/.pinch/agent/models.json", "Your own servers and models, and changes to built-in ones"),
-    ("~/.pinch/agent/models-store.json", "Catalogs of models that `pinch update --models` has fetched"),
+    ("~/.pinch/agent/models-store.json", "Model catalogs fetched by `pinch update --models`"),
     ("~/.pinch/agent/settings.json", "Settings: model, thinking, compaction, retries, shell"),
     ("~/.pinch/agent/trust.json", "Trusted projects"),
     ("~/.pinch/agent/AGENTS.md", "Instructions for every session"),
@@ -74,8 +74,8 @@ pub const FILES: &[(&str, &str)] = &[
         "Replacement for the default system prompt, and text to append to it",
     ),
     ("~/.pinch/agent/skills/, prompts/, themes/, extensions/", "Your own resources"),
-    ("~/.pinch/agent/sessions/", "Sessions, one directory for each working directory"),
+    ("~/.pinch/agent/sessions/", "Sessions, one directory per working directory"),
     ("~/.pinch/pinch.json", "Configuration of embedded runs"),
     ("AGENTS.md, CLAUDE.md", "Instructions of a project, in its directory and those above it"),
-    (".pinch/ or .pi/", "Settings and resources of a project, loaded when it is trusted"),
+    (".pinch/ or .pi/", "Settings and resources of a project, loaded if it is trusted"),
 ];

@@ -7,25 +7,25 @@ use pinch_embed::llm::thinking::ThinkingLevel;
 
 use super::{CliOptions, Mode, SandboxChoice, list};
 
-/// One flag.
+/// A flag.
 #[derive(Debug)]
 pub struct CliFlag {
-    /// The name with its two dashes.
+    /// The name with two leading dashes.
     pub long: &'static str,
     /// Other names.
     pub others: &'static [&'static str],
     /// Its value.
     pub takes: Takes,
-    /// The heading of the help it is listed under.
+    /// Its heading in the help.
     pub group: FlagGroup,
-    /// What it does: imperative, without a final period.
+    /// Its description: imperative, without a final period.
     pub about: &'static str,
 }
 
 /// The value of a flag.
 #[derive(Clone, Copy, Debug)]
 pub enum Takes {
-    /// Nothing.
+    /// No value.
     Nothing(fn(&mut CliOptions)),
     /// A value.
     Value {
@@ -34,13 +34,13 @@ pub enum Takes {
         /// Stores it.
         set: fn(&mut CliOptions, String),
     },
-    /// A value, if the next argument looks like one.
+    /// An optional value, if the next argument looks like one.
     Maybe {
         /// Its name in the help.
         name: &'static str,
         /// Stores it.
         set: fn(&mut CliOptions, Option<String>),
-        /// Whether an argument is one.
+        /// Returns whether an argument is a value.
         is_value: fn(&str) -> bool,
     },
 }
@@ -63,10 +63,10 @@ pub enum FlagGroup {
 }
 
 impl FlagGroup {
-    /// All of them, in order.
+    /// All groups, in order.
     pub const ALL: [Self; 6] = [Self::Output, Self::Model, Self::Session, Self::Tools, Self::Resources, Self::Other];
 
-    /// The heading.
+    /// Returns the heading.
     pub fn title(self) -> &'static str {
         match self {
             Self::Output => "Input and output",
@@ -80,17 +80,17 @@ impl FlagGroup {
 }
 
 impl CliFlag {
-    /// The flag of a name.
+    /// Returns the flag with a name.
     pub fn find(name: &str) -> Option<&'static Self> {
         FLAGS.iter().find(|flag| flag.names().any(|known| known == name))
     }
 
-    /// All its names.
+    /// Returns all its names.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.long).chain(self.others.iter().copied())
     }
 
-    /// What its value is called.
+    /// Returns the name of its value.
     pub fn value_name(&self) -> Option<&'static str> {
         match self.takes {
             Takes::Nothing(_) => None,
@@ -120,7 +120,7 @@ const fn value(
     CliFlag { long, others, takes: Takes::Value { name, set }, group, about }
 }
 
-/// Whether an argument is a message behind `--print`.
+/// Returns whether an argument is a message for `--print`.
 fn is_message(arg: &str) -> bool {
     !arg.starts_with('@') && (!arg.starts_with('-') || arg.starts_with("---"))
 }
@@ -261,7 +261,7 @@ pub const FLAGS: &[CliFlag] = &[
         FlagGroup::Session,
         "DIR",
         |to, dir| to.session_dir = Some(PathBuf::from(dir)),
-        "Directory to store sessions in and look them up",
+        "Directory to store and look up sessions in",
     ),
     switch("--no-session", &[], FlagGroup::Session, |to| to.no_session = true, "Do not save the session"),
     value(
@@ -311,12 +311,12 @@ pub const FLAGS: &[CliFlag] = &[
                     }
                 }
             },
-            // What follows is a message, unless it follows an equal sign.
+            // A following argument is a message; a value needs an equals sign.
             is_value: |_| false,
         },
         group: FlagGroup::Tools,
-        about: "Keep tools and commands inside of this directory, without network: --sandbox=bubblewrap, landlock, docker, podman, none or \
-                auto, which takes bubblewrap or else landlock. Takes precedence over the setting \"sandbox\"",
+        about: "Confine tools and commands to this directory, without network: --sandbox=bubblewrap, landlock, docker, podman, none or \
+                auto (bubblewrap, else landlock). Takes precedence over the setting \"sandbox\"",
     },
     value(
         "--system-prompt",
@@ -443,14 +443,14 @@ pub const FLAGS: &[CliFlag] = &[
         &[],
         FlagGroup::Other,
         |to| to.offline = true,
-        "Use no network except for the model: install nothing, look nothing up",
+        "Use no network except for model calls: no installs, no lookups",
     ),
     switch(
         "--plain",
         &[],
         FlagGroup::Other,
         |to| to.plain = true,
-        "Screen-reader mode: write plain lines one below the other, and read line by line",
+        "Screen-reader mode: plain lines, read line by line",
     ),
     value(
         "--tui-mode",
@@ -463,7 +463,7 @@ pub const FLAGS: &[CliFlag] = &[
             }
             to.tui_mode = Some(word);
         },
-        "Screen mode: regular keeps the terminal's scrollback, fullscreen scrolls by itself",
+        "Screen mode: regular keeps the terminal's scrollback, fullscreen uses the alternate screen",
     ),
     value(
         "--use-theme",

@@ -1,10 +1,10 @@
-//! The help text, made from the table of flags.
+//! The help text, generated from the table of flags.
 
 use std::fmt::Write as _;
 
 use super::flags::{CliFlag, FLAGS, FlagGroup};
 
-/// The commands, and what they do.
+/// The commands and their descriptions.
 pub const COMMANDS: &[(&str, &str)] = &[
     ("agent", "Run an embedded agent once and print its replies"),
     ("chat", "Chat with an embedded agent in the terminal"),
@@ -20,7 +20,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("config", "Enable or disable resources of packages"),
 ];
 
-/// Width of the column of names.
+/// Width of the name column.
 const NAMES: usize = 34;
 
 /// A flag of an extension, for the help.
@@ -28,13 +28,13 @@ const NAMES: usize = 34;
 pub struct ExtensionFlag {
     /// The name without dashes.
     pub name: String,
-    /// It takes a value.
+    /// Whether it takes a value.
     pub takes_value: bool,
-    /// What it does.
+    /// Its description.
     pub about: String,
 }
 
-/// The help text.
+/// Returns the help text.
 pub fn text(extension_flags: &[ExtensionFlag]) -> String {
     let mut out = String::from(
         "An AI agent in your terminal and in your scripts.\n\n\
@@ -63,10 +63,10 @@ pub fn text(extension_flags: &[ExtensionFlag]) -> String {
     out
 }
 
-/// A flag's names and its value.
+/// Returns a flag's names and its value.
 pub fn names(flag: &CliFlag) -> String {
     let mut names: Vec<&str> = flag.names().collect();
-    // The short name comes first, as everywhere.
+    // The short name comes first, as usual.
     names.sort_by_key(|name| name.starts_with("--"));
     let value = flag.value_name().map(|name| format!(" <{name}>")).unwrap_or_default();
     format!("{}{value}", names.join(", "))

@@ -1,8 +1,8 @@
-//! Words that are commands of some program rather than messages for a model, which cost money.
+//! Detects words that are commands rather than messages for a model, which would cost money.
 
 use super::help::COMMANDS;
 
-/// Commands of pi that this program does not have, and what to do instead.
+/// pi's commands that this program does not have, and their replacements.
 const OF_PI: &[(&str, &str)] = &[
     ("mcp", "MCP servers are not supported yet"),
     (
@@ -15,7 +15,7 @@ const OF_PI: &[(&str, &str)] = &[
     ("version", "Use: pinch --version"),
 ];
 
-/// The error for a first message that is a command, or nearly one; `None` for a message.
+/// Returns the error for a first message that is, or resembles, a command; `None` for a message.
 pub fn complaint(word: &str) -> Option<String> {
     if word.is_empty() || word.contains(char::is_whitespace) {
         return None;
@@ -33,7 +33,7 @@ pub fn complaint(word: &str) -> Option<String> {
         // A long message is not compared letter by letter.
         .filter(|name| n_letters <= name.len() + 2)
         .map(|name| (name, strsim::osa_distance(word, name)))
-        // Of a short name, two letters are half of it.
+        // In a short name, two letters are half of it.
         .filter(|(name, distance)| *distance <= if name.len() > 4 { 2 } else { 1 })
         .min_by_key(|(_, distance)| *distance)?;
     Some(match OF_PI.iter().find(|(name, _)| *name == meant) {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_and_what_is_nearly_one_are_no_messages() {
+    fn commands_and_typos_of_commands_are_not_messages() {
         for (word, part) in [
             ("mcp", "MCP servers are not supported"),
             ("lgoin", "Unknown command \"lgoin\". Add a key to auth.json"),

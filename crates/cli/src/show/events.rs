@@ -1,4 +1,4 @@
-//! A run as lines of JSON.
+//! A run as JSON lines.
 
 use super::waits_for;
 use pinch_embed::coding_agent::protocol::EventWriter;
@@ -7,7 +7,7 @@ use pinch_embed::run::decide::{Repair, RepairOutcome};
 use pinch_embed::runner::RunEvent;
 use serde_json::{Value, json};
 
-/// Turns events into lines: those of the session in pi's form, the run's own around them.
+/// Converts events to lines: those of the session in pi's format, plus the run's own.
 pub(crate) struct EventLines {
     session: EventWriter,
 }
@@ -17,7 +17,7 @@ impl EventLines {
         Self { session: EventWriter::new() }
     }
 
-    /// The line of an event with its line feed; empty for events that have none.
+    /// Returns the line of an event with its line feed; empty for events without one.
     pub(crate) fn line(&mut self, event: &RunEvent) -> String {
         let value: Value = match event {
             RunEvent::Session(event) => {

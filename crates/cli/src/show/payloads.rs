@@ -1,11 +1,11 @@
-//! Payloads as a person reads them, or as JSON.
+//! Payloads as text or as JSON.
 
 use pinch_embed::run::RunResult;
 use pinch_embed::run::payloads::Payload;
 use serde_json::{Map, Value, json};
 
-/// The result as `pinch agent --json` prints it: `{payloads, meta}`, or `{ok: false, error: {kind, message}, payloads, meta}` if it reports a
-/// failure.
+/// Returns the result as printed by `pinch agent --json`: `{payloads, meta}`, or `{ok: false, error: {kind, message}, payloads, meta}` if
+/// it reports a failure.
 pub(crate) fn json(result: RunResult) -> Value {
     let mut root = Map::new();
     if let Some(failure) = result.failure() {
@@ -18,7 +18,7 @@ pub(crate) fn json(result: RunResult) -> Value {
     Value::Object(root)
 }
 
-/// The failure of a run without a result, in the same form.
+/// Returns the failure of a run without a result, in the same form.
 pub(crate) fn failure_json(kind: &str, message: &str) -> Value {
     let mut root = Map::new();
     put_failure(&mut root, kind, message);
@@ -32,8 +32,8 @@ fn put_failure(root: &mut Map<String, Value>, kind: &str, message: &str) {
     root.insert("error".into(), json!({"kind": kind, "message": message}));
 }
 
-/// The texts with a blank line between payloads; media as lines of their own. The failure of an answer that broke off goes to
-/// standard error instead.
+/// Returns the texts, with a blank line between payloads; media are separate lines. The failure of an answer that broke off goes to stderr
+/// instead.
 pub(crate) fn text(result: &RunResult) -> String {
     let payload = |payload: &Payload| {
         let text = Some(payload.reply.text.trim().to_owned()).filter(|text| !text.is_empty());

@@ -1,4 +1,4 @@
-//! A run as it happens, line by line: what was tried, why it moved on, tools, blocks, tokens.
+//! A run as it happens, line by line: attempts, reasons for changes, tools, blocks, tokens.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -12,22 +12,22 @@ use pinch_embed::replies::api_error;
 use pinch_embed::run::decide::{Repair, RepairOutcome};
 use pinch_embed::runner::RunEvent;
 
-/// Characters of a text that a line shows.
+/// Maximum characters of a text in a line.
 const WIDTH: usize = 96;
 
-/// Turns events into lines.
+/// Converts events to lines.
 pub(crate) struct Timeline {
     began: Instant,
     model: String,
 }
 
 impl Timeline {
-    /// A timeline that begins now.
+    /// Creates a timeline that starts now.
     pub(crate) fn new() -> Self {
         Self { began: Instant::now(), model: String::new() }
     }
 
-    /// The lines of an event; empty for events that are not shown.
+    /// Returns the lines of an event; empty for hidden events.
     pub(crate) fn lines(&mut self, event: &RunEvent) -> String {
         let mut out = String::new();
         match event {
@@ -116,17 +116,17 @@ impl Timeline {
 
     fn line(&self, out: &mut String, what: &str, text: &str) {
         let secs = self.began.elapsed().as_secs_f64();
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _written = writeln!(out, "{secs:7.3} s  {what:<10} {text}");
     }
 }
 
-/// What an error says in the provider's words, without the JSON around them.
+/// Returns the provider's message in an error, without the JSON around it.
 pub(crate) fn short_error(error: &str) -> String {
     short(api_error::info(error).and_then(|info| info.message).as_deref().unwrap_or(error))
 }
 
-/// A text in one line, cut where it gets too long.
+/// Returns a text on one line, truncated if it is too long.
 fn short(text: &str) -> String {
     let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match flat.char_indices().nth(WIDTH) {

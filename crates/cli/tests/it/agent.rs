@@ -1,4 +1,4 @@
-//! `pinch agent`: one embedded run after another, as a script would start them.
+//! `pinch agent`: consecutive embedded runs, as a script would start them.
 
 use pinch_testing::server::{Gate, ServerReply};
 use pinch_testing::wires::anthropic::AnthropicResponse;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::help::{CommandOutput, TestUser, files};
 
-/// A user whose configuration names the scripted server.
+/// Creates a user whose configuration names the scripted server.
 async fn user() -> TestUser {
     let user = TestUser::new().await;
     let url = user.server.url();
@@ -28,19 +28,19 @@ async fn agent(user: &TestUser, args: &[&str]) -> CommandOutput {
     user.run_program(&[&["agent"], args].concat()).await
 }
 
-/// The run says `err`, prints nothing, and ends with `code`.
+/// Checks that the run prints `err`, no output, and exits with `code`.
 async fn fails(user: &TestUser, args: &[&str], code: i32, err: &str) {
     let wanted = CommandOutput { code: Some(code), out: String::new(), err: format!("{err}\n") };
     assert_eq!(agent(user, args).await, wanted, "pinch agent {}", args.join(" "));
 }
 
-/// What a fine run prints.
+/// Returns the output of a successful run.
 fn prints(out: &str) -> CommandOutput {
     CommandOutput { code: Some(0), out: out.to_owned(), err: String::new() }
 }
 
 #[tokio::test]
-async fn the_next_run_goes_on_in_the_same_session() {
+async fn the_next_run_continues_the_same_session() {
     let user = user().await;
     user.answer("one");
     assert_eq!(agent(&user, &["--session-id", "s1", "--message", "first"]).await, prints("one\n"));
@@ -70,10 +70,10 @@ async fn json_is_one_object_and_nothing_else() {
         assert!(printed.pointer_mut(duration).unwrap().take().is_u64());
     }
     assert!(printed.pointer_mut("/meta/agentMeta/costUsd").unwrap().take().as_f64().is_some_and(|cost| cost > 0.0));
-    // How long the prompt is depends on the machine.
+    // The length of the prompt depends on the machine.
     let report = printed["meta"].as_object_mut().and_then(|meta| meta.shift_remove("systemPromptReport")).unwrap();
     assert!(report["systemPrompt"]["chars"].as_u64() > Some(1_000) && report["sessionId"] == "s1", "{report}");
-    // A new run has a new name.
+    // A new run has a new id.
     assert!(printed.pointer_mut("/meta/agentMeta/terminalReceipt/runId").unwrap().take().is_string());
     let usage = json!({"input": 10, "output": 5, "total": 15});
     let (provider, model) = ("anthropic", "claude-sonnet-4-5");
@@ -127,7 +127,7 @@ async fn json_is_one_object_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_asked_must_make_sense() {
+async fn invalid_requests_are_usage_errors() {
     let user = user().await;
     fails(&user, &["--session-id", "s1"], 1, "Error: Message (--message) is required").await;
     fails(&user, &["--session-id", "s1", "--message", " "], 1, "Error: Message (--message) is required").await;
@@ -148,7 +148,7 @@ async fn what_is_asked_must_make_sense() {
 }
 
 #[tokio::test]
-async fn a_key_cannot_lead_out_of_the_state_folder() {
+async fn a_session_key_cannot_escape_the_state_directory() {
     let user = user().await;
     user.answer("fine");
     let ran = agent(&user, &["--session-key", "agent:../../../ops:main", "--session-id", "../../s", "-m", "x"]).await;
@@ -157,7 +157,7 @@ async fn a_key_cannot_lead_out_of_the_state_folder() {
 }
 
 #[tokio::test]
-async fn keys_and_models_that_are_missing_are_the_configurations_fault() {
+async fn missing_keys_and_models_are_configuration_errors() {
     let user = TestUser::new().await;
     let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under \
          auth.profiles in pinch.json.";
@@ -192,7 +192,7 @@ async fn without_any_model_the_error_says_how_to_add_one() {
 }
 
 #[tokio::test]
-async fn a_broken_configuration_is_named_and_left_alone() {
+async fn a_broken_configuration_is_reported_and_not_changed() {
     let user = TestUser::new().await;
     let broken = "{\n  agents: {";
     let path = user.write(".pinch/openclaw.json", broken);
@@ -211,13 +211,13 @@ async fn a_broken_configuration_is_named_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_provider_that_refuses_is_heard() {
+async fn the_providers_rejection_is_reported() {
     let user = user().await;
     let refused = |kind: &str, text: &str| json!({"type": "error", "error": {"type": kind, "message": text}});
     user.server.reply(ServerReply::json(401, &refused("authentication_error", "invalid x-api-key")));
     let text = "Error: anthropic/claude-sonnet-4-5: invalid x-api-key (HTTP 401)";
     fails(&user, &["--session-id", "s1", "--message", "x"], 3, text).await;
-    // The session is not harmed by it.
+    // The session is not harmed.
     user.answer("back again");
     assert_eq!(agent(&user, &["--session-id", "s1", "--message", "y"]).await, prints("back again\n"));
 }
@@ -253,7 +253,7 @@ async fn json_has_one_shape_for_every_failure() {
 }
 
 #[tokio::test]
-async fn an_answer_that_takes_too_long_is_no_answer() {
+async fn an_answer_that_times_out_is_a_failure() {
     let user = user().await;
     let never = Gate::new();
     user.server.reply(ServerReply::events().gated(&never, AnthropicResponse::new("m").text("late").stop("end_turn")));
@@ -263,7 +263,7 @@ async fn an_answer_that_takes_too_long_is_no_answer() {
 }
 
 #[tokio::test]
-async fn folders_that_cannot_be_used() {
+async fn unusable_directories_are_errors() {
     let user = user().await;
     user.write("notes", "a file, not a folder");
     let ask = ["--session-id", "s1", "--message", "x"];
@@ -280,7 +280,7 @@ async fn folders_that_cannot_be_used() {
 }
 
 #[tokio::test]
-async fn a_reader_that_is_gone_ends_the_run_with_a_word() {
+async fn a_closed_stdout_ends_the_run_with_an_error() {
     for args in [&["--json"][..], &[]] {
         let user = user().await;
         let begun = Gate::new();
@@ -300,11 +300,11 @@ async fn a_reader_that_is_gone_ends_the_run_with_a_word() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn ctrl_c_ends_the_run_and_leaves_the_session_whole() {
+async fn ctrl_c_ends_the_run_and_leaves_the_session_valid() {
     let user = user().await;
     let gate = Gate::new();
     let frames = AnthropicResponse::new("m").in_pieces(2).text("half of it").stop("end_turn");
-    // The gate stands behind the first half of the text.
+    // The gate comes after the first half of the text.
     let (before, after) = frames.split_at(3);
     user.server.reply(ServerReply::sse(before.concat()).gated(&gate, after.to_vec()));
     let child = user.program(&["agent", "--session-id", "s1", "--message", "long", "--json"]).spawn().unwrap();
@@ -372,7 +372,7 @@ async fn a_session_key_means_the_same_session_until_a_new_one_is_started() {
 }
 
 #[tokio::test]
-async fn the_state_directory_of_openclaw_is_used_where_pinch_has_none() {
+async fn the_state_directory_of_openclaw_is_used_if_pinch_has_none() {
     let user = user().await;
     user.write("claw/openclaw.json", &std::fs::read_to_string(user.path(".pinch/pinch.json")).unwrap());
     user.answer("fine");

@@ -1,4 +1,4 @@
-//! A client that wants to be asked before calls run.
+//! A client that approves tool calls.
 
 use pinch_testing::server::ServerReply;
 use pinch_testing::wires::anthropic::AnthropicResponse;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::help::TestUser;
 use crate::rpc::PinchClient;
 
-/// Makes the model call `bash`, and say something once it has the result.
+/// Makes the model call `bash`, and answer once it has the result.
 fn call(user: &TestUser, command: &str) {
     let arguments = json!({"command": command}).to_string();
     user.server.reply(ServerReply::sse(
@@ -16,7 +16,7 @@ fn call(user: &TestUser, command: &str) {
     user.answer("Done.");
 }
 
-/// What the model is told of its call: the text, and whether it failed.
+/// Returns the result that the model gets for its call: the text, and whether it failed.
 fn result(user: &TestUser) -> (String, bool) {
     let asked = user.asked().unwrap();
     let block = &asked.as_array().unwrap().last().unwrap()["content"][0];
@@ -24,7 +24,7 @@ fn result(user: &TestUser) -> (String, bool) {
     (text.as_str().unwrap().to_owned(), block["is_error"] == true)
 }
 
-/// A client that wants to be asked.
+/// Creates a client that approves tool calls.
 async fn asked(user: &TestUser, hello: Value) -> PinchClient {
     let mut client = PinchClient::of(user);
     let answer = client.ask(&hello).await.pop().unwrap();
@@ -41,7 +41,7 @@ async fn until(client: &mut PinchClient, kind: &str) -> Vec<Value> {
     client.until(|line| line["type"] == kind).await
 }
 
-/// Prompts, and waits for the request for approval.
+/// Sends a prompt, and waits for the approval request.
 async fn request(client: &mut PinchClient) -> Value {
     client.say(&json!({"type": "prompt", "message": "x"})).await;
     until(client, "tool_approval_request").await.pop().unwrap()
@@ -55,7 +55,7 @@ async fn reply(client: &mut PinchClient, request: &Value, members: Value) {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_who_has_not_asked_for_it() {
+async fn clients_are_not_asked_unless_they_opt_in() {
     let user = TestUser::new().await;
     call(&user, "touch ran");
     let mut client = asked(&user, json!({"type": "hello"})).await;
@@ -112,7 +112,7 @@ async fn an_approval_for_the_session_ends_with_it() {
     reply(&mut client, &wanted, json!({"decision": "deny"})).await;
     until(&mut client, "agent_settled").await;
     assert_eq!(result(&user), ("The user did not allow this call.".to_owned(), true));
-    // Who wants no more to be asked is not.
+    // A client that opts out is not asked any more.
     client.ask(&json!({"type": "hello", "capabilities": []})).await;
     call(&user, "touch three");
     client.say(&json!({"type": "prompt", "message": "x"})).await;
@@ -121,7 +121,7 @@ async fn an_approval_for_the_session_ends_with_it() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_answers_does_not_run() {
+async fn an_unanswered_call_does_not_run() {
     let user = TestUser::new().await;
     let mut members = hello();
     members["toolApprovalTimeout"] = 100.into();
@@ -134,7 +134,7 @@ async fn a_call_that_nobody_answers_does_not_run() {
     until(&mut client, "agent_settled").await;
     assert_eq!(result(&user), ("Nobody allowed this call in time.".to_owned(), true));
 
-    // A client that goes away allows nothing, also of what comes later.
+    // A disconnected client allows nothing, including later calls.
     let mut client = asked(&user, hello()).await;
     call(&user, "touch ran");
     request(&mut client).await;

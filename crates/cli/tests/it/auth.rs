@@ -9,7 +9,7 @@ use tokio::process::Command;
 
 use crate::help::{CommandOutput, TestUser};
 
-/// Runs `pinch auth` in the user's agent folder.
+/// Runs `pinch auth` with the user's agent directory.
 async fn auth(user: &TestUser, command: &str, args: &[&str]) -> CommandOutput {
     let agent_dir = user.path("agent");
     user.run_program(&[&["auth", command, "--agent-dir", agent_dir.to_str().unwrap()], args].concat()).await
@@ -38,7 +38,7 @@ fn shown(ran: &CommandOutput) -> (Option<i32>, Value) {
 }
 
 #[tokio::test]
-async fn check_says_what_there_is() {
+async fn check_reports_configured_credentials() {
     let user = user().await;
     let check = async |args: &[&str]| shown(&auth(&user, "check", &[args, &["--json"]].concat()).await);
     let ready =
@@ -55,7 +55,7 @@ async fn check_says_what_there_is() {
     assert_eq!(check(&["--provider", "nobody"]).await, not_ready("nobody", "provider_not_found"));
     assert_eq!(check(&["--model", "no-such"]).await, invalid("no-such"));
     assert_eq!(check(&["--provider", "bad"]).await, not_ready("bad", "credentials_not_configured"));
-    // A login that is over is there all the same.
+    // An expired login still counts.
     assert_eq!(check(&["--provider", "openai-codex", "--no-refresh"]).await, ready("openai-codex", "oauth"));
     assert_eq!(check(&["--provider", "x", "--model", "m-of-x"]).await, ready("x", "api_key"));
     let (code, shown) = check(&["--provider", "x", "--credentials"]).await;
@@ -80,7 +80,7 @@ async fn check_prints_one_word_or_the_credential() {
         assert_eq!(auth(&user, "check", args).await, wanted, "{args:?}");
     }
     user.write("agent/auth.json", "{broken");
-    // What cannot be read may hold them.
+    // An unreadable document may contain them.
     assert_eq!(auth(&user, "check", &["--provider", "anthropic"]).await, says(2, "invalid"));
     let ran = auth(&user, "check", &[]).await;
     let text = "Error: Auth checks require --provider <provider> or --model <model>\n";
@@ -88,7 +88,7 @@ async fn check_prints_one_word_or_the_credential() {
 }
 
 #[tokio::test]
-async fn refused_commands_name_those_there_are() {
+async fn unknown_commands_are_errors_that_list_the_known_ones() {
     let user = user().await;
     let ran = user.run_program(&["auth", "frob"]).await;
     let text = "Error: Unknown auth command \"frob\". Use \"pinch auth login\", \"pinch auth logout\", \"pinch auth print-api-key\", \
@@ -147,9 +147,9 @@ async fn logout_removes_one_entry() {
     assert_eq!(std::fs::read_to_string(user.path("agent/auth.json")).unwrap(), "{broken");
 }
 
-/// A command that gives a key runs for the request it is for, and not before.
+/// A command that prints a key runs for its request, and not before.
 #[tokio::test]
-async fn a_command_runs_once_a_request() {
+async fn a_key_command_runs_once_per_request() {
     let user = TestUser::new().await;
     let models = json!({"providers": {"local": {
         "baseUrl": user.server.url(), "api": "anthropic-messages", "models": [{"id": "m1"}],
@@ -162,7 +162,7 @@ async fn a_command_runs_once_a_request() {
     assert_eq!(std::fs::read_to_string(user.path("ran")).unwrap(), "run\n");
 }
 
-/// Runs `pinch auth login`, which reads this text.
+/// Runs `pinch auth login` with this text on stdin.
 async fn login(user: &TestUser, args: &[&str], stdin: &str) -> CommandOutput {
     let agent_dir = user.path("agent");
     let all = [&["auth", "login", "--agent-dir", agent_dir.to_str().unwrap()], args].concat();
@@ -170,7 +170,7 @@ async fn login(user: &TestUser, args: &[&str], stdin: &str) -> CommandOutput {
     command.env("HTTPS_PROXY", user.server.url());
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut to = child.stdin.take().unwrap();
-    // A command that reads nothing ends before the text is written.
+    // A command that reads nothing exits before the text is written.
     let _unread = to.write_all(stdin.as_bytes()).await;
     drop(to);
     user.ran(child.wait_with_output().await.unwrap())
@@ -203,7 +203,7 @@ async fn an_api_key_is_checked_with_the_provider_and_stored() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_logged_in_to_is_said_with_the_way_out() {
+async fn unsupported_logins_are_errors_with_a_remedy() {
     let user = TestUser::new().await;
     for (args, stdin, code, words) in [
         (&["nobody"][..], "", 1, "Unknown provider \"nobody\""),
@@ -222,12 +222,12 @@ async fn what_cannot_be_logged_in_to_is_said_with_the_way_out() {
 }
 
 #[tokio::test]
-async fn a_sign_in_shows_its_page_takes_the_pasted_code_and_says_why_it_failed() {
+async fn a_sign_in_shows_its_page_accepts_a_pasted_code_and_reports_failures() {
     let user = TestUser::new().await;
     user.server.reply(ServerReply::status(502)).repeat_last();
     let done = login(&user, &["anthropic", "--method", "subscription", "--no-browser"], "the-code-of-mine\n").await;
     assert!(done.err.contains("Open this URL to sign in:\n\n  https://claude.ai/oauth/authorize?"), "{}", done.err);
-    // The server that stands in for a proxy passes nothing on.
+    // The server in place of a proxy forwards nothing.
     assert_eq!(done.code, Some(3), "{}", done.err);
     let failure = done.err.lines().last().unwrap();
     assert!(failure.contains("Failed to log in to Anthropic") && failure.contains("exchange failed"), "{failure}");
@@ -239,7 +239,7 @@ async fn a_sign_in_shows_its_page_takes_the_pasted_code_and_says_why_it_failed()
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_key_that_is_typed_is_not_shown() {
+async fn a_typed_key_is_not_echoed() {
     let user = TestUser::new().await;
     user.answer("H");
     let line = format!("'{}' login local --agent-dir '{}'", env!("CARGO_BIN_EXE_pinch"), user.path("agent").display());

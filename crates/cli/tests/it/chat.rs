@@ -10,7 +10,7 @@ use crate::terminal_program::TerminalProgram;
 
 const SESSIONS: &str = ".pinch/agents/main/sessions/sessions.json";
 
-/// A user whose configuration names the scripted server.
+/// Creates a user whose configuration names the scripted server.
 pub(crate) async fn user() -> TestUser {
     let user = TestUser::new().await;
     let document = json!({
@@ -32,14 +32,14 @@ fn index(user: &TestUser) -> Value {
     serde_json::from_slice(&std::fs::read(user.path(SESSIONS)).unwrap()).unwrap()
 }
 
-/// An answer whose pieces come when the gate is opened.
+/// Adds an answer whose chunks are sent when the gate is opened.
 fn gated(user: &TestUser, gate: &Gate, text: &str) {
     let answer = AnthropicResponse::new("msg_1").text(text).stop("end_turn").concat();
     user.server.reply(ServerReply::sse("").gated(gate, [answer]));
 }
 
 #[tokio::test]
-async fn messages_are_answered_and_the_history_is_there_after_a_restart() {
+async fn messages_are_answered_and_the_history_survives_a_restart() {
     let user = user().await;
     user.answer("[[reply_to_current]] # Fine\n\n- one\n- two\n");
     let mut program = chat(&user, &["--message", "how are you"]).await;
@@ -98,7 +98,7 @@ async fn a_running_answer_is_stopped_and_queued_messages_come_back() {
     user.server.take_unforeseen();
 }
 
-/// The first part of an answer comes at once, the rest when the gate is opened.
+/// Adds an answer whose first part is sent immediately, and the rest when the gate is opened.
 fn half_gated(user: &TestUser, gate: &Gate) {
     let frames = AnthropicResponse::new("msg_1").in_pieces_of(8).text("one two three four five six").stop("end_turn");
     let (first, rest) = frames.split_at(5);
@@ -106,7 +106,7 @@ fn half_gated(user: &TestUser, gate: &Gate) {
 }
 
 #[tokio::test]
-async fn an_answer_is_shown_as_it_arrives_and_what_has_arrived_is_kept_when_it_is_stopped() {
+async fn an_answer_streams_and_its_partial_text_survives_a_stop() {
     let user = user().await;
     let mut program = chat(&user, &[]).await;
     let gate = Gate::new();
@@ -126,7 +126,7 @@ async fn an_answer_is_shown_as_it_arrives_and_what_has_arrived_is_kept_when_it_i
 }
 
 #[tokio::test]
-async fn a_signal_ends_the_chat_with_its_run_and_gives_the_terminal_back() {
+async fn a_signal_ends_the_chat_and_its_run_and_restores_the_terminal() {
     let user = user().await;
     let mut program = chat(&user, &[]).await;
     let gate = Gate::new();
@@ -172,7 +172,7 @@ async fn a_message_to_a_busy_session_gets_the_next_run() {
 }
 
 #[tokio::test]
-async fn commands_change_the_session_and_are_never_sent_by_mistake() {
+async fn commands_change_the_session_and_are_never_sent_to_the_model() {
     let user = user().await;
     let mut program = chat(&user, &[]).await;
     program.wait_for("local/m1").await;
@@ -220,7 +220,7 @@ async fn commands_change_the_session_and_are_never_sent_by_mistake() {
 }
 
 #[tokio::test]
-async fn tools_are_shown_as_the_session_says() {
+async fn tools_are_shown_according_to_the_session() {
     let user = user().await;
     let call = |id: &str| {
         let response = AnthropicResponse::new("m1");
@@ -255,7 +255,7 @@ async fn tools_are_shown_as_the_session_says() {
 }
 
 #[tokio::test]
-async fn commands_of_the_agent_that_are_not_allowed_are_asked_about() {
+async fn commands_that_are_not_allowed_need_approval() {
     let user = user().await;
     let path = user.path(".pinch/pinch.json");
     let mut document: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -271,7 +271,7 @@ async fn commands_of_the_agent_that_are_not_allowed_are_asked_about() {
         program.keys("go\r").await;
         program.wait_for("May this command run?").await;
         assert!(!made.exists());
-        // Nothing can be allowed in the moment in which the question appears.
+        // Nothing can be allowed at the moment when the prompt appears.
         program.wait_for("running exec • 1s").await;
         program.keys(answer).await;
         program.wait_for(text).await;
@@ -286,7 +286,7 @@ async fn commands_of_the_agent_that_are_not_allowed_are_asked_about() {
 }
 
 #[tokio::test]
-async fn commands_of_the_shell_are_run_only_after_a_question() {
+async fn shell_commands_run_only_after_confirmation() {
     let user = user().await;
     let mut program = chat(&user, &[]).await;
     program.keys("!echo $OPENCLAW_SHELL from the shell").await;
@@ -336,7 +336,7 @@ async fn a_running_answer_is_steered() {
 }
 
 #[tokio::test]
-async fn other_profiles_and_other_models_are_reported() {
+async fn switches_of_profile_and_model_are_reported() {
     let user = TestUser::new().await;
     let provider =
         |id: &str| json!({"baseUrl": user.server.url(), "api": "anthropic-messages", "models": [{"id": id}]});
@@ -403,7 +403,7 @@ async fn failures_are_shown() {
 }
 
 #[tokio::test]
-async fn text_from_elsewhere_never_reaches_the_terminal_as_a_command() {
+async fn foreign_text_never_reaches_the_terminal_as_control_sequences() {
     const HOSTILE: &str = "a\u{1b}]52;c;eA==\u{7}b\u{1b}[2Jc\u{9b}31md\u{202e}e";
     let user = user().await;
     let key = "agent:main:x\u{1b}]52;c;eA==\u{7}\u{202e}";
@@ -431,7 +431,7 @@ async fn text_from_elsewhere_never_reaches_the_terminal_as_a_command() {
 }
 
 #[tokio::test]
-async fn a_chat_needs_a_terminal_and_options_that_make_sense() {
+async fn a_chat_needs_a_terminal_and_valid_options() {
     let user = user().await;
     let fails = async |args: &[&str], err: &str| {
         let ran = user.run_program(&[&["chat"], args].concat()).await;

@@ -1,4 +1,4 @@
-//! What surrounds the conversation of `pinch chat`: the session it begins with, files, credentials, plain lines.
+//! Context of `pinch chat`: its initial session, files, credentials, screen-reader mode.
 #![cfg(target_os = "linux")]
 
 use pinch_testing::server::ServerReply;
@@ -9,7 +9,7 @@ use crate::chat::{chat, user};
 use crate::terminal_program::TerminalProgram;
 
 #[tokio::test]
-async fn the_next_chat_begins_where_the_last_one_was_left() {
+async fn the_next_chat_opens_the_last_session() {
     let user = user().await;
     let mut program = chat(&user, &["--session", "notes"]).await;
     user.answer("noted");
@@ -20,7 +20,7 @@ async fn the_next_chat_begins_where_the_last_one_was_left() {
     let mut program = chat(&user, &[]).await;
     program.wait_for("session notes").await;
     program.wait_for("remember the milk").await;
-    // What fills the window is known after a run of this chat.
+    // The window's contents are known after a run of this chat.
     program.keys("/context\r").await;
     program.wait_for("known after the first message").await;
     user.answer("here");
@@ -33,7 +33,7 @@ async fn the_next_chat_begins_where_the_last_one_was_left() {
     program.wait_for("agent ops - session main").await;
     program.keys("\u{4}").await;
     assert_eq!(program.end().await, Some(0));
-    // Without a message that session is not there; the default agent is still where it was.
+    // A session without messages does not exist; the default agent still has its last session.
     let mut program = chat(&user, &[]).await;
     program.wait_for("agent main - session notes").await;
     program.keys("\u{4}").await;
@@ -71,7 +71,7 @@ async fn files_are_completed_and_a_failed_tool_is_shown_once() {
 }
 
 #[tokio::test]
-async fn in_screen_reader_mode_the_chat_writes_plain_lines() {
+async fn the_chat_writes_plain_lines_in_screen_reader_mode() {
     let user = user().await;
     let mut program = TerminalProgram::run_on(&user, "", &["chat", "--plain"], "dumb");
     program.wait_for("\n> ").await;
@@ -90,7 +90,7 @@ async fn in_screen_reader_mode_the_chat_writes_plain_lines() {
 }
 
 #[tokio::test]
-async fn auth_profiles_are_shown_with_what_keeps_them_from_being_used() {
+async fn auth_profiles_are_shown_with_their_cooldowns() {
     let user = user().await;
     let far = 4_000_000_000_000_i64;
     let document = json!({

@@ -1,4 +1,4 @@
-//! Agents that ask the user of `pinch chat`, and commands that leave the sandbox.
+//! Questions of agents to the user of `pinch chat`, and commands that leave the sandbox.
 #![cfg(target_os = "linux")]
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::chat::{chat, user};
 use crate::help::TestUser;
 use crate::terminal_program::TerminalProgram;
 
-/// The model asks, and says something once it has the answer.
+/// Makes the model ask questions, and answer once it has the replies.
 fn asks(user: &TestUser, questions: &[&str], text: &str) {
     let options = json!([{"label": "Staging", "description": "Only we see it"}, {"label": "Production"}]);
     let question =
@@ -23,7 +23,7 @@ fn asks(user: &TestUser, questions: &[&str], text: &str) {
     user.answer(text);
 }
 
-/// What the model reads as the result of its call.
+/// Returns the result that the model gets for its call.
 fn result(user: &TestUser) -> Value {
     let asked = user.asked().unwrap();
     let block = &asked.as_array().unwrap().last().unwrap()["content"][0];
@@ -31,7 +31,7 @@ fn result(user: &TestUser) -> Value {
     serde_json::from_str(text.as_str().unwrap()).unwrap()
 }
 
-/// What is typed right after a question appears does not answer it.
+/// Waits, because keys typed right after a question appears do not answer it.
 async fn read() {
     tokio::time::sleep(Duration::from_millis(700)).await;
 }
@@ -69,7 +69,7 @@ async fn questions_of_the_agent_are_answered_in_the_chat() {
 }
 
 #[tokio::test]
-async fn in_screen_reader_mode_questions_of_the_agent_are_lines() {
+async fn questions_of_the_agent_are_plain_lines_in_screen_reader_mode() {
     let user = user().await;
     let mut program = TerminalProgram::run_on(&user, "", &["chat", "--plain"], "dumb");
     program.wait_for("\n> ").await;
@@ -95,7 +95,7 @@ async fn in_screen_reader_mode_questions_of_the_agent_are_lines() {
 }
 
 #[tokio::test]
-async fn elevated_commands_follow_the_session_where_the_configuration_allows_them() {
+async fn elevated_commands_follow_the_session_if_the_configuration_allows_them() {
     let user = user().await;
     let path = user.path(".pinch/pinch.json");
     let mut document: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -104,7 +104,7 @@ async fn elevated_commands_follow_the_session_where_the_configuration_allows_the
         user.write(".pinch/pinch.json", &document.to_string());
     };
     for (elevated, expect) in [
-        (json!({}), "tools.elevated.allowFrom.webchat has to list"),
+        (json!({}), "tools.elevated.allowFrom.webchat must contain"),
         (json!({"enabled": false, "allowFrom": {"webchat": ["*"]}}), "tools.elevated.enabled is false"),
     ] {
         configure(elevated);

@@ -1,4 +1,4 @@
-//! Completions and the manual, as shells and `man` read them.
+//! Completions and the manual, as shells and `man` parse them.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,7 +15,7 @@ async fn form(user: &TestUser, form: &str) -> String {
     ran.out
 }
 
-/// What a program prints that is handed a text; `None` where it is not installed.
+/// Returns the output of a program for this input, or `None` if it is not installed.
 async fn piped(program: &str, args: &[&str], text: &str) -> Option<String> {
     use tokio::io::AsyncWriteExt as _;
     let mut command = Command::new(program);
@@ -30,7 +30,7 @@ async fn piped(program: &str, args: &[&str], text: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// What bash offers for the last of some words.
+/// Returns bash's completions for the last of some words.
 async fn offered(script: &str, folder: &Path, words: &[&str]) -> Option<Vec<String>> {
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let ask = format!(
@@ -43,7 +43,7 @@ async fn offered(script: &str, folder: &Path, words: &[&str]) -> Option<Vec<Stri
     Some(out.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// Words of a command line, and what fits the last of them.
+/// Words of a command line, and the completions of the last one.
 const LINES: [(&[&str], &[&str]); 15] = [
     (&["pinch", "--mod"], &["--mode", "--model", "--models"]),
     (&["pinch", "--model", ""], &[]),
@@ -62,7 +62,7 @@ const LINES: [(&[&str], &[&str]); 15] = [
     (&["pinch", "agent", "--verbose", "f"], &["full"]),
 ];
 
-/// A user with a few files, and the directory they are in.
+/// Creates a user with a few files, and returns their directory.
 async fn with_files() -> (TestUser, PathBuf) {
     let user = TestUser::new().await;
     std::fs::create_dir_all(user.path("w/dir")).unwrap();
@@ -71,7 +71,7 @@ async fn with_files() -> (TestUser, PathBuf) {
     (user, folder)
 }
 
-/// What another shell offers, compared without regard to the order and to what stands before the part that is completed.
+/// Checks another shell's completions, ignoring their order and the text before the completed part.
 #[track_caller]
 fn check_offered(shell: &str, words: &[&str], found: &str, expected: &[&str]) {
     let bare = |text: &str| {
@@ -87,7 +87,7 @@ fn check_offered(shell: &str, words: &[&str], found: &str, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn bash_offers_what_fits() {
+async fn bash_completes() {
     let (user, folder) = with_files().await;
     let script = form(&user, "bash").await;
     for (words, expected) in LINES {
@@ -97,20 +97,20 @@ async fn bash_offers_what_fits() {
 }
 
 #[tokio::test]
-async fn fish_offers_what_fits() {
+async fn fish_completes() {
     let (user, folder) = with_files().await;
     let script = user.write("pinch.fish", &form(&user, "fish").await);
     for (words, expected) in LINES {
         let line = words.join(" ").replace(" = ", "=");
         let ask = format!("cd '{}'; source '{}'; complete -C '{line}'", folder.display(), script.display());
-        // What is offered comes with a description.
+        // Completions come with a description.
         let Some(found) = piped("fish", &["--no-config", "-c", &ask], "").await else { return skipped("fish") };
         let found: Vec<&str> = found.lines().filter_map(|line| line.split('\t').next()).collect();
         check_offered("fish", words, &found.join("\n"), expected);
     }
 }
 
-/// Types a line into a zsh of its own, presses the tabulator key, and prints what zsh would offer.
+/// Types a line into a separate zsh, presses tab, and prints zsh's completions.
 const ZSH: &str = r#"
 zmodload zsh/zpty
 zpty shell zsh -f -i
@@ -138,7 +138,7 @@ exit 0
 "#;
 
 #[tokio::test]
-async fn zsh_offers_what_fits() {
+async fn zsh_completes() {
     let (user, folder) = with_files().await;
     let script = user.write("pinch.zsh", &form(&user, "zsh").await);
     let asking = user.write("ask.zsh", ZSH);
@@ -162,7 +162,7 @@ fn skipped(shell: &str) {
 }
 
 #[tokio::test]
-async fn other_shells_can_read_their_scripts() {
+async fn other_shells_can_parse_their_scripts() {
     let user = TestUser::new().await;
     for (shell, program, args) in [("zsh", "zsh", ["-n"]), ("fish", "fish", ["--no-execute"])] {
         piped(program, &args, &form(&user, shell).await).await;

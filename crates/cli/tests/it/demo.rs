@@ -1,4 +1,4 @@
-//! `pinch demo`: the main job as a stranger sees it.
+//! `pinch demo`: the main job as a new user sees it.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -9,7 +9,7 @@ async fn demo(user: &TestUser, args: &[&str]) -> CommandOutput {
     user.run_program(&[&["demo", "--pace", "0", "--dir", "demo"], args].concat()).await
 }
 
-/// The texts stand in `out`, one behind the other.
+/// Checks that the texts occur in `out` in this order.
 #[track_caller]
 fn check_order(out: &str, texts: &[&str]) {
     let mut rest = out;
@@ -20,7 +20,7 @@ fn check_order(out: &str, texts: &[&str]) {
 }
 
 #[tokio::test]
-async fn the_timeline_tells_the_whole_story() {
+async fn the_timeline_shows_the_whole_run() {
     let user = TestUser::new().await;
     let ran = demo(&user, &[]).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
@@ -97,7 +97,7 @@ async fn the_second_run_in_a_directory_resumes_its_session() {
 }
 
 #[tokio::test]
-async fn real_providers_that_cannot_be_asked() {
+async fn unusable_real_providers_are_errors() {
     let user = TestUser::new().await;
     let ran = demo(&user, &["--provider", "zz", "--model", "m"]).await;
     let unknown = "Error: Unknown provider \"zz\". Use --list-models to see available providers/models.\n";
@@ -109,7 +109,7 @@ async fn real_providers_that_cannot_be_asked() {
 }
 
 #[tokio::test]
-async fn a_real_provider_is_asked_with_the_users_own_documents() {
+async fn a_real_provider_is_called_with_the_users_own_documents() {
     let user = TestUser::new().await;
     user.answer("I would, but I only know one sentence.");
     let mut command = user.program(&["demo", "--dir", "demo", "--provider", "local", "--model", "m1"]);
@@ -120,7 +120,7 @@ async fn a_real_provider_is_asked_with_the_users_own_documents() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_made_is_named() {
+async fn a_directory_that_cannot_be_created_is_reported() {
     let user = TestUser::new().await;
     user.write("demo", "a file, not a folder");
     let ran = demo(&user, &[]).await;
@@ -129,7 +129,7 @@ async fn a_folder_that_cannot_be_made_is_named() {
 }
 
 #[tokio::test]
-async fn a_reader_that_leaves_ends_the_demo_with_a_word() {
+async fn a_closed_stdout_ends_the_demo_with_an_error() {
     for args in [&["--json"][..], &[]] {
         let user = TestUser::new().await;
         let mut child = user.program(&[&["demo", "--dir", "demo"], args].concat()).spawn().unwrap();
@@ -148,7 +148,7 @@ async fn a_reader_that_leaves_ends_the_demo_with_a_word() {
 #[tokio::test]
 async fn ctrl_c_ends_the_demo_and_the_next_run_finishes_the_job() {
     let user = TestUser::new().await;
-    // An hour between two pieces: the run is in the middle of an answer for as long as it takes.
+    // An hour between two chunks: the run stays in the middle of an answer.
     let mut child = user.program(&["demo", "--dir", "demo", "--pace", "3600000"]).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     while !lines.next_line().await.unwrap().unwrap().contains("attempt 2") {}

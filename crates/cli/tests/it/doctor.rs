@@ -1,4 +1,4 @@
-//! `pinch doctor`: what it finds on a prepared machine.
+//! `pinch doctor`: its findings on a prepared machine.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ async fn doctor(user: &TestUser, args: &[&str]) -> CommandOutput {
     user.run_program(&[&["doctor", "--agent-dir", agent_dir.to_str().unwrap()], args].concat()).await
 }
 
-/// The findings of a section: mark, name and text.
+/// Returns the findings of a section: status, name and text.
 fn section(ran: &CommandOutput, title: &str) -> Vec<String> {
     let report: Value = serde_json::from_str(&ran.out).unwrap();
     let sections = report["sections"].as_array().unwrap();
@@ -22,7 +22,7 @@ fn section(ran: &CommandOutput, title: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_broken_is_named_and_nothing_secret_is() {
+async fn problems_are_reported_without_secrets() {
     let user = TestUser::new().await;
     let secrets = ["sk-secret-1", "sk-secret-2", "sk-secret-3", "sk-secret-4"];
     let models = json!({"providers": {
@@ -91,8 +91,8 @@ async fn what_is_broken_is_named_and_nothing_secret_is() {
     assert!(sessions[2].starts_with("warn | stale lock | HOME/agent/auth.json.lock is "), "{sessions:?}");
     let lock =
         "warn | stale lock | HOME/.pinch/agents/main/sessions/s.jsonl.lock has no owner. The next run removes it";
-    let damaged = "warn | session | HOME/.pinch/agents/main/sessions/cut.jsonl has 1 damaged line, which is passed over. Run pinch sessions \
-                   repair HOME/.pinch/agents/main/sessions/cut.jsonl to take it out";
+    let damaged = "warn | session | HOME/.pinch/agents/main/sessions/cut.jsonl has 1 damaged line, which is skipped. Run pinch sessions \
+                   repair HOME/.pinch/agents/main/sessions/cut.jsonl to remove it";
     assert_eq!(sessions[3..], [damaged, lock]);
 
     let ran = doctor(&user, &[]).await;
@@ -105,7 +105,7 @@ async fn what_is_broken_is_named_and_nothing_secret_is() {
 }
 
 #[tokio::test]
-async fn a_good_machine_is_called_good() {
+async fn a_good_machine_has_no_problems() {
     let user = TestUser::new().await;
     user.answer("a server that answers anything");
     let ran = doctor(&user, &["--json"]).await;
@@ -124,7 +124,7 @@ async fn a_good_machine_is_called_good() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_folder_that_cannot_be_made_is_broken() {
+async fn a_directory_that_cannot_be_created_is_a_failure() {
     let user = TestUser::new().await;
     let file = user.write("file", "");
     let agent_dir = file.join("agent");
@@ -139,7 +139,7 @@ async fn a_folder_that_cannot_be_made_is_broken() {
 }
 
 #[tokio::test]
-async fn the_sandbox_that_the_settings_ask_for_is_named() {
+async fn the_sandbox_in_the_settings_is_reported() {
     let user = TestUser::new().await;
     let in_use = async || section(&doctor(&user, &["--offline", "--json"]).await, "Sandbox").pop().unwrap();
     assert!(in_use().await.starts_with("- | in use | none, unless --sandbox"));

@@ -1,4 +1,4 @@
-//! `pinch export` as its users meet it: the page, the branch, and what is said when there is none.
+//! `pinch export` from the outside: the page, the branch, and error messages.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::help::{CommandOutput, TestUser};
 
 const ID: &str = "0197-a1b2";
 
-/// A user with a session of one question, in a separate directory.
+/// Creates a user with a session of one question, in a separate directory.
 async fn user(version: u64) -> TestUser {
     let user = TestUser::new().await;
     let header = json!({"type": "session", "version": version, "id": ID, "timestamp": "2025-06-01T10:00:00.000Z", "cwd": "/gone"});
@@ -30,7 +30,7 @@ fn exported(path: &str) -> CommandOutput {
 }
 
 #[tokio::test]
-async fn a_session_of_any_folder_becomes_a_page() {
+async fn a_session_of_any_directory_is_exported() {
     let user = user(3).await;
     assert_eq!(export(&user, &["0197"]).await, exported("pinch-session-2025_0197.html"));
     let page = std::fs::read_to_string(user.path("pinch-session-2025_0197.html")).unwrap();
@@ -46,7 +46,7 @@ async fn a_session_of_any_folder_becomes_a_page() {
 }
 
 #[tokio::test]
-async fn the_active_branch_becomes_a_session() {
+async fn the_active_branch_is_exported_as_a_session() {
     let user = user(3).await;
     assert_eq!(export(&user, &["0197", "b.jsonl"]).await, exported("b.jsonl"));
     let text = std::fs::read_to_string(user.path("b.jsonl")).unwrap();
@@ -55,7 +55,7 @@ async fn the_active_branch_becomes_a_session() {
 }
 
 #[tokio::test]
-async fn a_session_stays_as_it_is() {
+async fn the_session_is_not_changed() {
     for version in [2, 3] {
         let user = user(version).await;
         let session = user.path("agent/sessions/--gone--/2025_0197.jsonl");
@@ -71,7 +71,7 @@ async fn a_session_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn themes_by_name_and_file() {
+async fn themes_are_selected_by_name_or_file() {
     let user = user(3).await;
     let page = |ran: CommandOutput| ran.out;
     let light = page(export(&user, &["0197", "-", "--theme", "light"]).await);
@@ -99,7 +99,7 @@ async fn themes_by_name_and_file() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_exported() {
+async fn exports_that_are_impossible_are_errors() {
     let user = user(3).await;
     assert_eq!(export(&user, &["nobody"]).await, fails(1, "No session found matching 'nobody'"));
     assert_eq!(export(&user, &["./no.jsonl"]).await, fails(1, "Error: session not found: HOME/no.jsonl"));

@@ -1,11 +1,11 @@
-//! Extensions that a user has put into their directory.
+//! Extensions in a user's directory.
 
 use serde_json::{Value, json};
 
 use crate::help::TestUser;
 use crate::rpc::PinchClient;
 
-/// Asks when a session begins, knows of prompts, and has everything loaded anew.
+/// Shows a dialog when a session starts, provides prompts, and reloads everything.
 const SCRIPT: &str = r#"
 module.exports = function (pi) {
   pi.on("session_start", async (event, ctx) => {
@@ -16,7 +16,7 @@ module.exports = function (pi) {
 };
 "#;
 
-/// Says yes when it is asked whether to begin; what the extension makes of it.
+/// Answers the dialog at the start with yes; returns the extension's reaction.
 async fn begin(client: &mut PinchClient) -> Value {
     let asked = client.until(|line| line["method"] == "confirm").await.pop().unwrap();
     assert_eq!(asked["title"], "Begin?");
@@ -24,7 +24,7 @@ async fn begin(client: &mut PinchClient) -> Value {
     client.until(|line| line["method"] == "setTitle").await.pop().unwrap()["title"].take()
 }
 
-/// The prompt templates there are, each with where it comes from.
+/// Returns the prompt templates, each with its source.
 async fn templates(client: &mut PinchClient) -> Vec<(String, String)> {
     let answer = client.ask(&json!({"type": "get_commands"})).await.pop().unwrap();
     let commands = answer["data"]["commands"].as_array().unwrap().iter();
@@ -36,7 +36,7 @@ async fn templates(client: &mut PinchClient) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_script_asks_finds_and_loads_anew_while_nothing_is_saved() {
+async fn a_script_asks_provides_prompts_and_reloads_without_a_saved_session() {
     if !std::path::Path::new("/usr/bin/node").exists() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Bad input: one clear message and the right exit code; nothing of the user's is harmed.
+//! Bad input: a clear message and the right exit code, without damage to the user's files.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use serde_json::json;
 
 use crate::help::{CommandOutput, TestUser, files};
 
-/// A failure says `err`, prints nothing, and ends with `code`.
+/// Checks that the failure prints `err`, no output, and exits with `code`.
 async fn fails(user: &TestUser, args: &[&str], code: i32, err: &str) {
     let wanted = CommandOutput { code: Some(code), out: String::new(), err: format!("{err}\n") };
     assert_eq!(user.run(args).await, wanted, "pinch {}", args.join(" "));
 }
 
-/// As [`fails`], for messages that clap words: the first line only.
+/// Like [`fails`], for messages worded by clap: checks only the first line.
 async fn fails_beginning(user: &TestUser, args: &[&str], code: i32, first_line: &str) {
     let ran = user.run(args).await;
     assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().next()), (Some(code), "", Some(first_line)), "{}", ran.err);
 }
 
 #[tokio::test]
-async fn wrong_flags_are_the_users_mistake() {
+async fn invalid_flags_are_usage_errors() {
     let user = TestUser::new().await;
     fails_beginning(&user, &["-z"], 1, "Error: Unknown option: -z").await;
     fails(&user, &["--model", "local/m1", "--frob", "-p", "x"], 1, "Error: Unknown option: --frob").await;
@@ -42,7 +42,7 @@ async fn wrong_flags_are_the_users_mistake() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_fails_holds_up_no_other() {
+async fn a_failed_prompt_does_not_stop_the_others() {
     let user = TestUser::new().await;
     let refused = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "bad thing"}});
     user.server.reply(ServerReply::json(400, &refused));
@@ -52,7 +52,7 @@ async fn a_prompt_that_fails_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn a_verbose_user_is_told_what_was_loaded() {
+async fn verbose_lists_the_loaded_resources() {
     let user = TestUser::new().await;
     user.write("agent/skills/good/SKILL.md", "---\nname: good\ndescription: Good\n---\nBody");
     user.write("AGENTS.md", "RULE");
@@ -64,7 +64,7 @@ async fn a_verbose_user_is_told_what_was_loaded() {
 }
 
 #[tokio::test]
-async fn models_and_keys() {
+async fn unknown_models_and_missing_keys_are_errors() {
     let user = TestUser::new().await;
     let unknown = "Error: Model \"zz\" not found. Use --list-models to see available models.";
     fails(&user, &["--model", "zz", "-p", "x"], 1, unknown).await;
@@ -73,14 +73,14 @@ async fn models_and_keys() {
 }
 
 #[tokio::test]
-async fn a_provider_that_cannot_be_reached_is_its_own_fault() {
+async fn an_unreachable_provider_is_a_provider_error() {
     let user = TestUser::new().await;
     let text = "Connection error: Connection refused (os error 111) (http://127.0.0.1:1/v1/messages)";
     fails(&user, &["--model", "nowhere/m1", "-p", "x"], 3, text).await;
 }
 
 #[tokio::test]
-async fn broken_documents_are_named_and_left_alone() {
+async fn broken_documents_are_reported_and_not_changed() {
     let user = TestUser::new().await;
     let broken = "{nope";
     let path = user.write("agent/models.json", broken);
@@ -97,7 +97,7 @@ async fn broken_documents_are_named_and_left_alone() {
 }
 
 #[tokio::test]
-async fn broken_settings_and_credentials_stop_nobody_who_needs_neither() {
+async fn broken_settings_and_credentials_do_not_matter_if_unused() {
     let user = TestUser::new().await;
     user.write("agent/settings.json", "{nope");
     user.write("agent/auth.json", "{nope");
@@ -109,7 +109,7 @@ async fn broken_settings_and_credentials_stop_nobody_who_needs_neither() {
 }
 
 #[tokio::test]
-async fn files_on_the_command_line() {
+async fn unusable_files_on_the_command_line_are_errors() {
     let user = TestUser::new().await;
     let ask = |file| ["--model", "local/m1", "-p", "look", file];
     fails(&user, &ask("@missing"), 1, "Error: File not found: HOME/missing").await;
@@ -134,7 +134,7 @@ async fn files_on_the_command_line() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_session_is_left_alone() {
+async fn a_file_that_is_not_a_session_is_not_changed() {
     let user = TestUser::new().await;
     let notes = user.write("notes.jsonl", "just notes\n");
     let text = "Error: Session file is not a valid pi session: HOME/notes.jsonl";
@@ -143,7 +143,7 @@ async fn a_file_that_is_no_session_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_session_with_a_broken_line_goes_on() {
+async fn a_session_with_a_broken_line_can_be_continued() {
     let user = TestUser::new().await;
     user.answer("one");
     assert_eq!(user.run(&["--model", "local/m1", "--session", "s.jsonl", "-p", "first"]).await.code, Some(0));
@@ -162,7 +162,7 @@ async fn a_session_with_a_broken_line_goes_on() {
 }
 
 #[tokio::test]
-async fn a_folder_for_sessions_that_cannot_be_written_is_the_machines_fault() {
+async fn an_unwritable_session_directory_is_an_internal_error() {
     let user = TestUser::new().await;
     user.write("notes", "a file, not a folder");
     let text = "Error: cannot create HOME/notes/x: Not a directory (os error 20)";
@@ -171,7 +171,7 @@ async fn a_folder_for_sessions_that_cannot_be_written_is_the_machines_fault() {
 }
 
 #[tokio::test]
-async fn a_reader_that_is_gone_ends_the_program() {
+async fn a_closed_stdout_ends_the_program() {
     for args in [&["-p", "x"][..], &["--mode", "json", "x"]] {
         let user = TestUser::new().await;
         user.answer("nobody reads this");
@@ -189,7 +189,7 @@ async fn a_reader_that_is_gone_ends_the_program() {
 }
 
 #[tokio::test]
-async fn a_command_is_no_prompt() {
+async fn a_command_is_not_a_prompt() {
     let user = TestUser::new().await;
     let mcp = "Error: Unknown command \"mcp\". MCP servers are not supported yet\nhint: to send it to the model, use: pinch -- mcp";
     fails(&user, &["--model", "local/m1", "mcp", "list"], 1, mcp).await;
@@ -232,7 +232,7 @@ async fn lists_of_mcp_servers_are_reported_as_ignored() {
 }
 
 #[tokio::test]
-async fn standard_input_that_cannot_be_read_is_an_error() {
+async fn unreadable_standard_input_is_an_error() {
     let user = TestUser::new().await;
     let ask = |input: std::fs::File| {
         let mut command = user.command(&["--model", "local/m1", "-p", "x"]);
@@ -254,7 +254,7 @@ async fn standard_input_that_cannot_be_read_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_session_file_that_is_cut_meanwhile_is_the_machines_fault() {
+async fn a_session_file_truncated_during_a_run_is_an_internal_error() {
     let user = TestUser::new().await;
     let path = user.path("s.jsonl");
     user.answer("one");
@@ -275,7 +275,7 @@ async fn a_session_file_that_is_cut_meanwhile_is_the_machines_fault() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn too_few_file_descriptors_are_an_error_and_no_panic() {
+async fn too_few_file_descriptors_are_an_error_and_not_a_panic() {
     let user = TestUser::new().await;
     for limit in 5..16 {
         for mode in ["text", "rpc"] {
@@ -314,7 +314,7 @@ async fn all_retries_share_the_time_limit_of_a_run() {
 
 #[cfg(not(feature = "cloud-code-assist"))]
 #[tokio::test]
-async fn models_that_this_build_cannot_speak_with_are_not_listed() {
+async fn models_without_a_built_in_wire_format_are_not_listed() {
     let user = TestUser::new().await;
     let models = r#"{"providers": {
         "local": {"baseUrl": "http://127.0.0.1:1", "api": "anthropic-messages", "apiKey": "none", "models": [{"id": "m1"}]},
@@ -329,7 +329,7 @@ async fn models_that_this_build_cannot_speak_with_are_not_listed() {
 }
 
 #[tokio::test]
-async fn settings_that_restrict_and_cannot_be_read_open_nothing() {
+async fn no_session_starts_with_unreadable_restrictive_settings() {
     for (text, restricts) in [
         (r#"{"defaultTools": ["read"], oops"#, true),
         (r#"{"shellEnvironment": {"inherit": "none"} oops"#, true),

@@ -1,4 +1,4 @@
-//! A user with a separate directory and one scripted server.
+//! A user with a separate directory and a scripted server.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// A user; nothing of the real one is seen.
+/// A test user, isolated from the real one.
 pub(crate) struct TestUser {
     home: TempDir,
     pub(crate) server: Server,
 }
 
-/// How the program ended.
+/// Output and exit code of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
@@ -24,7 +24,7 @@ pub(crate) struct CommandOutput {
 }
 
 impl TestUser {
-    /// Someone whose models.json names the scripted server: `local/m1` there, `nowhere/m1` where no one listens.
+    /// Creates a user whose models.json has `local/m1` on the scripted server, and `nowhere/m1` where nothing listens.
     pub(crate) async fn new() -> Self {
         let user = Self { home: tempfile::tempdir().unwrap(), server: Server::start().await.unwrap() };
         let models = json!({"providers": {
@@ -36,12 +36,12 @@ impl TestUser {
             },
         }});
         user.write("agent/models.json", &models.to_string());
-        // A failure is told at once.
+        // Failures are reported without retries.
         user.write("agent/settings.json", r#"{"retry": {"enabled": false}}"#);
         user
     }
 
-    /// A path in the user's directory.
+    /// Returns a path in the user's directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
@@ -58,13 +58,13 @@ impl TestUser {
         self.server.reply(ServerReply::sse(AnthropicResponse::new("msg_1").text(text).stop("end_turn").concat()));
     }
 
-    /// A conversation, in the user's directory.
+    /// Returns a command for a conversation in the user's directory.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let agent_dir = self.path("agent");
         self.program(&[&["--agent-dir", agent_dir.to_str().unwrap()], args].concat())
     }
 
-    /// The program, in the user's directory.
+    /// Returns a command for the program in the user's directory.
     pub(crate) fn program(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pinch"));
         command.current_dir(self.home.path()).env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
@@ -72,7 +72,7 @@ impl TestUser {
         command
     }
 
-    /// Holds a conversation to its end. The user's directory is called `HOME` in what the program says.
+    /// Runs a conversation to its end. The user's directory is replaced with `HOME` in the output.
     pub(crate) async fn run(&self, args: &[&str]) -> CommandOutput {
         self.ran(self.command(args).output().await.unwrap())
     }
@@ -82,19 +82,19 @@ impl TestUser {
         self.ran(self.program(args).output().await.unwrap())
     }
 
-    /// How the program ended.
+    /// Converts the program's output.
     pub(crate) fn ran(&self, output: std::process::Output) -> CommandOutput {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(self.home.path().to_str().unwrap(), "HOME");
         CommandOutput { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
 
-    /// The messages of the last request.
+    /// Returns the messages of the last request.
     pub(crate) fn asked(&self) -> Option<Value> {
         Some(self.server.requests().last()?.json()["messages"].clone())
     }
 }
 
-/// All files below a directory.
+/// Returns all files below a directory.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten() {
@@ -105,7 +105,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Presses Ctrl+C.
+/// Sends SIGINT.
 #[cfg(unix)]
 pub(crate) async fn interrupt(child: &tokio::process::Child) {
     let pid = child.id().unwrap().to_string();

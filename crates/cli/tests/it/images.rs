@@ -1,4 +1,4 @@
-//! Images that are named on the command line.
+//! Images named on the command line.
 
 use pinch_testing::server::ServerReply;
 use pinch_testing::wires::anthropic::AnthropicResponse;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::help::TestUser;
 use crate::rpc::PinchClient;
 
-/// A black BMP of 24 bits a pixel.
+/// Creates a black BMP with 24 bits per pixel.
 fn bmp(width: u32, height: u32) -> Vec<u8> {
     let n_bytes = (width * 3).next_multiple_of(4) * height;
     let head = [54 + n_bytes, 0, 54, 40, width, height, 1 | 24 << 16, 0, n_bytes, 0, 0, 0, 0];
@@ -17,7 +17,7 @@ fn bmp(width: u32, height: u32) -> Vec<u8> {
     file
 }
 
-/// Someone with a model that sees, and with these settings of images.
+/// Creates a user with a vision model and these image settings.
 async fn user(settings: &Value) -> TestUser {
     let user = TestUser::new().await;
     let models = json!({"providers": {"local": {
@@ -31,7 +31,7 @@ async fn user(settings: &Value) -> TestUser {
     user
 }
 
-/// What the model is given for a file and a question: texts as they are, of images the type.
+/// Returns what the model receives for a file and a question: texts unchanged, and types of images.
 async fn given(user: &TestUser, file: &str) -> Vec<String> {
     user.answer("Seen.");
     let ran = user.run(&["--model", "local/m1", "--no-session", "-p", file, "What is it?"]).await;
@@ -49,7 +49,7 @@ async fn given(user: &TestUser, file: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_image_is_made_fit_and_the_model_is_told() {
+async fn an_image_is_resized_and_the_model_is_informed() {
     let user = user(&json!({})).await;
     let text = "<file name=\"HOME/large.bmp\">[Image converted from image/bmp to image/png.]\n[Image: original 2500x100, \
                 displayed at 2000x80. Multiply coordinates by 1.25 to map to original image.]</file>\nWhat is it?";
@@ -60,7 +60,7 @@ async fn an_image_is_made_fit_and_the_model_is_told() {
 }
 
 #[tokio::test]
-async fn settings_keep_the_size_of_images_and_keep_them_from_the_model() {
+async fn settings_disable_resizing_and_block_images() {
     let as_large = user(&json!({"autoResize": false})).await;
     let text = "<file name=\"HOME/large.bmp\">[Image converted from image/bmp to image/png.]</file>\nWhat is it?";
     assert_eq!(given(&as_large, "@large.bmp").await, [text, "image/png"]);
@@ -68,13 +68,13 @@ async fn settings_keep_the_size_of_images_and_keep_them_from_the_model() {
     assert_eq!(given(&blocked, "@large.bmp").await, [text, "Image reading is disabled."]);
 }
 
-/// A black PNG of 2500 by 100 dots.
+/// A black PNG of 2500 by 100 pixels.
 const WIDE: &str = "iVBORw0KGgoAAAANSUhEUgAACcQAAABkAQAAAACKjJytAAAANUlEQVR42u3BAQ0AAADCoPdPbQ43oAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAHg0eqgAAU0/6RAAAAAASUVORK5CYII=";
 
-/// The texts of a content, and of PNG images width and height.
+/// Returns the texts of a content, and width and height of PNG images.
 fn parts(content: &Value) -> Vec<String> {
     let shown = |part: &Value| match part["source"]["data"].as_str() {
-        // What the head of a PNG says of its sides, in base64.
+        // The PNG header with its dimensions, in base64.
         Some(data) => match &data[16..32] {
             "SUhEUgAAB9AAAABQ" => "2000x80".to_owned(),
             "SUhEUgAAAPoAAAAK" => "250x10".to_owned(),
@@ -86,7 +86,7 @@ fn parts(content: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_image_keeps_to_the_limits_of_the_model_that_is_in_use_when_it_comes() {
+async fn each_image_is_resized_for_the_model_in_use_when_it_arrives() {
     let user = user(&json!({})).await;
     let narrow = json!({"images": {"resize": {"maxWidth": 250}}, "maxRequestBytes": 9_000_000});
     let models = json!({"providers": {"local": {
@@ -119,10 +119,10 @@ async fn each_image_keeps_to_the_limits_of_the_model_that_is_in_use_when_it_come
     assert_eq!(set[set.len() - 1]["data"]["inputLimits"], narrow);
     let small = note("250x10", "10.00");
     assert_eq!(said(&mut client, "two").await, ["two", small.as_str(), "250x10"]);
-    // What is in the conversation stays as it is.
+    // Images in the conversation do not change.
     assert_eq!(parts(&user.asked().unwrap()[0]["content"]), ["one", large.as_str(), "2000x80"]);
 
-    // A file that is read is made fit for the same model, and its notes stand in the text of the result.
+    // A file that is read is resized for the same model, with notes in the text of the result.
     let call = AnthropicResponse::new("msg_1").tool_call("toolu_1", "read", &json!({"path": "large.bmp"}).to_string());
     user.server.reply(ServerReply::sse(call.stop("tool_use").concat()));
     user.answer("Read.");

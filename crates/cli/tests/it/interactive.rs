@@ -1,4 +1,4 @@
-//! The interactive mode on a terminal: what is on the screen, and what reaches the terminal.
+//! The interactive mode on a terminal: screen contents, and bytes that reach the terminal.
 #![cfg(target_os = "linux")]
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::help::TestUser;
 use crate::terminal_program::TerminalProgram;
 
 #[tokio::test]
-async fn a_conversation_is_held_and_can_be_continued_afterwards() {
+async fn a_conversation_works_and_can_be_continued_afterwards() {
     let user = TestUser::new().await;
     let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
     user.answer("# Fine\n\n- one\n- two\n");
@@ -45,7 +45,7 @@ async fn a_run_is_steered_and_stopped() {
     program.wait_for("Working").await;
     program.keys("turn left\r").await;
     program.wait_for("Steering: turn left").await;
-    // The messages that wait come back to the editor when the run is stopped.
+    // Queued messages come back to the editor when the run is stopped.
     program.keys("\u{1b}").await;
     program.wait_for("Operation aborted").await;
     program
@@ -85,7 +85,7 @@ async fn dialogs_open_and_close_and_commands_are_completed() {
 }
 
 #[tokio::test]
-async fn the_prompt_is_edited_with_the_keys_of_vi_where_the_settings_want_it() {
+async fn the_prompt_is_edited_with_vi_keys_if_enabled() {
     let user = TestUser::new().await;
     user.write("agent/settings.json", r#"{"editorViKeys": true, "editorPaddingX": 2}"#);
     let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
@@ -131,7 +131,7 @@ async fn a_long_conversation_is_scrolled_searched_and_copied_in_fullscreen_mode(
     program.wait_for("No match").await;
     program.keys("\u{15}number 42").await;
     program.wait_for("item number 42 ").await;
-    // The button is pressed on the item, moved and released.
+    // Press the button on the item, move and release.
     let row = program.contents().lines().position(|line| line.contains("item number 42")).unwrap() + 1;
     program.keys(&format!("\u{1b}[<0;4;{row}M\u{1b}[<32;17;{row}M\u{1b}[<0;17;{row}m")).await;
     program.wait_for("Copied 14 characters").await;
@@ -147,7 +147,7 @@ async fn a_long_conversation_is_scrolled_searched_and_copied_in_fullscreen_mode(
 }
 
 #[tokio::test]
-async fn text_from_elsewhere_never_reaches_the_terminal_as_a_command() {
+async fn foreign_text_never_reaches_the_terminal_as_control_sequences() {
     const HOSTILE: &str = "a\u{1b}]52;c;eA==\u{7}b\u{1b}[2Jc\u{9b}31md\u{202e}e";
     let user = TestUser::new().await;
     let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
@@ -164,7 +164,7 @@ async fn text_from_elsewhere_never_reaches_the_terminal_as_a_command() {
 }
 
 #[tokio::test]
-async fn the_terminal_is_given_back_when_the_program_is_told_to_end() {
+async fn the_terminal_is_restored_on_sigterm() {
     let user = TestUser::new().await;
     let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
     program.terminate().await;
@@ -173,7 +173,7 @@ async fn the_terminal_is_given_back_when_the_program_is_told_to_end() {
     assert!(text.contains("\u{1b}[?2004l") && text.contains("\u{1b}[?25h"), "{text:?}");
 }
 
-/// The program in a directory that has prompts of its own.
+/// Starts the program in a directory with its own prompts.
 pub(crate) fn visit_work(user: &TestUser) -> TerminalProgram {
     let agent_dir = user.path("agent");
     let args = ["--agent-dir", agent_dir.to_str().unwrap(), "--model", "local/m1"];
@@ -181,19 +181,19 @@ pub(crate) fn visit_work(user: &TestUser) -> TerminalProgram {
 }
 
 #[tokio::test]
-async fn a_project_with_settings_of_its_own_is_asked_about_once() {
+async fn trust_in_a_project_with_its_own_settings_is_asked_for_once() {
     let user = TestUser::new().await;
     user.write("work/.pinch/prompts/greet.md", "Say hello to everyone");
     let visit = async |answer: &str| {
         let mut program = visit_work(&user);
         program.wait_for("Do you trust").await;
-        // What is typed right after a question appears does not answer it.
+        // Keys typed right after a question appears do not answer it.
         tokio::time::sleep(Duration::from_millis(700)).await;
         program.keys(answer).await;
         program.wait_for("/ for commands").await;
         program
     };
-    // Neither leaving the question nor an answer for one session is kept.
+    // Neither dismissing the question nor an answer for one session is stored.
     for answer in ["\u{1b}", "\u{1b}[B\u{1b}[B\r"] {
         let mut program = visit(answer).await;
         program.keys("/greet\r").await;
@@ -221,10 +221,10 @@ async fn a_project_with_settings_of_its_own_is_asked_about_once() {
     assert!(!program.contents().contains("Do you trust"));
 }
 
-/// A black PNG of 90 by 54 dots.
+/// A black PNG of 90 by 54 pixels.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAFoAAAA2AQAAAABv5bOOAAAAD0lEQVR42mNgGAWjYKgCAAK+AAHOg+CiAAAAAElFTkSuQmCC";
 
-/// The program on kitty, and a user whose model sees.
+/// Starts the program on kitty, for a user with or without a vision model.
 async fn on_kitty(model_sees: bool) -> (TestUser, TerminalProgram) {
     let user = TestUser::new().await;
     let input = if model_sees { json!(["text", "image"]) } else { json!(["text"]) };
@@ -241,12 +241,12 @@ async fn on_kitty(model_sees: bool) -> (TestUser, TerminalProgram) {
     (user, program)
 }
 
-/// What a terminal sends when a file is dropped on it.
+/// Returns what a terminal sends when a file is dropped on it.
 fn dropped(user: &TestUser) -> String {
     format!("\u{1b}[200~{}\u{1b}[201~", user.path("a\\ picture.png").display())
 }
 
-/// The texts of the last message of the user, and the data of its images.
+/// Returns the texts of the user's last message, and the data of its images.
 fn last_message(user: &TestUser) -> Vec<String> {
     let asked = user.asked().unwrap();
     let message = asked.as_array().unwrap().iter().rfind(|message| message["role"] == "user").unwrap();
@@ -267,7 +267,7 @@ async fn a_dropped_image_is_sent_to_the_model_and_shown() {
     program.wait_until("the image", |screen| screen.matches('\u{10eeee}').count() == 30).await;
     program.wait_for("Working").await;
     assert_eq!(last_message(&user), ["what is [image 1: a picture.png]", PNG]);
-    // The same image again, while the model answers.
+    // The same image again, while the model is answering.
     program.keys(&format!("and \u{1b}[200~'{}'\u{1b}[201~\r", user.path("a picture.png").display())).await;
     program.wait_for("Steering: and [image 1: a picture.png]").await;
     user.answer("black as well");
@@ -284,7 +284,7 @@ async fn a_dropped_image_is_sent_to_the_model_and_shown() {
 }
 
 #[tokio::test]
-async fn an_image_for_a_model_that_sees_none_is_a_path_and_what_is_no_image_is_text() {
+async fn images_become_paths_for_models_without_vision_and_other_files_are_text() {
     let (user, mut program) = on_kitty(false).await;
     program.keys(&dropped(&user)).await;
     program.wait_for("m1 does not accept images").await;
@@ -312,7 +312,7 @@ async fn an_image_that_a_tool_reads_is_shown_as_a_png() {
 }
 
 #[tokio::test]
-async fn prompts_of_earlier_sessions_come_back_in_their_project() {
+async fn prompts_of_earlier_sessions_are_recalled_in_their_project() {
     use std::os::unix::fs::PermissionsExt as _;
     let user = TestUser::new().await;
     let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
@@ -326,7 +326,7 @@ async fn prompts_of_earlier_sessions_come_back_in_their_project() {
     assert_eq!(program.end().await, Some(0));
     let file = user.path("agent/prompt-history.jsonl");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    // A new session has the prompts, the newest one first.
+    // A new session has the prompts, newest first.
     let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
     program.wait_for("(local) m1").await;
     program.keys("\u{1b}[A").await;
@@ -335,7 +335,7 @@ async fn prompts_of_earlier_sessions_come_back_in_their_project() {
     program.wait_for("what is a kestrel").await;
     program.keys("\u{3}\u{4}").await;
     assert_eq!(program.end().await, Some(0));
-    // Another project has its own.
+    // Another project has its own history.
     user.write("other/x", "");
     let agent_dir = user.path("agent");
     let args = ["--agent-dir", agent_dir.to_str().unwrap(), "--model", "local/m1"];
@@ -351,7 +351,7 @@ async fn prompts_of_earlier_sessions_come_back_in_their_project() {
     );
     program.keys("\u{3}\u{4}").await;
     assert_eq!(program.end().await, Some(0));
-    // Nothing is kept where it is not wanted.
+    // Nothing is kept if it is disabled.
     let kept = std::fs::read(&file).unwrap();
     let settings = json!({"editor": {"historyFile": false}, "retry": {"enabled": false}});
     user.write("agent/settings.json", &settings.to_string());
@@ -362,7 +362,7 @@ async fn prompts_of_earlier_sessions_come_back_in_their_project() {
     program.keys("\u{4}").await;
     assert_eq!(program.end().await, Some(0));
     assert_eq!(std::fs::read(&file).unwrap(), kept);
-    // A session that is not stored leaves nothing behind either.
+    // A session that is not stored keeps nothing either.
     user.write("agent/settings.json", &json!({"retry": {"enabled": false}}).to_string());
     let mut program = TerminalProgram::start(&user, &["--model", "local/m1", "--no-session"]).await;
     program.keys("!echo owl\r").await;
@@ -393,7 +393,7 @@ async fn queued_messages_are_edited_and_removed_one_by_one() {
     program.wait_for("Queued messages").await;
     program.keys("\u{1b}[3~").await;
     program.wait_for("Removed a queued message").await;
-    // The second of those that are left.
+    // The second of the remaining ones.
     program.keys("\u{1b}[B\r").await;
     program
         .wait_until("the message in the editor", |screen| {
@@ -411,13 +411,13 @@ async fn queued_messages_are_edited_and_removed_one_by_one() {
     assert_eq!(program.end().await, Some(0));
 }
 
-/// What reached the terminal, without the ends of lines that a terminal adds.
+/// Returns the bytes that reached the terminal, without line ends added by it.
 fn written(program: &TerminalProgram) -> String {
     String::from_utf8_lossy(&program.bytes).replace('\r', "")
 }
 
 #[tokio::test]
-async fn in_screen_reader_mode_plain_lines_are_written_below_each_other() {
+async fn screen_reader_mode_writes_plain_lines() {
     let user = TestUser::new().await;
     let agent_dir = user.path("agent");
     let args = ["--agent-dir", agent_dir.to_str().unwrap(), "--model", "local/m1", "--plain"];
@@ -433,14 +433,14 @@ async fn in_screen_reader_mode_plain_lines_are_written_below_each_other() {
     assert_eq!(text.matches("quoted").count(), 1, "nothing is written twice: {text}");
     let sent = String::from_utf8_lossy(&user.server.requests().last().unwrap().body).into_owned();
     assert!(sent.contains("how are \\nyou") || sent.contains("how are\\nyou"), "{sent}");
-    // A dialog: a choice by the beginning of its name, a line that is no choice, and a key by its name.
+    // A dialog: a choice by the start of its name, a line that matches none, and a key by name.
     program.keys("/thinking\n/settings\n").await;
     program.wait_for("Auto-compact").await;
     program.keys("/escape\n").await;
     program.keys("!echo falcon\n").await;
     program.wait_for("Command:").await;
     program.wait_until("the output", |screen| screen.matches("falcon").count() > 1).await;
-    // Control and C stops a run.
+    // Ctrl+C stops a run.
     let gate = Gate::new();
     let first = AnthropicResponse::new("msg_1").text("working on it").stop("end_turn").concat();
     user.server.reply(ServerReply::sse("").gated(&gate, [first]));
@@ -459,7 +459,7 @@ async fn in_screen_reader_mode_plain_lines_are_written_below_each_other() {
 }
 
 #[tokio::test]
-async fn a_dumb_terminal_is_refused_with_the_way_to_use_it() {
+async fn a_dumb_terminal_is_an_error_with_a_remedy() {
     let user = TestUser::new().await;
     let mut program = TerminalProgram::run_on(&user, "", &["--model", "local/m1"], "dumb");
     program.wait_for("hint: use --plain").await;
@@ -467,7 +467,7 @@ async fn a_dumb_terminal_is_refused_with_the_way_to_use_it() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_typed_in_screen_reader_mode_is_not_shown() {
+async fn a_key_typed_in_screen_reader_mode_is_not_echoed() {
     let user = TestUser::new().await;
     let agent_dir = user.path("agent");
     let args = ["--agent-dir", agent_dir.to_str().unwrap(), "--model", "local/m1", "--plain"];

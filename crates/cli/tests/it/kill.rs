@@ -1,4 +1,4 @@
-//! A run that is killed at any moment leaves a session that opens, has a result for every call, and goes on.
+//! A run killed at any moment leaves a session that opens, has a result for every call, and can be continued.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,15 +16,15 @@ use pinch_embed::llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use pinch_embed::stdx::host::Host;
 use serde_json::{Value, json};
 
-/// Kills at random moments of the demo's run.
+/// Number of kills at random moments of the demo's run.
 const KILLS: u32 = 200;
-/// Runs side by side: the test is about moments, not about load.
+/// Concurrent runs: few, because the test is about timing, not about load.
 const WORKERS: u32 = 2;
-/// Every so many kills the same command takes the session up and finishes the job.
+/// After this many kills the same command resumes the session and finishes the job.
 const FINISHED_EVERY: u32 = 10;
 
 #[test]
-fn two_hundred_kills_leave_two_hundred_good_sessions() {
+fn sessions_survive_two_hundred_kills() {
     let pinch = PathBuf::from(env!("CARGO_BIN_EXE_pinch"));
     let whole = time_of_a_whole_run(&pinch);
     let reopened: u32 = std::thread::scope(|scope| {
@@ -32,7 +32,7 @@ fn two_hundred_kills_leave_two_hundred_good_sessions() {
         let workers: Vec<_> = (0..WORKERS).map(|worker| scope.spawn(move || work(pinch, whole, worker))).collect();
         workers.into_iter().map(|worker| worker.join().unwrap()).sum()
     });
-    // Most moments are after the prompt was written: the test must not pass on empty directories.
+    // Most moments are after the prompt was written, so the test must not pass on empty directories.
     assert!(reopened > KILLS / 2, "only {reopened} sessions had anything in them");
 }
 
@@ -40,7 +40,7 @@ fn work(pinch: &Path, whole: Duration, worker: u32) -> u32 {
     let mut reopened = 0;
     for n in (worker..KILLS).step_by(WORKERS as usize) {
         let dir = tempfile::tempdir().unwrap();
-        // Every moment of the run has the same chance, in a random order that is the same each time.
+        // All moments of the run are equally likely, in a pseudorandom order that is the same each time.
         let moment = whole.mul_f64(f64::from((n * 79) % KILLS) / f64::from(KILLS));
         kill_after(pinch, dir.path(), moment);
         let file = dir.path().join("state/agents/main/sessions/demo.jsonl");
@@ -77,7 +77,7 @@ fn kill_after(pinch: &Path, dir: &Path, moment: Duration) {
     child.wait().unwrap();
 }
 
-/// Every line but a torn last one is an entry.
+/// Checks that every line except a torn last one is an entry.
 fn check_lines(file: &Path) {
     let bytes = std::fs::read(file).unwrap();
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -96,7 +96,7 @@ async fn open(file: &Path) -> SessionLog {
     SessionLog::open(&Host::system(), store, &SessionRef::Path(file.to_owned()), "/").await.unwrap()
 }
 
-/// Opens the session, asks one more thing, and opens it again.
+/// Opens the session, sends one more prompt, and opens it again.
 async fn go_on(file: &Path, n: u32) {
     let log = open(file).await;
     let record = json!({"id": "m", "provider": "p", "api": "scripted", "baseUrl": "http://x"});
@@ -114,13 +114,13 @@ async fn go_on(file: &Path, n: u32) {
     }
     drop(run);
     assert_eq!(session.last_text().as_deref(), Some("fine"));
-    // What the model was shown is whole, and so is what is in the file.
+    // The conversation sent to the model is complete, and so is the file.
     check_pairs(&provider.requests()[0].messages);
     check_pairs(&open(&copy).await.context().messages);
     std::fs::remove_file(copy).unwrap();
 }
 
-/// Every call of an answer that counts has exactly one result, before the next answer.
+/// Checks that every call of a valid answer has exactly one result, before the next answer.
 fn check_pairs(messages: &[Arc<Message>]) {
     let mut awaited: Vec<String> = Vec::new();
     for message in messages {
@@ -141,7 +141,7 @@ fn check_pairs(messages: &[Arc<Message>]) {
     assert!(awaited.is_empty(), "calls without results: {awaited:?}");
 }
 
-/// The same command takes the session up and does the job.
+/// The same command resumes the session and does the job.
 fn finish(pinch: &Path, dir: &Path) {
     let output = demo(pinch, dir).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

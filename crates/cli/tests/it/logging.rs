@@ -1,4 +1,4 @@
-//! The log that `PINCH_LOG` starts: spans of a run on standard error or in a private file, never on standard output, without secrets.
+//! The log enabled by `PINCH_LOG`: spans of a run on stderr or in a private file, never on stdout, without secrets.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ async fn a_run_is_logged_with_its_spans_and_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_level_for_a_part_of_the_program_counts_for_that_part() {
+async fn a_level_for_a_crate_applies_only_to_that_crate() {
     let user = user().await;
     let ran = agent(&user, &[("PINCH_LOG", "off,pinch_embed=info")]).await;
     assert!(ran.err.contains("attempt decided") && !ran.err.contains("turn{"), "{}", ran.err);
@@ -66,7 +66,7 @@ async fn the_log_goes_to_a_private_file_if_one_is_named() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_understood_or_written_ends_the_program_with_the_remedy() {
+async fn invalid_filters_and_unwritable_files_are_errors_with_a_remedy() {
     let user = user().await;
     let ran = agent(&user, &[("PINCH_LOG", "loud")]).await;
     assert!(

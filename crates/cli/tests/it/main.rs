@@ -1,4 +1,4 @@
-//! The program as its users meet it: arguments and files in; output, messages and exit codes out.
+//! The program from the outside: arguments and files in; output, messages and exit codes out.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 

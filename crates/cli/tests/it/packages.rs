@@ -1,4 +1,4 @@
-//! Package commands as scripts meet them: output, messages, exit codes and settings.
+//! Package commands as scripts use them: output, messages, exit codes and settings.
 
 use pinch_testing::server::ServerReply;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn ran(code: i32, out: &str, err: &str) -> CommandOutput {
     CommandOutput { code: Some(code), out: out.to_owned(), err: err.to_owned() }
 }
 
-/// Runs a command in a project of the user's.
+/// Runs a command in a user's project.
 async fn run(user: &TestUser, args: &[&str]) -> CommandOutput {
     let mut command = user.program(args);
     command.current_dir(user.path("w")).env("PINCH_AGENT_DIR", user.path("agent"));
@@ -31,7 +31,7 @@ fn settings(user: &TestUser, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_folder_comes_and_goes() {
+async fn a_directory_is_installed_and_removed() {
     let user = user().await;
     assert_eq!(run(&user, &["list"]).await, ran(0, "No packages installed.\n", ""));
     assert_eq!(run(&user, &["install", "./pkg"]).await, ran(0, "Installing ./pkg...\nInstalled ./pkg\n", ""));
@@ -70,7 +70,7 @@ async fn packages_of_a_project_need_its_trust() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_said() {
+async fn impossible_requests_are_errors() {
     let user = user().await;
     let config = run(&user, &["config"]).await;
     assert_eq!((config.code, config.err.starts_with("Error: pinch config needs a terminal\n")), (Some(1), true));
@@ -92,10 +92,10 @@ async fn what_cannot_be_done_is_said() {
     assert!(help.code == Some(0) && help.out.starts_with("Usage: pinch install <source> [-l]"));
 }
 
-/// What a session of another directory needs is installed there; the directory where the program was started is not touched.
+/// Packages needed by a session of another directory are installed there; the program's own directory is not touched.
 #[cfg(unix)]
 #[tokio::test]
-async fn packages_are_installed_for_the_folder_of_the_session() {
+async fn packages_are_installed_for_the_directory_of_the_session() {
     let user = user().await;
     let npm = user.write("npm", "for name; do :; done\nmkdir -p \"node_modules/$name\"\n");
     let wanted = json!({"retry": {"enabled": false}, "npmCommand": ["/bin/sh", npm]});
@@ -110,7 +110,7 @@ async fn packages_are_installed_for_the_folder_of_the_session() {
     assert_eq!(asked, ran(0, "Fine.\n", "Installing npm:of-other\n"));
     let is_there = |name: &str| user.path(&format!("{name}/.pi/npm/node_modules/of-{name}")).is_dir();
     assert_eq!((is_there("w"), is_there("other")), (false, true));
-    // A copy belongs to the directory where it is made.
+    // A copy belongs to the directory in which it is created.
     user.answer("Fine.");
     let copied = run(&user, &["--approve", "--fork", "../s.jsonl", "-p", "more"]).await;
     assert_eq!(copied, ran(0, "Fine.\n", "Installing npm:of-w\n"));
@@ -157,7 +157,7 @@ async fn catalogs_of_models_are_fetched_for_those_with_credentials() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn resources_are_switched_on_a_terminal() {
+async fn resources_are_toggled_on_a_terminal() {
     let user = user().await;
     user.write("agent/settings.json", &json!({"packages": ["../w/pkg"], "z": 1}).to_string());
     user.write("agent/prompts/hello.md", "hi");

@@ -1,10 +1,10 @@
-//! `pinch policy explain`: which rule decides about a tool.
+//! `pinch policy explain`: the rule that allows or denies a tool.
 
 use serde_json::{Value, json};
 
 use crate::help::TestUser;
 
-/// A user with rules for everybody and for a group.
+/// Creates a user with rules for everybody and for a group.
 async fn user() -> TestUser {
     let user = TestUser::new().await;
     let document = json!({
@@ -18,7 +18,7 @@ async fn user() -> TestUser {
 }
 
 #[tokio::test]
-async fn the_rule_that_decides_about_a_tool_is_named() {
+async fn the_deciding_rule_is_printed() {
     let user = user().await;
     let all = user.run_program(&["policy", "explain"]).await;
     let expect = "read is allowed\nbash is denied by tools.deny (exec:*)\nedit is allowed\nwrite is allowed\n";
@@ -43,7 +43,7 @@ async fn explanations_are_printed_as_json() {
 }
 
 #[tokio::test]
-async fn a_policy_that_cannot_be_decided_says_what_is_missing() {
+async fn an_undecidable_policy_reports_what_is_missing() {
     let user = user().await;
     let failed = user.run_program(&["policy", "explain", "--model", "no-such-model"]).await;
     assert!(failed.code == Some(1) && failed.err.contains("no-such-model"), "{failed:?}");

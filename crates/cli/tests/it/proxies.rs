@@ -1,10 +1,10 @@
-//! The proxy of settings.json.
+//! The proxy in settings.json.
 
 use serde_json::{Value, json};
 
 use crate::help::TestUser;
 
-/// A user whose model is reached over a proxy, which is the scripted server.
+/// Creates a user whose model is reached through a proxy, which is the scripted server.
 async fn user() -> TestUser {
     let user = TestUser::new().await;
     let models = std::fs::read_to_string(user.path("agent/models.json")).unwrap();
@@ -27,7 +27,7 @@ async fn requests_go_through_the_proxy_of_the_settings() {
 }
 
 #[tokio::test]
-async fn variables_are_stronger_than_the_proxy_of_the_settings() {
+async fn variables_take_precedence_over_the_proxy_of_the_settings() {
     let user = user().await;
     let mut command = user.command(&["--model", "far/m1", "-p", "x"]);
     command.env("HTTP_PROXY", "http://127.0.0.1:1");

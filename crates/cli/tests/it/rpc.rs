@@ -1,4 +1,4 @@
-//! RPC mode as clients meet it.
+//! RPC mode from the perspective of clients.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl PinchClient {
         Self { input: child.stdin.take(), output, child }
     }
 
-    /// Sends a command and returns everything up to its answer.
+    /// Sends a command and returns everything up to its response.
     pub(crate) async fn ask(&mut self, command: &Value) -> Vec<Value> {
         self.say(command).await;
         self.until(|line| line["type"] == "response").await
@@ -39,12 +39,12 @@ impl PinchClient {
         self.input.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
-    /// Has nothing more to say.
+    /// Closes standard input.
     pub(crate) fn hang_up(&mut self) {
         self.input = None;
     }
 
-    /// Returns everything up to a line.
+    /// Returns everything up to a matching line.
     pub(crate) async fn until(&mut self, is: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut lines = Vec::new();
         loop {
@@ -75,7 +75,7 @@ async fn retries_that_are_switched_on_keep_the_limit_of_the_settings() {
 }
 
 #[tokio::test]
-async fn empty_queues_are_shown_to_who_clears_them() {
+async fn clearing_empty_queues_reports_them_as_empty() {
     let user = TestUser::new().await;
     let mut client = PinchClient::of(&user);
     let lines = client.ask(&json!({"type": "clear_queue"})).await;
@@ -84,7 +84,7 @@ async fn empty_queues_are_shown_to_who_clears_them() {
 }
 
 #[tokio::test]
-async fn an_entry_that_is_not_there_is_named_before_a_session_that_is_not_saved() {
+async fn a_missing_entry_is_reported_before_an_unsaved_session() {
     let user = TestUser::new().await;
     let mut client = PinchClient::of(&user);
     let lines = client.ask(&json!({"type": "fork", "entryId": "nobody"})).await;
@@ -92,7 +92,7 @@ async fn an_entry_that_is_not_there_is_named_before_a_session_that_is_not_saved(
 }
 
 #[tokio::test]
-async fn stats_count_what_was_said_on_every_branch() {
+async fn stats_count_messages_on_every_branch() {
     let user = TestUser::new().await;
     user.write("agent/settings.json", r#"{"compaction": {"keepRecentTokens": 1}}"#);
     let mut client = PinchClient::of(&user);
@@ -101,7 +101,7 @@ async fn stats_count_what_was_said_on_every_branch() {
         client.ask(&json!({"type": "prompt", "message": format!("prompt {n}")})).await;
         client.until(|line| line["type"] == "agent_settled").await;
     }
-    // One of what came before, one of the beginning of the turn that is kept.
+    // One for the earlier part, one for the start of the turn that is kept.
     user.answer("## Goal\nA summary.");
     user.answer("The beginning of a turn.");
     let compacted = client.ask(&json!({"type": "compact"})).await;
@@ -113,7 +113,7 @@ async fn stats_count_what_was_said_on_every_branch() {
 }
 
 #[tokio::test]
-async fn commands_know_the_session_and_the_model_of_now() {
+async fn commands_use_the_current_session_and_model() {
     let user = TestUser::new().await;
     let mut client = PinchClient::of(&user);
     let shown = async |client: &mut PinchClient| {
@@ -141,7 +141,7 @@ async fn commands_know_the_session_and_the_model_of_now() {
 }
 
 #[tokio::test]
-async fn a_run_whose_wait_for_another_try_is_aborted_is_aborted() {
+async fn aborting_a_retry_aborts_the_run() {
     let user = TestUser::new().await;
     user.write("agent/settings.json", r#"{"retry": {"baseDelayMs": 600000}}"#);
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
@@ -154,7 +154,7 @@ async fn a_run_whose_wait_for_another_try_is_aborted_is_aborted() {
     assert_eq!(lines[lines.len() - 1], json!({"type": "agent_settled", "aborted": true}));
 }
 
-/// A client whose prompt a server has taken and says nothing about.
+/// Creates a client whose prompt was accepted by a server that stays silent.
 #[cfg(unix)]
 async fn stalled(user: &TestUser) -> PinchClient {
     user.server.reply(ServerReply::events().gate(&Gate::new()));
@@ -169,14 +169,14 @@ async fn stalled(user: &TestUser) -> PinchClient {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_client_that_goes_ends_the_program_while_the_server_says_nothing() {
+async fn a_disconnected_client_ends_the_program_while_the_server_is_silent() {
     let user = TestUser::new().await;
     let mut client = stalled(&user).await;
     client.hang_up();
     let ended = tokio::time::timeout(Duration::from_secs(5), client.child.wait()).await;
     assert_eq!(ended.unwrap().unwrap().code(), Some(0));
 
-    // Someone else holds standard input open.
+    // Another process keeps standard input open.
     let mut client = stalled(&user).await;
     drop(client.output);
     let ended = tokio::time::timeout(Duration::from_secs(5), client.child.wait()).await;
@@ -188,7 +188,7 @@ async fn a_client_that_goes_ends_the_program_while_the_server_says_nothing() {
 async fn a_client_that_hangs_up_and_reads_nothing_ends_the_program() {
     let user = TestUser::new().await;
     let mut client = PinchClient::of(&user);
-    // Their answers are more than the program and a pipe have room for.
+    // The responses exceed the buffers of the program and the pipe.
     for _ in 0..1500 {
         client.say(&json!({"type": "get_state"})).await;
     }

@@ -1,4 +1,4 @@
-//! `--sandbox`: what a model can reach with it.
+//! `--sandbox`: what a model can access with it.
 
 use std::io::Write as _;
 
@@ -10,8 +10,8 @@ use crate::help::{CommandOutput, TestUser};
 use crate::rpc::PinchClient;
 use crate::terminal_program::TerminalProgram;
 
-/// Runs in the directory `project`, beside which there is a secret; the model calls one tool and answers. Returns how the program ended, and the
-/// text of the tool's result.
+/// Runs in the directory `project` beside a secret; the model calls one tool and answers. Returns the program's output and the text of the
+/// tool's result.
 async fn call(user: &TestUser, flags: &[&str], tool: &str, input: serde_json::Value) -> (CommandOutput, String) {
     user.write("secret.txt", "top secret");
     user.write("project/a.txt", "inside");
@@ -25,7 +25,7 @@ async fn call(user: &TestUser, flags: &[&str], tool: &str, input: serde_json::Va
     (user.ran(output), result.unwrap_or_default())
 }
 
-/// The backends that work here.
+/// Returns the backends that work here.
 async fn backends(user: &TestUser) -> Vec<String> {
     let report = user.run_program(&["doctor", "--json", "--offline"]).await;
     let report: serde_json::Value = serde_json::from_str(&report.out).unwrap();
@@ -80,7 +80,7 @@ async fn a_model_in_a_sandbox_reaches_the_project_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn long_output_of_a_sandbox_can_be_read_there() {
+async fn long_output_is_readable_inside_the_sandbox() {
     let user = TestUser::new().await;
     for backend in backends(&user).await {
         let flag = format!("--sandbox={backend}");
@@ -93,7 +93,7 @@ async fn long_output_of_a_sandbox_can_be_read_there() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_had_ends_the_program_with_the_remedy() {
+async fn an_unavailable_sandbox_ends_the_program_with_a_remedy() {
     let user = TestUser::new().await;
     user.write("project/a.txt", "inside");
     let args = ["--model", "local/m1", "--no-session", "--sandbox=bubblewrap", "-p", "x"];
@@ -109,11 +109,11 @@ async fn what_cannot_be_had_ends_the_program_with_the_remedy() {
 async fn a_sandbox_does_not_contain_the_home_directory() {
     let user = TestUser::new().await;
     let ran = user.run(&["--model", "local/m1", "--no-session", "--sandbox", "-p", "x"]).await;
-    let text = "Error: the sandbox would contain your home directory: HOME is shown inside\nhint: start pinch in the directory of a project\n";
+    let text = "Error: the sandbox would contain your home directory: HOME is visible inside\nhint: start pinch in the directory of a project\n";
     assert_eq!((ran.code, ran.err.as_str()), (Some(2), text));
 }
 
-/// The settings of a user whose tools are confined by this backend.
+/// Writes the settings of a user whose tools are confined by this backend.
 fn configure(user: &TestUser, backend: &str, more: serde_json::Value) {
     let mut sandbox = json!({"backend": backend});
     sandbox.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -133,7 +133,7 @@ async fn the_setting_keeps_tools_inside_unless_the_flag_says_otherwise() {
         }
         let (_, result) = call(&user, &["--sandbox=none"], "bash", read.clone()).await;
         assert!(result.contains("top secret"), "{backend}: {result}");
-        // A project has no say in it.
+        // A project cannot change it.
         user.write("project/.pinch/settings.json", r#"{"sandbox": {"backend": "none"}}"#);
         let (_, result) = call(&user, &["--approve"], "bash", read.clone()).await;
         assert!(!result.contains("top secret"), "{backend}: {result}");
@@ -141,7 +141,7 @@ async fn the_setting_keeps_tools_inside_unless_the_flag_says_otherwise() {
 }
 
 #[tokio::test]
-async fn settings_say_what_a_sandbox_shows() {
+async fn settings_control_what_is_visible_in_a_sandbox() {
     let user = TestUser::new().await;
     user.write("shared/a.txt", "shared text");
     user.write("drafts/a.txt", "a draft");
@@ -167,7 +167,7 @@ async fn settings_say_what_a_sandbox_shows() {
 }
 
 #[tokio::test]
-async fn a_mistake_in_the_setting_does_not_switch_it_off() {
+async fn an_invalid_sandbox_setting_does_not_disable_the_sandbox() {
     let user = TestUser::new().await;
     if backends(&user).await.is_empty() {
         return;
@@ -222,7 +222,7 @@ async fn every_mode_is_in_the_sandbox_of_the_settings() {
     assert!(user.server.requests().is_empty(), "the model was not asked");
 }
 
-/// A program named docker that notes what it is asked for and runs commands here: the directory that it is in.
+/// Creates a program named docker that logs its arguments and runs commands here; returns its directory.
 fn fake_docker(user: &TestUser) -> std::path::PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
     let program = user.write("bin/docker", include_str!("../../../sandbox/tests/it/fake-engine.sh"));

@@ -1,4 +1,4 @@
-//! Keys stay where the user put them: they are sent to their provider and show up nowhere else.
+//! Keys are sent only to their provider and appear nowhere else.
 
 use pinch_testing::server::{Gate, ServerReply};
 use pinch_testing::wires::anthropic::AnthropicResponse;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::help::{CommandOutput, TestUser, files};
 use crate::rpc::PinchClient;
 
-/// What every key here begins with.
+/// Prefix of every key in these tests.
 const MARK: &str = "sk-sentinel-";
 
-/// Files that hold keys because the user put them there.
+/// Files that contain keys because the user put them there.
 const OWN: [&str; 3] = ["agent/auth.json", "agent/models.json", "key.txt"];
 
 /// Providers and the key each sends.
@@ -22,7 +22,7 @@ const SENT: [(&str, &str); 5] = [
     ("own", "sk-sentinel-own-environment"),
 ];
 
-/// Someone with a key in every place where one can be.
+/// Creates a user with a key in every place where one can be.
 async fn user() -> TestUser {
     let user = TestUser::new().await;
     let model = json!([{"id": "m1"}]);
@@ -65,7 +65,7 @@ async fn run(user: &TestUser, args: &[&str]) -> CommandOutput {
     user.ran(environment(&mut user.command(args)).output().await.unwrap())
 }
 
-/// A server that repeats the key it refuses, as some do.
+/// Makes the server echo the key that it rejects, as some do.
 fn refuse(user: &TestUser) {
     user.server.answer_with(|request| {
         let given = |name: &str| request.header(name).unwrap_or_default().to_owned();
@@ -82,7 +82,7 @@ fn nothing_shows(ran: &CommandOutput, what: &str) {
     }
 }
 
-/// No file but those of the user's own holds a key.
+/// Checks that only the user's own files contain a key.
 #[track_caller]
 fn no_file_shows(user: &TestUser) {
     let own: Vec<_> = OWN.iter().map(|name| user.path(name)).collect();
@@ -190,7 +190,7 @@ async fn a_password_in_an_address_is_used_and_not_shown() {
     for model in [&state["model"], far, &set, &next["model"]] {
         assert_eq!(model["baseUrl"], url);
     }
-    // While a run is under way too.
+    // Also during a run.
     let gate = Gate::new();
     user.server
         .reply(ServerReply::events().gated(&gate, AnthropicResponse::new("msg_1").text("Good.").stop("end_turn")));
@@ -229,7 +229,7 @@ async fn commands_that_look_at_configuration_show_no_key() {
         nothing_shows(&ran, args[0]);
     }
     no_file_shows(&user);
-    // An address is no place for a key; errors leave it out all the same.
+    // A URL is not meant for a key, but errors omit it anyway.
     let far = json!({"baseUrl": "http://user:sk-sentinel-password@127.0.0.1:1/?key=sk-sentinel-query",
         "api": "anthropic-messages", "apiKey": "sk-sentinel-far", "models": [{"id": "m1"}]});
     user.write("agent/models.json", &json!({"providers": {"far": far}}).to_string());
@@ -237,7 +237,7 @@ async fn commands_that_look_at_configuration_show_no_key() {
     assert!(ran.err.contains("Connection error: ") && ran.err.contains("(http://127.0.0.1:1/"), "{}", ran.err);
     nothing_shows(&ran, "a server that is not there");
     nothing_shows(&ask(&["doctor", "--agent-dir", agent_dir]).await, "doctor");
-    // Documents that are broken right beside a key.
+    // Documents that are broken next to a key.
     let model = r#""api": "anthropic-messages", "baseUrl": "http://127.0.0.1:1", "models": [{"id": "m1"}]"#;
     for broken in [
         r#"{"providers": {"x": {"apiKey": "sk-sentinel-x" "models": []}}}"#.to_owned(),

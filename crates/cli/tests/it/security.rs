@@ -1,4 +1,4 @@
-//! The whole program with a model that asks for what it should not.
+//! The whole program with a malicious model.
 
 #![cfg(unix)]
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::help::{CommandOutput, TestUser, interrupt};
 
-/// Makes the server ask for tools, and then be done.
+/// Makes the server request tools, and then finish.
 fn ask_for(user: &TestUser, calls: &[(&str, Value)]) {
     let calls = calls.iter().enumerate();
     let asking = calls.fold(AnthropicResponse::new("msg_1"), |response, (n, (tool, input))| {
@@ -20,8 +20,8 @@ fn ask_for(user: &TestUser, calls: &[(&str, Value)]) {
     user.answer("Done.");
 }
 
-/// What the model is told of its calls.
-fn told(user: &TestUser) -> Vec<String> {
+/// Returns the results that the model gets for its calls.
+fn results(user: &TestUser) -> Vec<String> {
     let messages = user.asked().unwrap();
     let results = messages.as_array().unwrap().last().unwrap()["content"].as_array().unwrap().clone();
     let text = |result: &Value| match &result["content"] {
@@ -33,7 +33,7 @@ fn told(user: &TestUser) -> Vec<String> {
 
 const ALL: [&str; 6] = ["--model", "local/m1", "-t", "read,bash,edit,write,grep,find,ls", "-p", "x"];
 
-/// Runs the program to its end; how it ended, and how many megabytes it had at most.
+/// Runs the program to its end; returns its output and its peak memory in megabytes.
 #[cfg(target_os = "linux")]
 async fn measured(user: &TestUser, mut command: tokio::process::Command) -> (CommandOutput, u64) {
     let child = command.spawn().unwrap();
@@ -59,10 +59,10 @@ async fn a_gigabyte_of_output_takes_little_memory() {
     let user = TestUser::new().await;
     ask_for(&user, &[("bash", json!({"command": "yes | head -c 1073741824"}))]);
     let mut command = user.command(&ALL);
-    // The whole output is kept among the temporary files.
+    // The whole output is kept in the temporary directory.
     let (ran, peak) = measured(&user, std::mem::replace(command.env("TMPDIR", user.path("")), user.command(&[]))).await;
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "Done.\n", ""));
-    let result = &told(&user)[0];
+    let result = &results(&user)[0];
     assert!(
         result.len() < 60_000 && result.contains("of 536870912. Full output: "),
         "{}",
@@ -73,7 +73,7 @@ async fn a_gigabyte_of_output_takes_little_memory() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn files_without_an_end_are_refused_and_the_run_goes_on() {
+async fn endless_files_are_rejected_and_the_run_continues() {
     let user = TestUser::new().await;
     std::fs::File::create(user.path("hole")).unwrap().set_len(10 << 30).unwrap();
     user.write("a.txt", "hit\n");
@@ -96,17 +96,17 @@ async fn files_without_an_end_are_refused_and_the_run_goes_on() {
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "Done.\n", ""));
     let refused = "is not a regular file (a device, pipe or socket); it cannot be read";
     let binary = "This is a binary file (it contains NUL bytes). Look at it with bash, e.g. file or xxd.";
-    let told = told(&user);
-    assert_eq!(told[..3], ["/dev/zero", "/dev/stdin", "pipe"].map(|name| format!("{name} {refused}")));
-    assert!(told[3].starts_with("ENXIO: "), "{}", told[3]);
-    assert_eq!(told[4..6], [binary, binary]);
-    assert_eq!(told[6..], ["Could not edit file: hole. Error code: EFBIG.", "a.txt:1: hit"]);
+    let results = results(&user);
+    assert_eq!(results[..3], ["/dev/zero", "/dev/stdin", "pipe"].map(|name| format!("{name} {refused}")));
+    assert!(results[3].starts_with("ENXIO: "), "{}", results[3]);
+    assert_eq!(results[4..6], [binary, binary]);
+    assert_eq!(results[6..], ["Could not edit file: hole. Error code: EFBIG.", "a.txt:1: hit"]);
     assert!((5..150).contains(&peak), "{peak} MB");
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
 #[tokio::test]
-async fn ctrl_c_ends_a_search_that_would_take_for_ever() {
+async fn ctrl_c_ends_an_endless_search() {
     let user = TestUser::new().await;
     user.write("f0", &"a line\n".repeat(4 << 20));
     (1..2000).for_each(|n| std::fs::hard_link(user.path("f0"), user.path(&format!("f{n}"))).unwrap());
@@ -122,7 +122,7 @@ async fn ctrl_c_ends_a_search_that_would_take_for_ever() {
 }
 
 #[tokio::test]
-async fn commands_know_their_own_session_and_not_the_one_around() {
+async fn commands_see_their_own_session_and_not_the_enclosing_one() {
     let user = TestUser::new().await;
     let around = ["PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER", "PI_MODEL", "PI_REASONING_LEVEL", "AI_AGENT"];
     for (flags, file) in [(&["--session", "s.jsonl"][..], true), (&["--no-session"], false)] {
@@ -131,24 +131,24 @@ async fn commands_know_their_own_session_and_not_the_one_around() {
         around.iter().fold(command.env("KEPT", "as it is"), |command, name| command.env(name, "around"));
         let ran = user.ran(command.output().await.unwrap());
         assert_eq!(ran.code, Some(0), "{}", ran.err);
-        let told = told(&user)[0].clone();
-        assert!(!told.contains("around"), "{told}");
+        let results = results(&user)[0].clone();
+        assert!(!results.contains("around"), "{results}");
         for line in ["AI_AGENT=pi", "KEPT=as it is", "PI_CODING_AGENT=true", "PI_MODEL=m1", "PI_PROVIDER=local"] {
-            assert!(told.lines().any(|found| found == line), "{line}: {told}");
+            assert!(results.lines().any(|found| found == line), "{line}: {results}");
         }
-        assert!(told.contains("PI_SESSION_ID=") && told.contains("PI_REASONING_LEVEL=off"), "{told}");
-        assert_eq!(told.contains("PI_SESSION_FILE="), file, "{told}");
+        assert!(results.contains("PI_SESSION_ID=") && results.contains("PI_REASONING_LEVEL=off"), "{results}");
+        assert_eq!(results.contains("PI_SESSION_FILE="), file, "{results}");
     }
 }
 
-/// Far longer than any of it takes, also on a machine with much else to do.
+/// Much longer than any of it takes, even on a busy machine.
 #[cfg(target_os = "linux")]
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Everything that is read at the start, in a project and in the directory of the agent, is a pipe that no one writes to, or has no end.
+/// Everything read at startup, in a project and in the agent directory, is endless or a pipe without a writer.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn documents_that_have_no_end_are_told_of_and_left_out() {
+async fn endless_documents_are_reported_and_ignored() {
     let project = [
         "AGENTS.md",
         "CLAUDE.md",
@@ -171,7 +171,7 @@ async fn documents_that_have_no_end_are_told_of_and_left_out() {
         "skills/s/SKILL.md",
         "prompts/p.md",
     ];
-    // A single run may be over before it is looked at.
+    // A single run may end before it is measured.
     let mut highest = 0_u64;
     for making in ["mkfifo {}", "ln -s /dev/zero {}", "truncate -s 10G {}"] {
         let user = TestUser::new().await;
@@ -206,7 +206,7 @@ async fn documents_that_have_no_end_are_told_of_and_left_out() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_working_directory_whose_name_is_no_text() {
+async fn a_working_directory_with_a_non_utf8_name_works() {
     use std::os::unix::ffi::OsStrExt as _;
     let user = TestUser::new().await;
     let folder = user.path("").join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
@@ -222,8 +222,8 @@ async fn a_working_directory_whose_name_is_no_text() {
         let mut command = user.command(&[&ALL[..], flags].concat());
         let ran = user.ran(command.current_dir(&folder).output().await.unwrap());
         assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"), "{}", ran.err);
-        let told = told(&user);
-        assert_eq!(told[0].trim(), "63 61 66 e9 0a");
+        let results = results(&user);
+        assert_eq!(results[0].trim(), "63 61 66 e9 0a");
         assert_eq!(std::fs::read_to_string(folder.join(format!("{file}.txt"))).unwrap(), file);
     }
     assert_eq!(

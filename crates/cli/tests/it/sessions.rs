@@ -1,4 +1,4 @@
-//! Which session a conversation goes on in: the flags, and what they say when they fit nothing.
+//! The session that a conversation continues: flags and their error messages.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::help::{CommandOutput, TestUser, files};
 
-/// Asks `local/m1` and gets an answer.
+/// Sends a prompt to `local/m1` and gets an answer.
 async fn ask(user: &TestUser, args: &[&str]) -> CommandOutput {
     user.answer("ok");
     let ran = user.run(&[&["--model", "local/m1"], args].concat()).await;
@@ -14,7 +14,7 @@ async fn ask(user: &TestUser, args: &[&str]) -> CommandOutput {
     ran
 }
 
-/// A mistake with flags: nothing is asked and nothing is written.
+/// Checks an error in flags: nothing is sent and nothing is written.
 async fn fails(user: &TestUser, args: &[&str], err: &str) {
     let before = files(&user.path("agent/sessions"));
     let ran = user.run(&[&["--model", "local/m1"], args, &["-p", "x"]].concat()).await;
@@ -32,7 +32,7 @@ fn sessions(user: &TestUser) -> Vec<Vec<Value>> {
     files(&user.path("agent/sessions")).iter().map(|path| lines(path)).collect()
 }
 
-/// A session of some working directory with one question and one answer.
+/// Returns a session of a working directory with one question and one answer.
 pub(crate) fn stored(id: &str, cwd: &str) -> String {
     let entry = |id: &str, parent: Value, message: Value| json!({"type": "message", "id": id, "parentId": parent, "timestamp": "2025-06-01T10:00:00.000Z", "message": message});
     let header =
@@ -50,7 +50,7 @@ pub(crate) fn stored(id: &str, cwd: &str) -> String {
 }
 
 #[tokio::test]
-async fn flags_that_contradict_each_other() {
+async fn contradictory_flags_are_errors() {
     let user = TestUser::new().await;
     fails(&user, &["--continue", "--no-session"], "Error: --no-session cannot be combined with --continue").await;
     fails(&user, &["-c", "--session", "x"], "Error: --session cannot be combined with --continue").await;
@@ -67,7 +67,7 @@ async fn flags_that_contradict_each_other() {
 }
 
 #[tokio::test]
-async fn sessions_that_do_not_exist() {
+async fn missing_sessions_are_errors() {
     let user = TestUser::new().await;
     fails(&user, &["--session", "abc"], "No session found matching 'abc'").await;
     fails(&user, &["--fork", "abc"], "No session found matching 'abc'").await;
@@ -76,7 +76,7 @@ async fn sessions_that_do_not_exist() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_gone_ends_the_run_unless_the_session_is_copied() {
+async fn a_missing_directory_is_an_error_unless_the_session_is_copied() {
     let user = TestUser::new().await;
     user.write("s.jsonl", &stored("01900000-0000-7000-8000-0000000000aa", "/no/such/dir"));
     let gone = "Stored session working directory does not exist: /no/such/dir\nSession file: HOME/s.jsonl\n\
@@ -92,7 +92,7 @@ async fn a_directory_that_is_gone_ends_the_run_unless_the_session_is_copied() {
 }
 
 #[tokio::test]
-async fn an_id_is_found_here_first_and_elsewhere_only_to_be_copied() {
+async fn ids_are_found_here_first_and_elsewhere_only_for_a_copy() {
     let user = TestUser::new().await;
     let root = user.path("agent").parent().unwrap().to_str().unwrap().to_owned();
     let here = pinch_embed::coding_agent::entry::names::folder_name(&root);
@@ -113,7 +113,7 @@ async fn an_id_is_found_here_first_and_elsewhere_only_to_be_copied() {
 }
 
 #[tokio::test]
-async fn an_id_of_ones_own_names_a_session_for_good() {
+async fn a_custom_id_names_a_session_permanently() {
     let user = TestUser::new().await;
     let new = "Warning: No project session found with id 'my.id-1'; creating a new session with that id.\n";
     assert_eq!(ask(&user, &["--session-id", "my.id-1", "--name", "a\nb", "-p", "one"]).await.err, new);
@@ -122,14 +122,14 @@ async fn an_id_of_ones_own_names_a_session_for_good() {
     assert_eq!(sessions.len(), 1);
     assert_eq!((&sessions[0][1]["type"], &sessions[0][1]["name"]), (&"session_info".into(), &"a b".into()));
     assert!(user.asked().unwrap().to_string().contains("one"));
-    // Nothing is kept, and an id for the provider's cache is still the user's choice.
+    // Nothing is stored, and an id for the provider's cache is still the user's choice.
     let ran = ask(&user, &["--no-session", "--session-id", "my.id-2", "--mode", "text", "-p", "x"]).await;
     assert_eq!(ran.err, "");
     assert_eq!(files(&user.path("agent/sessions")).len(), 1);
 }
 
 #[tokio::test]
-async fn continuing_stays_inside_of_the_working_directory() {
+async fn continue_stays_in_the_working_directory() {
     let user = TestUser::new().await;
     user.write("all/other.jsonl", &stored("other", "/"));
     ask(&user, &["--session-dir", "all", "-c", "-p", "first"]).await;
@@ -140,7 +140,7 @@ async fn continuing_stays_inside_of_the_working_directory() {
 }
 
 #[tokio::test]
-async fn a_deep_working_directory_has_sessions_like_any_other() {
+async fn a_deep_working_directory_can_have_sessions() {
     let user = TestUser::new().await;
     let deep = user.path(&["d".repeat(100), "e".repeat(100), "f".repeat(100)].join("/"));
     let beside = deep.with_file_name("g".repeat(100));
@@ -171,7 +171,7 @@ async fn damaged_session_files_are_repaired() {
     let path = damaged.to_str().unwrap();
     let done = user.run_program(&["sessions", "repair", path]).await;
     assert_eq!(done.code, Some(0), "{done:?}");
-    let said = "HOME/s.jsonl: repaired, 1 line removed, 1 given another parent; a copy is in HOME/s.jsonl.bak-";
+    let said = "HOME/s.jsonl: repaired, 1 line removed, 1 reattached; a copy is in HOME/s.jsonl.bak-";
     assert!(done.out.starts_with(said), "{done:?}");
     let text = std::fs::read_to_string(&damaged).unwrap();
     assert_eq!(text, format!("{header}\n{{\"type\":\"message\",\"id\":\"a\",\"parentId\":null}}\n"));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::help::TestUser;
 
 #[tokio::test]
-async fn skills_are_listed_with_what_they_need() {
+async fn skills_are_listed_with_their_requirements() {
     let user = TestUser::new().await;
     assert_eq!(user.run_program(&["skills", "list"]).await.out, "No skills found.\n");
     user.write(".pinch/skills/notes/SKILL.md", "---\nname: notes\ndescription: Takes notes\n---\n");

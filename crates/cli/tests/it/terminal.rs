@@ -1,4 +1,4 @@
-//! What a terminal is shown of texts that come from elsewhere.
+//! How a terminal shows foreign text.
 #![cfg(target_os = "linux")]
 
 use pinch_testing::server::ServerReply;
@@ -6,11 +6,11 @@ use serde_json::json;
 
 use crate::help::{CommandOutput, TestUser};
 
-/// Ends a clipboard, a title, a colour, and turns text around.
+/// Sets the clipboard, a title and a colour, and changes the direction of text.
 const HOSTILE: &str = "a\u{1b}]52;c;eA==\u{7}\u{9b}31m\u{202e}z";
 const SHOWN: &str = "a␛]52;c;eA==␇<U+009B>31m<U+202E>z";
 
-/// Runs the program in a terminal; both outputs come in one.
+/// Runs the program in a terminal; returns both outputs combined.
 async fn in_terminal(user: &TestUser, args: &[&str]) -> CommandOutput {
     let quoted = |arg: &&str| format!("'{}'", arg.replace('\'', "'\\''"));
     let agent_dir = user.path("agent");
@@ -23,7 +23,7 @@ async fn in_terminal(user: &TestUser, args: &[&str]) -> CommandOutput {
 }
 
 #[tokio::test]
-async fn texts_from_elsewhere_are_harmless_on_a_terminal_and_exact_in_a_pipe() {
+async fn foreign_text_is_harmless_on_a_terminal_and_exact_in_a_pipe() {
     let user = TestUser::new().await;
     let ask = ["--model", "local/m1", "-p", "x"];
     user.answer(HOSTILE);

@@ -24,34 +24,34 @@ pub(crate) struct TerminalProgram {
 }
 
 impl TerminalProgram {
-    /// A conversation in the interactive mode.
+    /// Starts a conversation in the interactive mode.
     pub(crate) async fn start(user: &TestUser, args: &[&str]) -> Self {
         let agent_dir = user.path("agent");
         Self::run(user, &[&["--agent-dir", agent_dir.to_str().unwrap()], args].concat()).await
     }
 
-    /// The program with these arguments, until it takes messages.
+    /// Starts the program with these arguments, and waits until it accepts messages.
     pub(crate) async fn run(user: &TestUser, args: &[&str]) -> Self {
         let mut program = Self::run_in(user, "", args);
         program.wait_for("/ for commands").await;
         program
     }
 
-    /// The program in a directory of the user.
+    /// Starts the program in one of the user's directories.
     pub(crate) fn run_in(user: &TestUser, dir: &str, args: &[&str]) -> Self {
         Self::run_on(user, dir, args, "xterm-256color")
     }
 
-    /// The program on a terminal of this name.
+    /// Starts the program on a terminal of this type.
     pub(crate) fn run_on(user: &TestUser, dir: &str, args: &[&str], term: &str) -> Self {
         Self::run_with(user, dir, &[&format!("TERM={term}")], args)
     }
 
-    /// The program with more variables in its environment.
+    /// Starts the program with additional environment variables.
     pub(crate) fn run_with(user: &TestUser, dir: &str, vars: &[&str], args: &[&str]) -> Self {
         let all = [&[env!("CARGO_BIN_EXE_pinch")], args].concat();
         let line = all.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
-        // Signals for the child of `script` are for the program, not for a shell around it.
+        // Signals for the child of `script` must reach the program, not a shell around it.
         let line = format!("exec {line}");
         let mut command = Command::new("script");
         command.current_dir(user.path(dir)).env_clear().env("HOME", user.path("")).env("PATH", "/usr/bin:/bin");

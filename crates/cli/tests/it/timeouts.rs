@@ -1,4 +1,4 @@
-//! Time limits of requests, as settings.json sets them.
+//! Time limits of requests, set in settings.json.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::help::TestUser;
 
-/// What a person is told when the server gives `reply` and the setting `key` is 80 ms.
+/// Returns exit code and message if the server sends `reply` and the setting `key` is 80 ms.
 async fn with(key: &str, args: &[&str], reply: Option<ServerReply>) -> (Option<i32>, String) {
     let user = TestUser::new().await;
     let mut settings = json!({"retry": {"enabled": false}});
@@ -18,7 +18,7 @@ async fn with(key: &str, args: &[&str], reply: Option<ServerReply>) -> (Option<i
     if let Some(reply) = reply {
         user.server.reply(reply);
     }
-    // Accepts connections and says nothing.
+    // Accepts connections and stays silent.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let models = std::fs::read_to_string(user.path("agent/models.json")).unwrap();
     let mut models: Value = serde_json::from_str(&models).unwrap();
@@ -47,7 +47,7 @@ async fn each_setting_reaches_the_request() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_too_long_is_said() {
+async fn a_requested_delay_that_is_too_long_is_reported() {
     let user = TestUser::new().await;
     user.write("agent/settings.json", "{}");
     let body = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});
@@ -59,7 +59,7 @@ async fn a_wait_that_is_too_long_is_said() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_run_that_a_signal_ends_says_that_it_was_aborted() {
+async fn a_run_ended_by_a_signal_is_reported_as_aborted() {
     let user = TestUser::new().await;
     user.server.reply(ServerReply::events().gate(&Gate::new()));
     let child = user.command(&["--model", "local/m1", "-p", "x"]).spawn().unwrap();

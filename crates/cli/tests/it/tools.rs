@@ -1,8 +1,8 @@
-//! Which tools a model is given.
+//! The tools offered to a model.
 
 use crate::help::TestUser;
 
-/// Asks once with these flags; the names of the tools in the request.
+/// Sends one prompt with these flags; returns the names of the tools in the request.
 async fn offered(user: &TestUser, flags: &[&str]) -> Vec<String> {
     user.answer("Good.");
     let ran = user.run(&[&["--model", "local/m1", "--no-session", "-p", "x"], flags].concat()).await;
@@ -26,7 +26,7 @@ async fn flags_choose_tools() {
 }
 
 #[tokio::test]
-async fn settings_choose_tools_until_a_flag_does() {
+async fn flags_take_precedence_over_settings_for_tools() {
     let user = TestUser::new().await;
     let set = |list: &str| user.write("agent/settings.json", &format!(r#"{{"defaultTools": {list}}}"#));
     set(r#"["+grep", "-write"]"#);

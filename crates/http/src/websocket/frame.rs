@@ -1,27 +1,27 @@
-//! The frames of WebSockets (RFC 6455), as a client reads and writes them. Bytes in, messages out; no extensions.
+//! Client-side WebSocket frames (RFC 6455). Bytes in, messages out; no extensions.
 
-/// The default limit of a message, in bytes.
+/// Default maximum size of a message, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
-/// Bytes a control frame may have.
+/// Maximum payload of a control frame, in bytes.
 const MAX_CONTROL_BYTES: usize = 125;
 
-/// What came whole.
+/// A complete message or control frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FrameMessage {
-    /// A text. Binary messages count as texts; bytes that are no UTF-8 become U+FFFD.
+    /// A text. Binary messages are treated as texts; invalid UTF-8 becomes U+FFFD.
     Text(String),
-    /// The other side wants to see that we live; answer with [`pong`].
+    /// A ping; answer with [`pong`].
     Ping(Vec<u8>),
     /// The other side closes the connection.
     Close {
-        /// Why, as a number; 1005 when it did not say.
+        /// The close code; 1005 if there is none.
         code: u16,
-        /// Why, in words.
+        /// The close reason.
         reason: String,
     },
 }
 
-/// The other side does not keep to the protocol. The decoder yields nothing more.
+/// A violation of the protocol by the other side. The decoder yields nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolViolation {
@@ -31,21 +31,21 @@ pub enum ProtocolViolation {
         /// The limit.
         limit: usize,
     },
-    /// A frame is not as it must be.
+    /// A frame is invalid.
     #[error("invalid frame: {what}")]
     Invalid {
-        /// What about it.
+        /// What is wrong with it.
         what: &'static str,
     },
 }
 
-/// Cuts a stream of bytes into messages, however the bytes are split into chunks.
+/// Splits a stream of bytes into messages, however the bytes are chunked.
 #[derive(Debug)]
 pub(super) struct FrameDecoder {
     buffer: Vec<u8>,
-    /// Up to where the buffer was read.
+    /// Position up to which the buffer has been read.
     read: usize,
-    /// The pieces of an unfinished message.
+    /// The fragments of an unfinished message.
     message: Option<Vec<u8>>,
     limit: usize,
 }
@@ -60,27 +60,27 @@ struct FrameHead {
     is_last: bool,
     opcode: u8,
     mask: Option<[u8; 4]>,
-    /// Where the payload begins and ends in the buffer.
+    /// The payload's range in the buffer.
     payload: std::ops::Range<usize>,
 }
 
 impl FrameDecoder {
-    /// A decoder that accepts messages of up to `limit` bytes.
+    /// Creates a decoder that accepts messages of up to `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self { buffer: Vec::new(), read: 0, message: None, limit }
     }
 
-    /// Takes the next bytes in.
+    /// Appends bytes to the buffer.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.buffer.drain(..self.read);
         self.read = 0;
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next whole message; `None` when more bytes are needed.
+    /// Returns the next complete message, or `None` if more bytes are needed.
     ///
     /// # Errors
-    /// [`ProtocolViolation`].
+    /// Returns [`ProtocolViolation`] if the other side violates the protocol.
     pub(super) fn next_message(&mut self) -> Result<Option<FrameMessage>, ProtocolViolation> {
         while let Some(head) = self.head()? {
             let Some(payload) = self.buffer.get(head.payload.clone()) else { return Ok(None) };
@@ -92,7 +92,7 @@ impl FrameDecoder {
             match head.opcode {
                 0x0..=0x2 => {
                     if (head.opcode == 0) != self.message.is_some() {
-                        return Err(ProtocolViolation::Invalid { what: "a piece of no message" });
+                        return Err(ProtocolViolation::Invalid { what: "a continuation without a message" });
                     }
                     let message = self.message.get_or_insert_default();
                     message.append(&mut payload);
@@ -105,14 +105,14 @@ impl FrameDecoder {
                 }
                 0x8 => return Ok(Some(close_of(&payload))),
                 0x9 => return Ok(Some(FrameMessage::Ping(payload))),
-                // Unsolicited pongs.
+                // Ignore unsolicited pongs.
                 _ => {}
             }
         }
         Ok(None)
     }
 
-    /// The header of the next frame; `None` if it is not complete yet.
+    /// Returns the header of the next frame, or `None` if it is not complete yet.
     fn head(&self) -> Result<Option<FrameHead>, ProtocolViolation> {
         let bytes = &self.buffer[self.read..];
         let &[first, second, ..] = bytes else { return Ok(None) };
@@ -120,10 +120,10 @@ impl FrameDecoder {
         let is_last = first & 0x80 != 0;
         let (is_control, short) = (opcode & 0x08 != 0, usize::from(second & 0x7F));
         if first & 0x70 != 0 || matches!(opcode, 0x3..=0x7 | 0xB..=0xF) {
-            return Err(ProtocolViolation::Invalid { what: "an extension that was not agreed on" });
+            return Err(ProtocolViolation::Invalid { what: "an extension that was not negotiated" });
         }
         if is_control && (!is_last || short > MAX_CONTROL_BYTES) {
-            return Err(ProtocolViolation::Invalid { what: "a control frame in pieces, or too long" });
+            return Err(ProtocolViolation::Invalid { what: "a fragmented or oversized control frame" });
         }
         let (len, mut at) = match short {
             126 => match bytes.get(2..4) {
@@ -168,17 +168,17 @@ fn apply(mask: [u8; 4], payload: &mut [u8]) {
     }
 }
 
-/// A text as one frame. `mask` must be unpredictable and new for each frame.
+/// Encodes a text as one frame. `mask` must be unpredictable and new for each frame.
 pub(super) fn text(text: &str, mask: [u8; 4]) -> Vec<u8> {
     frame(0x1, text.as_bytes(), mask)
 }
 
-/// The answer to a ping.
+/// Encodes the answer to a ping.
 pub(super) fn pong(payload: &[u8], mask: [u8; 4]) -> Vec<u8> {
     frame(0xA, payload, mask)
 }
 
-/// The end of the connection. The reason is cut to what a frame can hold.
+/// Encodes a close frame. The reason is truncated to what a frame can hold.
 pub(super) fn close(code: u16, reason: &str, mask: [u8; 4]) -> Vec<u8> {
     let mut payload = code.to_be_bytes().to_vec();
     payload.extend_from_slice(&reason.as_bytes()[..reason.floor_char_boundary(MAX_CONTROL_BYTES - 2)]);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_with_a_ping_between() {
+    fn a_ping_between_fragments_does_not_break_the_message() {
         let bytes =
             [b"\x01\x02He\x89\x01p\x00\x01l".as_slice(), b"\x80\x02lo\x8a\x00\x88\x05\x03\xf1big\x88\x00"].concat();
         let messages = all(&bytes, 1).unwrap();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_protocol() {
+    fn protocol_violations_are_errors() {
         let check =
             |bytes: &[u8]| assert!(matches!(all(bytes, 3), Err(ProtocolViolation::Invalid { .. })), "{bytes:?}");
         check(b"\x00\x01a");
@@ -261,7 +261,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_is_written_is_read(words in prop::collection::vec("[aé😀]{0,40000}", 0..4), mask in any::<[u8; 4]>(), chunk in 1usize..70_000) {
+        fn frames_round_trip(words in prop::collection::vec("[aé😀]{0,40000}", 0..4), mask in any::<[u8; 4]>(), chunk in 1usize..70_000) {
             let words: Vec<String> = words.into_iter().map(|word| word.chars().take(20_000).collect()).collect();
             let bytes: Vec<u8> = words.iter().flat_map(|word| text(word, mask)).collect();
             let expected: Vec<FrameMessage> = words.into_iter().map(FrameMessage::Text).collect();
@@ -269,7 +269,7 @@ mod tests {
         }
 
         #[test]
-        fn chunking_changes_nothing(bytes in prop::collection::vec(any::<u8>(), 0..200), chunk in 1usize..50) {
+        fn chunking_does_not_change_the_messages(bytes in prop::collection::vec(any::<u8>(), 0..200), chunk in 1usize..50) {
             prop_assert_eq!(all(&bytes, chunk), all(&bytes, 200));
         }
     }

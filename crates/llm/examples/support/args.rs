@@ -3,7 +3,7 @@
 use pinch_llm::client::{Chat, Client};
 use pinch_llm::request::Auth;
 
-/// Which server to call, and for which model.
+/// The server to call, and the model.
 pub(crate) struct Args {
     base_url: String,
     api: String,
@@ -12,7 +12,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Reads the command line.
+    /// Parses the command line.
     pub(crate) fn read() -> Result<Self, String> {
         let mut args = std::env::args().skip(1);
         let mut found =
@@ -33,13 +33,13 @@ impl Args {
         Ok(found)
     }
 
-    /// A client that knows the server under the name `local`.
+    /// Creates a client that knows the server under the name `local`.
     pub(crate) fn client(&self) -> Client {
         let auth = self.key.as_deref().map_or_else(Auth::keyless, Auth::key);
         Client::builder().server("local", self.base_url.as_str(), self.api.as_str()).auth("local", auth).build()
     }
 
-    /// A request to the model, without messages.
+    /// Creates a request to the model, without messages.
     pub(crate) fn chat(&self) -> Chat {
         self.client().chat(format!("local/{}", self.model))
     }

@@ -1,7 +1,7 @@
-//! The file of the catalog: an index as text, then one compressed member a provider.
+//! The catalog's file format: a text index, then one compressed member per provider.
 //!
-//! `PINCHCAT`, the index's length in four bytes (least first), the index, the members. A line of the index is `provider models bytes`; the
-//! members follow in the same order. A member is deflated JSON: the list of the provider's model records.
+//! `PINCHCAT`, the length of the index in four bytes (little-endian), the index, the members. A line of the index is `provider models
+//! bytes`; the members follow in the same order. A member is deflated JSON: the list of the provider's model records.
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
@@ -14,21 +14,21 @@ use serde_json::Value;
 
 const MAGIC: &[u8] = b"PINCHCAT";
 
-/// Where a provider's member is.
+/// Index entry of a provider's member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackEntry {
     /// The provider.
     pub provider: String,
-    /// How many models it has.
+    /// The number of its models.
     pub n_models: usize,
-    /// The bytes of the member inside the file.
+    /// The byte range of the member inside the file.
     pub place: Range<usize>,
 }
 
-/// Reads the index.
+/// Parses the index.
 ///
 /// # Errors
-/// When the bytes are not such a file.
+/// Returns an error if the bytes are not a catalog file.
 pub fn index(file: &[u8]) -> io::Result<Vec<PackEntry>> {
     let read = || -> Option<Vec<PackEntry>> {
         let rest = file.strip_prefix(MAGIC)?;
@@ -49,17 +49,17 @@ pub fn index(file: &[u8]) -> io::Result<Vec<PackEntry>> {
     read().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no model catalog"))
 }
 
-/// Reads a member: the records of one provider.
+/// Unpacks a member: the records of one provider.
 ///
 /// # Errors
-/// When the bytes are not a member.
+/// Returns an error if the bytes are not a member.
 pub fn unpack(member: &[u8]) -> io::Result<Vec<Value>> {
     let mut json = Vec::new();
     DeflateDecoder::new(member).read_to_end(&mut json)?;
     Ok(serde_json::from_slice(&json)?)
 }
 
-/// Makes the file of providers and their records.
+/// Packs providers and their records into a file.
 ///
 /// # Errors
 /// Never in practice: everything happens in memory.
@@ -82,7 +82,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_packed_can_be_read() {
+    fn packed_records_round_trip() {
         let catalog = [("a".to_owned(), vec![json!({"id": "x"}), json!({"id": "y"})]), ("b".to_owned(), Vec::new())];
         let file = pack(&catalog).unwrap();
         let entries = index(&file).unwrap();

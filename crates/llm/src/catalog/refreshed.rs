@@ -1,4 +1,4 @@
-//! Newer records over those of the program: a file of the same shape as the one the catalog is made from.
+//! Newer records on top of the built-in ones, from a file of the same shape as the catalog's source.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use serde_json::{Map, Value};
 use super::Catalog;
 use crate::model::Model;
 
-/// What became of a refreshed catalog.
+/// Result of refreshing a catalog.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Refreshed {
-    /// The catalog with what could be read.
+    /// The catalog with all readable records.
     pub catalog: Catalog,
-    /// What could not be read, each with its place in the file.
+    /// Errors of unreadable records, with their positions in the file.
     pub problems: Vec<String>,
 }
 
 impl Catalog {
-    /// Lays newer records over these: `text` is JSON, an object of providers, each an object of records by id. A record replaces the one of
-    /// its id, and new ones are appended. Unreadable records change nothing and are reported.
+    /// Merges newer records over these: `text` is JSON, an object of providers, each an object of records by id. A record replaces the one
+    /// with the same id; new ones are appended. Unreadable records change nothing and are reported.
     pub fn refreshed(&self, text: &str) -> Refreshed {
         let mut problems = Vec::new();
         let providers = match serde_json::from_str::<Map<String, Value>>(text.trim_start_matches('\u{feff}')) {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_records_replace_and_add() {
+    fn newer_records_replace_old_ones_and_new_ones_are_added() {
         let old = Catalog::built_in();
         let text = json!({
             "groq": {"a": record("groq", "brand-new", 7)},
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_hides_nothing() {
+    fn broken_records_leave_the_others_unchanged() {
         let old = Catalog::built_in();
         for (text, n_problems) in [
             ("{", 1),

@@ -13,9 +13,9 @@ use crate::provider::Provider;
 use crate::request::{Auth, CallOptions, Request, ResponseFormat, SystemPrompt, ThinkingChoice, Timeouts, ToolChoice};
 use crate::thinking::ThinkingLevel;
 
-/// A request to one model: conversation, tools and settings. Made by [`Client::chat`].
+/// A request to one model: conversation, tools and options. Created by [`Client::chat`].
 ///
-/// Sending does not consume it: to continue the conversation, add the reply and the next message, and send again.
+/// Sending does not consume it: to continue the conversation, add the reply and the next message, and send it again.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is sent until `send` or `stream` is called"]
 pub struct Chat {
@@ -29,7 +29,7 @@ pub struct Chat {
     cancel: Cancel,
 }
 
-/// A message; texts get time and model when the request is made.
+/// A message; texts get a timestamp and a model when the request is built.
 #[derive(Clone, Debug)]
 enum ChatTurn {
     User(String),
@@ -57,13 +57,13 @@ impl Chat {
         self
     }
 
-    /// Adds a message of the user.
+    /// Adds a user message.
     pub fn user(mut self, text: impl Into<String>) -> Self {
         self.turns.push(ChatTurn::User(text.into()));
         self
     }
 
-    /// Adds a message of the model, e.g. as an example of an answer. An answer of its own is added with [`Chat::message`].
+    /// Adds an assistant message, e.g. as an example answer. To add a received answer, use [`Chat::message`].
     pub fn assistant(mut self, text: impl Into<String>) -> Self {
         self.turns.push(ChatTurn::Assistant(text.into()));
         self
@@ -81,7 +81,7 @@ impl Chat {
         self
     }
 
-    /// Declares a tool that the model may call. Running it is up to the caller; pinch-agent-core has the loop.
+    /// Declares a tool that the model may call. Running it is up to the caller; pinch-agent-core has the tool loop.
     pub fn tool(mut self, tool: ToolDecl) -> Self {
         self.tools.push(tool);
         self
@@ -93,25 +93,25 @@ impl Chat {
         self
     }
 
-    /// Sets the form in which the model has to answer.
+    /// Sets the required format of the answer.
     pub fn response_format(mut self, format: impl Into<ResponseFormat>) -> Self {
         self.options.response_format = Some(format.into());
         self
     }
 
-    /// Sets how hard the model thinks, clamped to what it supports. Without it the provider's default applies.
+    /// Sets the thinking level, clamped to what the model supports. Without it the provider's default applies.
     pub fn thinking(mut self, level: ThinkingLevel) -> Self {
         self.options.thinking = ThinkingChoice::Level(level);
         self
     }
 
-    /// Sets the sampling temperature. Models that refuse one get none.
+    /// Sets the sampling temperature. It is not sent to models that reject it.
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.options.temperature = Some(temperature);
         self
     }
 
-    /// Limits the answer to this many tokens, thinking included.
+    /// Limits the answer to this many tokens, including thinking.
     pub fn max_tokens(mut self, max_tokens: u64) -> Self {
         self.options.max_tokens = Some(max_tokens);
         self
@@ -123,19 +123,19 @@ impl Chat {
         self
     }
 
-    /// Replaces all settings of the call: caching, headers, observers and those above. Call it before the methods that set one of them.
+    /// Replaces all options of the call: caching, headers, observers and those above. Call it before the methods that set single options.
     pub fn options(mut self, options: CallOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Uses these credentials in place of the client's.
+    /// Uses these credentials instead of the client's.
     pub fn auth(mut self, auth: Auth) -> Self {
         self.auth = Some(auth);
         self
     }
 
-    /// Aborts the call when this token is cancelled: it then ends with [`LlmErrorKind::Aborted`](crate::error::LlmErrorKind::Aborted).
+    /// Aborts the call when this token is cancelled; it then fails with [`LlmErrorKind::Aborted`](crate::error::LlmErrorKind::Aborted).
     pub fn cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;
         self
@@ -144,14 +144,14 @@ impl Chat {
     /// Sends the request and waits for the whole answer. Never retries. Dropping the future closes the connection.
     ///
     /// # Errors
-    /// What went wrong, with its kind, the HTTP status and the time to wait where the provider sent them.
+    /// Returns the failure, with its kind, the HTTP status and the delay to wait if the provider sent them.
     pub async fn send(&self) -> Result<Reply, LlmError> {
         let (provider, request) = self.prepare()?;
         Reply::from_finished(provider.stream(request, self.cancel.clone()).collect_end().await)
     }
 
     /// Sends the request and streams the answer. Nothing is sent before the stream is polled; every failure is the stream's last event.
-    /// [`Reply::from_finished`] turns that event into a [`Reply`].
+    /// [`Reply::from_finished`] converts that event to a [`Reply`].
     pub fn stream(&self) -> EventStream {
         match self.prepare() {
             Ok((provider, request)) => provider.stream(request, self.cancel.clone()),
@@ -159,16 +159,16 @@ impl Chat {
         }
     }
 
-    /// The request as the layer below takes it.
+    /// Builds the request for the layer below.
     ///
     /// # Errors
-    /// [`LlmErrorKind::ModelNotFound`](crate::error::LlmErrorKind::ModelNotFound) when the model is unknown.
+    /// Returns [`LlmErrorKind::ModelNotFound`](crate::error::LlmErrorKind::ModelNotFound) if the model is unknown.
     pub fn to_request(&self) -> Result<Request, LlmError> {
         let client = &self.client;
         let model = client.model(&self.model)?;
         let mut options = self.options.clone();
-        // Nothing is known of the models of a server of one's own, their limits included.
-        options.omit_output_limit |= client.is_own_server(&model.provider);
+        // Nothing is known about models of custom servers, including their limits.
+        options.omit_output_limit |= client.is_custom_server(&model.provider);
         Ok(Request {
             system: self.system.clone(),
             messages: self.turns.iter().map(|turn| turn.message(&model, client.host().now_ms())).collect(),

@@ -8,25 +8,25 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::event::Finished;
 use crate::message::{AssistantMessage, Cost, StopReason, ToolCall, Usage};
 
-/// A complete answer of a model.
+/// A model's complete answer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Reply {
-    /// The whole message: pass it to [`Chat::message`](crate::client::Chat::message) to continue the conversation.
+    /// The complete message: pass it to [`Chat::message`](crate::client::Chat::message) to continue the conversation.
     pub message: Arc<AssistantMessage>,
-    /// Tokens of request and answer.
+    /// Tokens of the request and the answer.
     pub usage: Usage,
-    /// Price in US dollars; zero where the model's prices are unknown.
+    /// Price in US dollars; zero if the model's prices are unknown.
     pub cost: Cost,
     /// Why the model stopped.
     pub stop_reason: StopReason,
 }
 
 impl Reply {
-    /// The reply of a finished stream.
+    /// Converts the end of a stream to a reply.
     ///
     /// # Errors
-    /// The failure that the stream ended with; what had arrived by then is lost.
+    /// Returns the failure that the stream ended with; a partial answer is lost.
     pub fn from_finished(finished: Finished) -> Result<Self, LlmError> {
         let Finished { message, error } = finished;
         if let Some(error) = error {
@@ -42,20 +42,21 @@ impl Reply {
         Ok(Self { usage: message.usage, cost: message.usage.cost, stop_reason: message.stop_reason, message })
     }
 
-    /// The text of the answer, without thinking; empty when there is none.
+    /// Returns the text of the answer, without thinking; empty if there is none.
     pub fn text(&self) -> String {
         self.message.text("")
     }
 
-    /// The tool calls in order.
+    /// Returns the tool calls in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.message.tool_calls()
     }
 
-    /// Reads the text as JSON; meant for requests with a [`ResponseFormat`](crate::request::ResponseFormat).
+    /// Parses the text as JSON; meant for requests with a [`ResponseFormat`](crate::request::ResponseFormat).
     ///
     /// # Errors
-    /// [`LlmErrorKind::Protocol`] when the text is not JSON, or not that of a `T`. An answer that reached its length limit usually is not.
+    /// Returns [`LlmErrorKind::Protocol`] if the text is not JSON, or does not match `T`. An answer that reached its length limit usually
+    /// does not.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, LlmError> {
         serde_json::from_str(&self.text()).map_err(|why| {
             let text = format!("the reply is not the JSON that was asked for: {why}");

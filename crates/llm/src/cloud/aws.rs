@@ -1,8 +1,8 @@
-//! AWS credentials, found in the order in which Amazon's own tools look for them.
+//! AWS credentials, looked up in the same order as Amazon's own tools.
 //!
-//! Variables with keys, unless a profile is named; the profile of the user's files (static keys, a role to assume, a web identity, a
-//! command, a login of `aws sso`); a web identity that the environment names; the container's credentials; the machine's own. What was
-//! fetched is kept until five minutes before it expires, and fetched by one call at a time.
+//! Key variables, unless a profile is named; the profile in the user's files (static keys, a role to assume, a web identity, a command, a
+//! login of `aws sso`); a web identity named by the environment; the container's credentials; the machine's own. Fetched credentials are
+//! cached until five minutes before they expire, and fetched by one call at a time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,13 +25,13 @@ use crate::request::{Auth, AwsCredentials, AwsKeys, Request};
 use crate::wire::bedrock::{endpoint, sign};
 use files::ProfileFiles;
 
-/// How long before their end credentials are fetched anew.
+/// How long before their expiry credentials are refreshed.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;
-/// How long credentials are kept that do not say how long they last.
-const UNTOLD_MS: i64 = 60 * 60 * 1_000;
-/// How long it is remembered that there are none, so that many calls at once do not ask one after the other.
+/// How long credentials without an expiry are cached.
+const UNKNOWN_LIFETIME_MS: i64 = 60 * 60 * 1_000;
+/// How long the absence of credentials is cached, so that concurrent calls do not repeat the lookup.
 const FAILURE_MS: i64 = 2_000;
-/// Chains that are kept; more than a few mean that every tenant has its own.
+/// Number of cached chains; if more are needed, probably every tenant has its own.
 const MAX_CHAINS: usize = 256;
 
 /// Finds AWS credentials in the environment, the user's files, the container or the machine.
@@ -42,30 +42,30 @@ pub struct AwsChain {
 
 type CredentialsCell = Arc<AsyncMutex<Option<CachedCredentials>>>;
 
-/// What a chain gave last.
+/// The last result of a chain.
 struct CachedCredentials {
     found: Result<Option<Fetched>, LlmError>,
-    /// When to ask again, Unix milliseconds.
+    /// When to look again, in Unix milliseconds.
     until: i64,
 }
 
-/// Credentials as they were found.
+/// Credentials as found.
 #[derive(Clone, Debug)]
 struct Fetched {
     keys: AwsKeys,
     lasts: Lasts,
 }
 
-/// How long credentials hold.
+/// How long credentials are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lasts {
-    /// They are in a file or variable: reading them again costs nothing, and sees a change.
+    /// They are in a file or variable: reading them again is cheap and notices changes.
     ReadAgain,
-    /// Until this time, Unix milliseconds; unknown if not reported.
+    /// Until this time, in Unix milliseconds; `None` if not reported.
     Until(Option<i64>),
 }
 
-/// One search.
+/// Context of one lookup.
 #[derive(Clone, Copy)]
 struct Cx<'a> {
     request: &'a Request,
@@ -74,7 +74,7 @@ struct Cx<'a> {
 }
 
 impl AwsChain {
-    /// A chain that has found nothing yet.
+    /// Creates a chain with an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
@@ -110,10 +110,10 @@ impl AwsChain {
         let found = fetch(cx).await;
         let until = match &found {
             Ok(Some(Fetched { lasts: Lasts::ReadAgain, .. })) => now,
-            Ok(Some(Fetched { lasts: Lasts::Until(end), .. })) => end.unwrap_or(now + UNTOLD_MS) - MARGIN_MS,
+            Ok(Some(Fetched { lasts: Lasts::Until(end), .. })) => end.unwrap_or(now + UNKNOWN_LIFETIME_MS) - MARGIN_MS,
             Ok(None) => now + FAILURE_MS,
             Err(error) => {
-                // What is about to expire is good enough while nothing newer is to be had.
+                // Credentials that are about to expire are still used if newer ones are unavailable.
                 let old = kept.as_ref().and_then(|known| known.found.as_ref().ok()?.as_ref());
                 if let Some(old) = old.filter(|old| matches!(old.lasts, Lasts::Until(Some(end)) if now < end)) {
                     tracing::warn!(%error, "cannot refresh AWS credentials; using the cached ones");
@@ -138,7 +138,7 @@ impl AwsChain {
 impl AmbientCredentials for AwsChain {
     fn is_wanted(&self, request: &Request) -> bool {
         let auth = &request.auth;
-        // A header of the caller authorises nothing here: the signature's own is the only one.
+        // A caller's authorization header does not count here: only the signature authorizes the request.
         auth.aws.is_none() && !auth.keyless && (endpoint::profile(request).is_some() || sign::bearer(request).is_none())
     }
 
@@ -173,7 +173,7 @@ fn env_keys(env: &pinch_stdx::host::Env) -> Option<AwsKeys> {
     })
 }
 
-/// Identifies a chain by everything that decides where credentials come from. A digest, as secrets are part of it.
+/// Identifies a chain by everything that determines the source of credentials. A digest, because secrets are part of it.
 fn chain_name(request: &Request) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
@@ -190,7 +190,7 @@ fn chain_name(request: &Request) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Everything behind the variables with keys.
+/// Looks up credentials in every source after the key variables.
 async fn fetch(cx: Cx<'_>) -> Result<Option<Fetched>, LlmError> {
     let env = cx.request.host.env();
     let named = endpoint::profile(cx.request);

@@ -1,5 +1,5 @@
 //! Google's application default credentials: the file that `gcloud` writes, a service account's key, or the metadata server of a machine in
-//! Google's cloud.
+//! Google Cloud.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,21 +25,21 @@ use token::AccessToken;
 
 /// How long before its expiry a token is no longer used.
 const MARGIN_MS: i64 = 225_000;
-/// How long getting a token may take.
+/// Time limit for getting a token.
 const TIME: Duration = Duration::from_secs(30);
-/// Credentials whose tokens are kept.
+/// Maximum number of cached tokens.
 const MAX_KEPT: usize = 64;
 
-/// Finds Google's application default credentials, and keeps their tokens until shortly before they expire.
+/// Finds Google's application default credentials, and caches their tokens until shortly before they expire.
 #[derive(Default)]
 pub struct GoogleCredentials {
-    /// By what the credentials are: a new login has a token of its own, and so has each tenant of a server.
+    /// Tokens by fingerprint of the credentials: a new login gets a new token, and so does each tenant of a server.
     tokens: Mutex<HashMap<CredentialsDigest, Arc<TokenCell>>>,
 }
 
 type CredentialsDigest = [u8; 32];
 
-/// Where one token is kept. Whoever holds the lock gets the next one; the others wait for it.
+/// Cache slot of one token. The holder of the lock fetches the next one; others wait for it.
 type TokenCell = tokio::sync::Mutex<Option<AccessToken>>;
 
 impl std::fmt::Debug for GoogleCredentials {

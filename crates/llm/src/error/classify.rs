@@ -1,4 +1,4 @@
-//! From status, code and text to the kind of a failure. The one place where this is decided.
+//! Classifies failures by status, code and text. The only place where this is decided.
 
 use http::StatusCode;
 
@@ -7,9 +7,9 @@ use super::patterns::{NOT_RETRYABLE, STREAM_CUT, TOKEN_RATE, beginning};
 use super::signal::{Signal, kind_of_signal};
 use super::text::is_auth_permanent;
 
-/// What kind of failure a response or an error event of a stream is. The first that says something wins: a code that names one thing, the
-/// status together with the words, a vague code. Nothing of it: [`LlmErrorKind::Protocol`]. Only the first 8 KiB of the text are looked at;
-/// give the provider's own words and nothing it may repeat of the request.
+/// Returns the kind of failure of a response, or of an error event in a stream. The first that is conclusive decides: a specific code, the
+/// status together with the text, a vague code. If none is, the kind is [`LlmErrorKind::Protocol`]. Only the first 8 KiB of the text are
+/// examined; pass the provider's own message without anything that may echo the request.
 pub fn classify(status: Option<StatusCode>, code: Option<&str>, text: &str) -> LlmErrorKind {
     let lower_code = code.unwrap_or("").to_lowercase();
     let status = status.map(|status| status.as_u16());
@@ -21,7 +21,7 @@ pub fn classify(status: Option<StatusCode>, code: Option<&str>, text: &str) -> L
         .or_else(|| by_vague_code(&lower_code));
     let lower = beginning(text);
     match kind {
-        // Another try soon would fail as well.
+        // Another attempt soon would fail as well.
         Some(LlmErrorKind::RateLimit) if NOT_RETRYABLE.finds_any(&lower) => LlmErrorKind::Quota,
         Some(kind) => kind,
         None if NOT_RETRYABLE.finds_any(&lower) => LlmErrorKind::Billing,
@@ -30,7 +30,8 @@ pub fn classify(status: Option<StatusCode>, code: Option<&str>, text: &str) -> L
     }
 }
 
-/// Codes that mean one thing, whatever the status; but what a 402 is, and whether a limit is one of tokens in a time, only the words say.
+/// Classifies by codes with one meaning, whatever the status; but the meaning of a 402, and whether a limit is one of tokens per time,
+/// depend on the text.
 fn by_exact_code(code: &str, status: Option<u16>, text: &str) -> Option<LlmErrorKind> {
     let has = |words: &[&str]| words.iter().any(|word| code.contains(word));
     Some(if code.is_empty() {
@@ -70,7 +71,7 @@ fn by_exact_code(code: &str, status: Option<u16>, text: &str) -> Option<LlmError
     })
 }
 
-/// What a status means that needs no words.
+/// Classifies by statuses that need no text.
 fn by_status(status: u16) -> Option<LlmErrorKind> {
     Some(match status {
         409 => LlmErrorKind::Server,
@@ -81,7 +82,7 @@ fn by_status(status: u16) -> Option<LlmErrorKind> {
     })
 }
 
-/// Codes that many things come with.
+/// Classifies by codes with many meanings.
 fn by_vague_code(code: &str) -> Option<LlmErrorKind> {
     match code {
         "" => None,

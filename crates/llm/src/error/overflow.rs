@@ -1,4 +1,4 @@
-//! Whether an answer, or a text, says that the conversation is too long for the model.
+//! Detects answers and texts that report that the conversation is too long for the model.
 
 use super::patterns::{CEREBRAS_OVERFLOW, NOT_OVERFLOW, OVERFLOW, TOKEN_RATE, TOO_LONG, WINDOW_EXCEEDED, beginning};
 use super::payment::is_billing;
@@ -6,8 +6,8 @@ use super::rate::is_rate_limit;
 use super::words::{all, any, in_order, number_after, then, word};
 use crate::message::{AssistantMessage, StopReason};
 
-/// Whether an answer failed, or came out empty, because the conversation is too long: by its error text, or, where the window is known, by
-/// its usage. Some providers cut the conversation silently; others give back nothing.
+/// Returns whether an answer failed, or is empty, because the conversation is too long: by its error text, or, if the window is known, by
+/// its usage. Some providers truncate the conversation silently; others return nothing.
 pub fn is_context_overflow(message: &AssistantMessage, context_window: Option<u64>) -> bool {
     let usage = &message.usage;
     match (message.stop_reason, context_window.filter(|window| *window > 0)) {
@@ -23,7 +23,7 @@ pub fn is_context_overflow(message: &AssistantMessage, context_window: Option<u6
     }
 }
 
-/// Whether an error text says that the conversation is too long.
+/// Returns whether an error text reports that the conversation is too long.
 pub fn text_is_overflow(provider: &str, text: &str) -> bool {
     let text = beginning(text);
     !NOT_OVERFLOW.finds_any(&text)
@@ -42,14 +42,14 @@ const PAIRS: &[&[&str]] = &[
     &["413", "too large"],
 ];
 
-/// Whether a text reports that reasoning cannot be disabled for a model.
+/// Returns whether a text reports that reasoning cannot be disabled for a model.
 pub fn is_reasoning_required(text: &str) -> bool {
     let text = beginning(text);
     any(&text, &["reasoning is mandatory", "reasoning is required", "requires reasoning"])
         || in_order(&text, &["reasoning", "cannot be disabled"])
 }
 
-/// Whether a text clearly reports an overflow.
+/// Returns whether a text clearly reports an overflow.
 pub fn is_overflow_text(text: &str) -> bool {
     let lower = beginning(text);
     if lower.trim().is_empty() || TOKEN_RATE.finds_any(&lower) || is_reasoning_required(&lower) {
@@ -62,7 +62,7 @@ pub fn is_overflow_text(text: &str) -> bool {
         || (!is_rate_limit(&lower) && text_is_overflow("", text))
 }
 
-/// Texts of individual providers.
+/// Matches texts of individual providers.
 fn of_provider(text: &str) -> bool {
     then(
         text,
@@ -79,7 +79,7 @@ fn of_provider(text: &str) -> bool {
         || then(text, &["input is too long for", "input too long for"], &["model"])
 }
 
-/// Whether a text probably reports an overflow.
+/// Returns whether a text probably reports an overflow.
 pub fn is_likely_overflow_text(text: &str) -> bool {
     let lower = beginning(text);
     if TOKEN_RATE.finds_any(&lower) || is_reasoning_required(&lower) || is_billing(&lower) || is_rate_limit(&lower) {
@@ -114,14 +114,14 @@ pub fn is_likely_overflow_text(text: &str) -> bool {
         })
 }
 
-/// Whether a text reports that a compaction failed because its request was too long.
+/// Returns whether a text reports that a compaction failed because its request was too long.
 pub fn is_compaction_failure(text: &str) -> bool {
     let lower = beginning(text);
     any(&lower, &["compaction", "summarization failed"])
         && (is_likely_overflow_text(text) || lower.contains("context overflow"))
 }
 
-/// The number of tokens of the request, if the text names it.
+/// Returns the number of tokens of the request, if the text names it.
 pub fn observed_tokens(text: &str) -> Option<u64> {
     let lower = beginning(text);
     let named = number_after(&lower, "prompt is too long:");
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_of_what_is_too_large() {
+    fn status_413_at_the_start_is_an_overflow() {
         for (text, expect) in [
             ("413 {\"error\":\"x\"}", true),
             ("413: {}", true),

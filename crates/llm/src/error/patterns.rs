@@ -1,18 +1,18 @@
-//! The table of texts by which failures are recognised.
+//! The table of text patterns that identify failures.
 //!
-//! Providers name the same failure in many words, and old session files hold nothing but words. All of them are here, and nowhere else.
+//! Providers describe the same failure in many ways, and old session files contain only text. All patterns are here, and nowhere else.
 //!
-//! A pattern is a regular expression that is searched for in the lower-cased message. The patterns of a table are compiled into one set when
-//! the first failure is looked at, and all are searched for in time proportional to the text.
+//! A pattern is a regular expression that is searched for in the lower-cased message. The patterns of a table are compiled into one set on
+//! first use, and all are searched for in time proportional to the text.
 
 use std::sync::OnceLock;
 
 use regex::RegexSet;
 
-/// Bytes of a text that are looked at: what a provider says about a failure comes first, and what follows may be the request.
+/// Maximum bytes of a text that are examined: the provider's message comes first, and the rest may be the request.
 const MAX_LOOKED_AT: usize = 8 * 1024;
 
-/// Texts that mean the same.
+/// Texts with the same meaning.
 #[derive(Debug)]
 pub(super) struct PatternTable {
     patterns: &'static [&'static str],
@@ -24,18 +24,18 @@ impl PatternTable {
         Self { patterns, set: OnceLock::new() }
     }
 
-    /// Whether any pattern is found in a lower-cased text.
+    /// Returns whether any pattern occurs in a lower-cased text.
     pub(super) fn finds_any(&self, text: &str) -> bool {
         self.set.get_or_init(|| RegexSet::new(self.patterns).unwrap_or_default()).is_match(text)
     }
 }
 
-/// What is looked at of a text, in lower case.
+/// Returns the examined part of a text, in lower case.
 pub(super) fn beginning(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_LOOKED_AT)].to_lowercase()
 }
 
-/// Failures that no retry fixes: no credit, no quota for a long time. They take precedence over [`RETRYABLE`].
+/// Failures that no retry fixes: no credit, or no quota for a long time. They take precedence over [`RETRYABLE`].
 pub(super) static NOT_RETRYABLE: PatternTable = PatternTable::new(&[
     "gousagelimiterror",
     "freeusagelimiterror",
@@ -54,11 +54,11 @@ pub(super) static NOT_RETRYABLE: PatternTable = PatternTable::new(&[
     r#""code": "1308""#,
 ]);
 
-/// No money: words that say nothing else.
+/// No credit, in unambiguous words.
 pub(super) static BILLING: PatternTable =
     PatternTable::new(&["credit balance", "insufficient balance", "insufficient credits", "payment required"]);
 
-/// No money, in the words of single providers.
+/// No credit, in the words of individual providers.
 pub(super) static NO_MONEY: PatternTable = PatternTable::new(&[
     "insufficient[_ ]quota",
     "plans & billing",
@@ -75,7 +75,7 @@ pub(super) static OVERLOADED: PatternTable = PatternTable::new(&[
     "model is at capacity",
 ]);
 
-/// The provider does not answer, for whatever reason.
+/// The provider is unavailable, for whatever reason.
 pub(super) static UNAVAILABLE: PatternTable = PatternTable::new(&[
     "service.?unavailable",
     "service is unavailable",
@@ -85,10 +85,10 @@ pub(super) static UNAVAILABLE: PatternTable = PatternTable::new(&[
     "subscription_sharing_user_unavailable",
 ]);
 
-/// Beside [`UNAVAILABLE`]: it is capacity that lacks.
+/// Together with [`UNAVAILABLE`]: the provider lacks capacity.
 pub(super) static CAPACITY: PatternTable = PatternTable::new(&["overload", "capacity", "high demand"]);
 
-/// A limit of tokens in a time, which some providers send with the status of an overflow.
+/// A limit of tokens per time, which some providers report with the status of an overflow.
 pub(super) static TOKEN_RATE: PatternTable = PatternTable::new(&[r"\btpm\b", "tokens per minute"]);
 
 /// Too many requests.
@@ -101,7 +101,7 @@ pub(super) static RATE_LIMIT: PatternTable = PatternTable::new(&[
     "tokens per minute",
 ]);
 
-/// Too many requests or tokens, in words that are not about rates alone.
+/// Too many requests or tokens, in words that are not only about rates.
 pub(super) static LIMIT: PatternTable = PatternTable::new(&[
     "429",
     "model_cooldown",
@@ -112,11 +112,11 @@ pub(super) static LIMIT: PatternTable = PatternTable::new(&[
     "tokens per day",
 ]);
 
-/// A limit that begins anew with each day, week or month.
+/// A limit that resets each day, week or month.
 pub(super) static PERIODIC_LIMIT: PatternTable =
     PatternTable::new(&[r"\b(daily|weekly|monthly)(/(daily|weekly|monthly))* (usage )?limits?\b"]);
 
-/// The connection failed before the answer began.
+/// The connection failed before the answer started.
 pub(super) static CONNECT: PatternTable = PatternTable::new(&[
     "connection.?error",
     "connection.?refused",
@@ -157,7 +157,7 @@ pub(super) static STREAM_CUT: PatternTable = PatternTable::new(&[
 /// A deadline passed.
 pub(super) static TIMEOUT: PatternTable = PatternTable::new(&["timed out", "time out", "timeout"]);
 
-/// No answer came, in other words than those of [`TIMEOUT`] and [`CONNECT`].
+/// No answer arrived, in words other than those of [`TIMEOUT`] and [`CONNECT`].
 pub(super) static NO_ANSWER: PatternTable = PatternTable::new(&[
     "deadline exceeded",
     "network request failed",
@@ -187,13 +187,13 @@ pub(super) static GATEWAY: PatternTable = PatternTable::new(&[
     "connection reset",
 ]);
 
-/// The provider's own code for a failure inside of it.
+/// The provider's own code for an internal failure.
 pub(super) static SERVER_FAULT: PatternTable = PatternTable::new(&[r#""(type|code)"\s*:\s*"server_error""#]);
 
-/// A vague code of a failure, which may pass with the words of [`PASSING`].
+/// A vague failure code, which may be transient together with [`PASSING`].
 pub(super) static API_ERROR: PatternTable = PatternTable::new(&[r#""type"\s*:\s*"api_error""#]);
 
-/// Beside [`API_ERROR`]: it passes.
+/// Together with [`API_ERROR`]: the failure is transient.
 pub(super) static PASSING: PatternTable = PatternTable::new(&[
     "internal server error",
     "overload",
@@ -209,7 +209,7 @@ pub(super) static PASSING: PatternTable = PatternTable::new(&[
     "unexpected error",
 ]);
 
-/// Words that only say that another try may help.
+/// Words that only suggest another attempt.
 pub(super) static TRY_AGAIN: PatternTable = PatternTable::new(&[
     "exceeded request buffer limit while retrying upstream",
     "you can retry",
@@ -218,12 +218,12 @@ pub(super) static TRY_AGAIN: PatternTable = PatternTable::new(&[
     "retry delay",
 ]);
 
-/// Status codes after which a retry may help, when they are words of their own: inside an id, a number of bytes (`15003`) or a decimal (`500.12`)
-/// they are none.
+/// Status codes after which a retry may help, as separate words only: not inside an id, a number of bytes (`15003`) or a decimal
+/// (`500.12`).
 pub(super) static RETRYABLE_STATUS: PatternTable =
     PatternTable::new(&["(?:^|[^0-9a-z_.,])(?:429|500|502|503|504|520|524)(?:[.,](?:[^0-9]|$)|[^0-9a-z_.,]|$)"]);
 
-/// All texts after which another try may help.
+/// All texts after which another attempt may help.
 pub(super) static RETRYABLE: [&PatternTable; 9] =
     [&OVERLOADED, &UNAVAILABLE, &RATE_LIMIT, &CONNECT, &STREAM_CUT, &TIMEOUT, &SERVER, &TRY_AGAIN, &RETRYABLE_STATUS];
 
@@ -242,7 +242,7 @@ pub(super) static AUTH: PatternTable = PatternTable::new(&[
     "forbidden",
 ]);
 
-/// The credentials were refused, in words that are not about credentials alone.
+/// Rejected credentials, in words that are not only about credentials.
 pub(super) static REFUSED: PatternTable = PatternTable::new(&[
     "invalid token",
     "re-authenticate",
@@ -255,7 +255,7 @@ pub(super) static REFUSED: PatternTable = PatternTable::new(&[
     "no credentials found",
 ]);
 
-/// The credentials will never be good again.
+/// Credentials that are permanently invalid.
 pub(super) static AUTH_PERMANENT: PatternTable = PatternTable::new(&[
     "api[_ ]?key[_ ]?(revoked|invalid|deactivated|deleted)",
     "invalid_api_key",
@@ -285,7 +285,7 @@ pub(super) static FORMAT: PatternTable = PatternTable::new(&[
     "tool call id was.*must be",
 ]);
 
-/// The model is not there.
+/// The model does not exist.
 pub(super) static MODEL_NOT_FOUND: PatternTable = PatternTable::new(&[
     "model_not_found",
     "model not found",
@@ -309,17 +309,17 @@ pub(super) static MODEL_NOT_FOUND: PatternTable = PatternTable::new(&[
     "(?s)is not supported when using.*with a chatgpt account",
 ]);
 
-/// The name of the model is wrong, unless it is [`INVALID_REFERENCE`].
+/// An invalid model name, unless it is [`INVALID_REFERENCE`].
 pub(super) static INVALID_MODEL: PatternTable = PatternTable::new(&["invalid model"]);
 
-/// A name in a configuration is wrong, which no provider said.
+/// An invalid name in a configuration, which does not come from a provider.
 pub(super) static INVALID_REFERENCE: PatternTable = PatternTable::new(&["invalid model reference"]);
 
-/// The conversation is too long: words that say nothing else.
+/// The conversation is too long, in unambiguous words.
 pub(super) static TOO_LONG: PatternTable =
     PatternTable::new(&["prompt is too long", "prompt too long", "request_too_large"]);
 
-/// The conversation is too long, in words that some errors about other things contain.
+/// The conversation is too long, in words that also occur in other errors.
 pub(super) static WINDOW_EXCEEDED: PatternTable = PatternTable::new(&[
     "request exceeds the maximum size",
     "context length exceeded",
@@ -337,7 +337,7 @@ pub(super) static WINDOW_EXCEEDED: PatternTable = PatternTable::new(&[
     "请压缩上下文",
 ]);
 
-/// The conversation is too long, in the words of single providers. [`NOT_OVERFLOW`] wins over this and [`TOO_LONG`].
+/// The conversation is too long, in the words of individual providers. [`NOT_OVERFLOW`] takes precedence over this and [`TOO_LONG`].
 pub(super) static OVERFLOW: PatternTable = PatternTable::new(&[
     "prompt exceeds max length",
     "input is too long for requested model",
@@ -362,13 +362,13 @@ pub(super) static OVERFLOW: PatternTable = PatternTable::new(&[
     "range of input length should be",
     "too many tokens",
     "token limit exceeded",
-    // The status of what is too large, in the words of each format.
+    // The status for a request that is too large, in the words of each format.
     r"^413(?-u:\b)",
     r"^openai api error \(413\)",
     r"^mistral api error \(413\)",
 ]);
 
-/// What looks like an overflow and is a limit on requests or on tokens in a time.
+/// Texts that look like an overflow but report a limit on requests or on tokens per time.
 pub(super) static NOT_OVERFLOW: PatternTable = PatternTable::new(&[
     "^throttling error:",
     "^service unavailable:",
@@ -380,7 +380,7 @@ pub(super) static NOT_OVERFLOW: PatternTable = PatternTable::new(&[
     r"^429(?-u:\b)",
 ]);
 
-/// Answers without a body by which Cerebras says that the conversation is too long.
+/// Responses without a body by which Cerebras reports that the conversation is too long.
 pub(super) static CEREBRAS_OVERFLOW: PatternTable = PatternTable::new(&[
     r"^400 \(no body\)",
     r"^400\(no body\)",
@@ -394,7 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_match_the_spellings_of_providers_and_nothing_near_them() {
+    fn patterns_match_provider_spellings_and_no_similar_texts() {
         for (table, text, expect) in [
             (&RATE_LIMIT, "a ratelimit", true),
             (&RATE_LIMIT, "rate-limit", true),
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_stands_alone() {
+    fn a_status_matches_only_as_a_separate_word() {
         for (text, expect) in [
             ("503", true),
             ("status=503,", true),

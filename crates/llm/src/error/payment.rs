@@ -1,14 +1,14 @@
-//! Billing: recognises texts about payment, and classifies status 402.
+//! Recognises texts about payment, and classifies status 402.
 
 use super::LlmErrorKind;
 use super::patterns::{BILLING, NO_MONEY, beginning};
 use super::rate::is_rate_limit;
 use super::words::{all, any, then, word};
 
-/// Longer texts are prose, in which only unambiguous markers count.
+/// Longer texts are prose, in which only unambiguous markers are considered.
 const MAX_TEXT: usize = 512;
 
-/// Whether a text is about payment or exhausted credit.
+/// Returns whether a text is about payment or exhausted credit.
 pub fn is_billing(text: &str) -> bool {
     let lower = beginning(text);
     if lower.chars().count() > MAX_TEXT {
@@ -25,7 +25,7 @@ pub fn is_billing(text: &str) -> bool {
     is_headed && any(&lower, &["upgrade", "credits", "payment", "plan"])
 }
 
-/// Whether a 402 in the text is certainly a status.
+/// Returns whether a 402 in the text is certainly a status.
 fn has_hard_mark(text: &str) -> bool {
     let marked = text.match_indices("402").any(|(at, _)| {
         let after = text[at + 3..].chars().next();
@@ -55,7 +55,7 @@ fn ends_with_word(text: &str, word: &str) -> bool {
     text.strip_suffix(word).is_some_and(|before| !before.ends_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// Whether a text is about a status 402.
+/// Returns whether a text is about a status 402.
 pub(super) fn is_402_text(text: &str) -> bool {
     if has_hard_mark(text) || got_402(text) {
         return true;
@@ -71,7 +71,7 @@ pub(super) fn is_402_text(text: &str) -> bool {
         || is_temporary(rest)
 }
 
-/// What a status 402 means: billing, or a limit that passes.
+/// Classifies a status 402: billing, or a transient limit.
 pub(super) fn kind_of_402(text: &str) -> LlmErrorKind {
     let lower = beginning(text);
     let mut rest = lower.trim();

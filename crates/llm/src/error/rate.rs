@@ -6,12 +6,12 @@ pub(super) fn is_rate_limit(text: &str) -> bool {
     RATE_LIMIT.finds_any(text) || LIMIT.finds_any(text) || TOKEN_RATE.finds_any(text)
 }
 
-/// Whether a text is about a daily, weekly or monthly limit.
+/// Returns whether a text is about a daily, weekly or monthly limit.
 pub(super) fn is_periodic_limit(text: &str) -> bool {
     PERIODIC_LIMIT.finds_any(text)
 }
 
-/// Whether a text is about too many requests.
+/// Returns whether a text is about too many requests.
 pub fn is_rate_limit_text(text: &str) -> bool {
     is_rate_limit(&beginning(text))
 }

@@ -32,13 +32,13 @@ pub fn image_dimension(text: &str) -> Option<ImageDimension> {
     })
 }
 
-/// Whether a text reports an image with too many bytes.
+/// Returns whether a text reports an image with too many bytes.
 pub fn is_image_size(text: &str) -> bool {
     let lower = text.to_lowercase();
     lower.contains("image exceeds") && lower.contains("mb")
 }
 
-/// The maximum size of an image in megabytes, if the text names it.
+/// Returns the maximum size of an image in megabytes, if the text names it.
 pub fn image_size_mb(text: &str) -> Option<f64> {
     let lower = text.to_lowercase();
     let rest = lower[lower.find("image exceeds")? + "image exceeds".len()..].trim_start();
@@ -46,7 +46,7 @@ pub fn image_size_mb(text: &str) -> Option<f64> {
     rest[end..].trim_start().starts_with("mb").then(|| rest[..end].parse().ok()).flatten()
 }
 
-/// Whether a text reports that roles do not alternate as the provider requires.
+/// Returns whether a text reports that roles do not alternate as the provider requires.
 pub fn is_role_ordering(text: &str) -> bool {
     any(&text.to_lowercase(), &["incorrect role information", "roles must alternate"])
 }

@@ -1,4 +1,4 @@
-//! Whether and when a failed call may be made again. Nothing here waits or sends: that is the caller's choice.
+//! Decides whether and when to retry a failed call. Nothing here waits or sends: that is up to the caller.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::patterns::{NOT_RETRYABLE, RETRYABLE, beginning};
 use super::{LlmError, LlmErrorKind};
 
-/// How often a call may be repeated, and how long a provider may make us wait.
+/// Limits on the number of retries, and on the delay that a provider may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryLimits {
-    /// Repetitions in all.
+    /// Maximum number of retries.
     pub max_retries: u32,
-    /// The longest wait a provider may ask for; zero = any.
+    /// The longest delay a provider may ask for; zero means any.
     pub max_delay: Duration,
 }
 
@@ -24,7 +24,7 @@ impl Default for RetryLimits {
     }
 }
 
-/// Whether another try may help. The provider's own word wins, except where the caller cancelled.
+/// Returns whether a retry may help. The provider's own advice takes precedence, unless the caller cancelled.
 pub fn retryable(error: &LlmError) -> bool {
     let by_kind = match error.kind {
         LlmErrorKind::Aborted => return false,
@@ -50,15 +50,15 @@ pub fn retryable(error: &LlmError) -> bool {
     error.should_retry.unwrap_or(by_kind)
 }
 
-/// Whether an error text without its typed error, as old transcripts hold it, describes something that a retry may fix. Overflow is not
-/// looked at: ask [`super::overflow::is_context_overflow`] first.
+/// Returns whether an error text without its typed error, as in old transcripts, describes something that a retry may fix. Overflows are
+/// not considered: check [`super::overflow::is_context_overflow`] first.
 pub fn text_is_retryable(text: &str) -> bool {
     let text = beginning(text);
     !NOT_RETRYABLE.finds_any(&text) && RETRYABLE.iter().any(|table| table.finds_any(&text))
 }
 
-/// How long to wait before the repetition after `n_done` repetitions; `None` when there must be none. `jitter`, from 0 to 1, shortens our
-/// own waits by up to a quarter; what the provider asks for is kept exactly, unless it is longer than allowed.
+/// Returns the delay before the next retry after `n_done` retries, or `None` if there must not be one. `jitter`, from 0 to 1, shortens our
+/// own delays by up to a quarter; a delay requested by the provider is kept exactly, unless it is longer than allowed.
 pub fn retry_delay(error: &LlmError, n_done: u32, limits: &RetryLimits, jitter: f64) -> Option<Duration> {
     if n_done >= limits.max_retries || !retryable(error) || asks_too_much(error, limits) {
         return None;
@@ -70,7 +70,7 @@ pub fn retry_delay(error: &LlmError, n_done: u32, limits: &RetryLimits, jitter: 
     }))
 }
 
-/// What to say when the provider asks for a longer wait than is allowed; `None` when it does not.
+/// Returns the message for a provider that asks for a longer delay than is allowed, or `None` if it does not.
 pub fn too_long_text(error: &LlmError, limits: &RetryLimits) -> Option<String> {
     let asked = error.retry_after.filter(|_| asks_too_much(error, limits))?;
     let (asked, max) = (asked.as_secs_f64().ceil(), limits.max_delay.as_secs_f64().ceil());
@@ -81,8 +81,8 @@ fn asks_too_much(error: &LlmError, limits: &RetryLimits) -> bool {
     !limits.max_delay.is_zero() && error.retry_after.is_some_and(|asked| asked > limits.max_delay)
 }
 
-/// How long the response's headers ask to wait: `retry-after-ms`, else `retry-after` in seconds or as a date. Values that cannot be read
-/// count as absent.
+/// Returns the delay requested in response headers: `retry-after-ms`, else `retry-after` in seconds or as a date. Unreadable values count
+/// as absent.
 pub fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
     let get = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let seconds = |text: &str| text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
@@ -96,7 +96,7 @@ pub fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
         })
 }
 
-/// How long a Google error body asks to wait: `retryDelay` of its `RetryInfo`, e.g. `"34.07s"`.
+/// Returns the delay requested in a Google error body: `retryDelay` of its `RetryInfo`, e.g. `"34.07s"`.
 pub fn retry_after_in_body(body: &Value) -> Option<Duration> {
     let error = if body.is_array() { &body[0]["error"] } else { &body["error"] };
     let delays = error["details"].as_array()?.iter().filter_map(|detail| detail["retryDelay"].as_str());
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_cannot_make_us_wait_for_ever() {
+    fn a_provider_cannot_request_an_unlimited_delay() {
         let limits = RetryLimits { max_retries: 1, ..RetryLimits::default() };
         let slow = error(LlmErrorKind::RateLimit, Some(3600));
         assert_eq!(retry_delay(&slow, 0, &limits, 0.0), None);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_providers_word_wins() {
+    fn the_providers_advice_takes_precedence() {
         let mut reported = error(LlmErrorKind::InvalidRequest, None);
         reported.should_retry = Some(true);
         assert!(retryable(&reported));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_to_wait_is_read_from_headers_and_bodies() {
+    fn the_requested_delay_is_read_from_headers_and_bodies() {
         let now = 1_445_412_470_000;
         for (name, value, expect) in [
             ("retry-after-ms", "1500.5", Some(1500)),

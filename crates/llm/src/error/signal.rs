@@ -1,4 +1,4 @@
-//! What kind of failure a status, a code and a message describe, any of which may be missing.
+//! Classifies failures by status, code and message, any of which may be missing.
 
 use super::LlmErrorKind;
 use super::patterns::beginning;
@@ -17,8 +17,8 @@ pub(super) struct Signal<'a> {
     pub(super) message: Option<&'a str>,
 }
 
-/// The kind of a failure. The status takes precedence over the code, and the code over the message; what a status means depends on the message,
-/// though. `None`: nothing is known.
+/// Returns the kind of a failure, or `None` if nothing is known. The status takes precedence over the code, and the code over the message;
+/// the meaning of a status depends on the message, though.
 pub(super) fn kind_of_signal(signal: Signal<'_>) -> Option<LlmErrorKind> {
     let message = signal.message.unwrap_or("");
     let by_message = kind_of_text(message);
@@ -35,7 +35,7 @@ pub(super) fn kind_of_signal(signal: Signal<'_>) -> Option<LlmErrorKind> {
         .or(by_message)
 }
 
-/// What a status means together with a message; `None`: nothing by itself.
+/// Classifies a status together with a message; returns `None` if the status alone is inconclusive.
 fn of_status(status: u16, message: &str, by_message: Option<LlmErrorKind>) -> Option<LlmErrorKind> {
     use LlmErrorKind as K;
     let is = |kinds: &[K]| by_message.is_some_and(|kind| kinds.contains(&kind));
@@ -48,7 +48,7 @@ fn of_status(status: u16, message: &str, by_message: Option<LlmErrorKind>) -> Op
         402 if message.trim().is_empty() => K::Billing,
         402 => kind_of_402(message),
         429 if lower.contains("moonshot") || lower.contains("kimi") => message_or(&[K::Billing], K::RateLimit),
-        // A quota that is used up comes back later than a rate.
+        // An exhausted quota resets later than a rate limit.
         429 if is_billing(message) => K::Quota,
         429 => K::RateLimit,
         401 | 403 if is_auth_permanent(message) => K::AuthPermanent,
@@ -63,7 +63,7 @@ fn of_status(status: u16, message: &str, by_message: Option<LlmErrorKind>) -> Op
         400 | 422 if is(&[K::ServerFault]) => K::InvalidRequest,
         400 | 422 => match by_message {
             Some(kind) => kind,
-            // It says nothing.
+            // The response has no details.
             None if is_empty_body(&lower) => K::Protocol,
             None => K::InvalidRequest,
         },
@@ -77,7 +77,7 @@ fn is_empty_body(lower: &str) -> bool {
     rest.is_empty() || matches!(rest, "(no body)" | "no body")
 }
 
-/// The kind of a code of the provider or of the operating system.
+/// Classifies a code of the provider or of the operating system.
 fn kind_of_code(code: &str) -> Option<LlmErrorKind> {
     Some(match code.trim().to_ascii_uppercase().as_str() {
         "RESOURCE_EXHAUSTED"

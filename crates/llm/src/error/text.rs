@@ -1,4 +1,4 @@
-//! What kind of failure a text describes, when nothing else is known: old sessions and foreign runtimes hold nothing but words.
+//! Classifies failures by their text alone: old sessions and foreign runtimes have nothing else.
 
 use super::LlmErrorKind;
 use super::overflow::is_overflow_text;
@@ -12,7 +12,7 @@ use super::rate::{is_periodic_limit, is_rate_limit};
 use super::rejection::{image_dimension, is_image_size};
 use super::words::{any, in_order, leading_status, then};
 
-/// The kind of failure that a text describes; `None` if it says nothing that another try, another key or another model would change.
+/// Returns the kind of failure that a text describes, or `None` if another attempt, key or model would not help.
 pub fn kind_of_text(text: &str) -> Option<LlmErrorKind> {
     use LlmErrorKind as Kind;
     let lower = beginning(text);
@@ -65,7 +65,7 @@ pub fn kind_of_text(text: &str) -> Option<LlmErrorKind> {
     })
 }
 
-/// Whether a text begins with a status of a failure that passes.
+/// Returns whether a text starts with the status of a transient failure.
 pub fn is_transient_http(text: &str) -> bool {
     leading_status(text).is_some_and(|(status, _)| is_transient_status(status))
 }
@@ -86,18 +86,18 @@ fn is_timeout(text: &str) -> bool {
     [&TIMEOUT, &CONNECT, &UNAVAILABLE, &NO_ANSWER].iter().any(|table| table.finds_any(text))
 }
 
-/// Whether a text says that the credentials will never be good again.
+/// Returns whether a text reports that the credentials are permanently invalid.
 pub(super) fn is_auth_permanent(text: &str) -> bool {
     AUTH_PERMANENT.finds_any(&beginning(text))
 }
 
-/// Whether a text is about refused credentials.
+/// Returns whether a text is about rejected credentials.
 pub fn is_auth(text: &str) -> bool {
     let text = beginning(text);
     [&AUTH, &REFUSED, &AUTH_PERMANENT].iter().any(|table| table.finds_any(&text))
 }
 
-/// Whether a text says that the form of the request was rejected.
+/// Returns whether a text reports that the form of the request was rejected.
 pub fn is_format(text: &str) -> bool {
     FORMAT.finds_any(&beginning(text))
 }
@@ -113,7 +113,7 @@ fn is_generic_internal(text: &str) -> bool {
         && any(text, &["help.openai.com", "request id", "request_id"])
 }
 
-/// Texts of individual providers, looked at last.
+/// Classifies texts of individual providers, checked last.
 fn of_provider(text: &str) -> Option<LlmErrorKind> {
     if text.contains("invalid_argument") && any(text, &["exceeds the max", "input too long", "input is too long"]) {
         return Some(LlmErrorKind::InvalidRequest);
@@ -130,12 +130,12 @@ fn of_provider(text: &str) -> Option<LlmErrorKind> {
     text.contains("model_deactivated").then_some(LlmErrorKind::ModelNotFound)
 }
 
-/// Whether a text is about a provider without capacity.
+/// Returns whether a text is about a provider without capacity.
 pub fn is_overloaded_text(text: &str) -> bool {
     is_overloaded(&beginning(text))
 }
 
-/// Whether a text is about a request that got no answer in time.
+/// Returns whether a text is about a request that got no answer in time.
 pub fn is_timeout_text(text: &str) -> bool {
     is_timeout(&beginning(text))
 }

@@ -1,6 +1,6 @@
-//! Finding words in lower-cased error texts.
+//! Word searches in lower-cased error texts.
 
-/// A status at the start of a text, `HTTP` in front or not, and what follows it.
+/// Returns the status at the start of a text, with or without `HTTP`, and the rest of the text.
 pub fn leading_status(text: &str) -> Option<(u16, &str)> {
     let text = text.trim_start();
     let text = match text.get(..5) {
@@ -14,17 +14,17 @@ pub fn leading_status(text: &str) -> Option<(u16, &str)> {
     Some((status, rest.trim_start_matches(|c: char| c == ':' || c.is_whitespace())))
 }
 
-/// Whether the text contains one of the words.
+/// Returns whether the text contains any of the words.
 pub(super) fn any(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// Whether the text contains all of the words.
+/// Returns whether the text contains all of the words.
 pub(super) fn all(text: &str, words: &[&str]) -> bool {
     words.iter().all(|word| text.contains(word))
 }
 
-/// Whether the text contains a whole word: no letter, digit or underscore is next to it.
+/// Returns whether the text contains a whole word: no letter, digit or underscore is next to it.
 pub(super) fn word(text: &str, word: &str) -> bool {
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(word).any(|(at, found)| {
@@ -32,7 +32,7 @@ pub(super) fn word(text: &str, word: &str) -> bool {
     })
 }
 
-/// Whether the words occur in this order, with anything between them.
+/// Returns whether the words occur in this order, with anything between them.
 pub(super) fn in_order(text: &str, words: &[&str]) -> bool {
     let mut rest = text;
     words.iter().all(|word| match rest.find(word) {
@@ -44,12 +44,12 @@ pub(super) fn in_order(text: &str, words: &[&str]) -> bool {
     })
 }
 
-/// Whether one of the words of `first` is followed by one of `second`.
+/// Returns whether one of the words of `first` is followed by one of `second`.
 pub(super) fn then(text: &str, first: &[&str], second: &[&str]) -> bool {
     first.iter().any(|first| text.find(first).is_some_and(|at| any(&text[at + first.len()..], second)))
 }
 
-/// The first number after a phrase, ignoring thousands separators.
+/// Returns the first number after a phrase, ignoring thousands separators.
 pub(super) fn number_after(text: &str, phrase: &str) -> Option<u64> {
     let rest = text[text.find(phrase)? + phrase.len()..].trim_start();
     let digits: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == ',').filter(|c| *c != ',').collect();

@@ -9,7 +9,8 @@ use crate::ids::{ApiId, ModelId, ProviderId};
 use crate::message::block::{Block, Text, Thinking, ToolCall};
 use crate::message::{AssistantMessage, StopReason};
 
-/// Collects events into the message so far. Each event costs what it brings; only [`Fold::message`] costs the whole message.
+/// Collects events into the message so far. Each event costs time proportional to its size; only [`Fold::message`] is proportional to the
+/// whole message.
 #[derive(Debug)]
 pub struct Fold {
     base: Arc<AssistantMessage>,
@@ -32,13 +33,13 @@ impl Default for Fold {
 }
 
 impl Fold {
-    /// Nothing collected yet.
+    /// Creates an empty fold.
     pub fn new() -> Self {
         let empty = AssistantMessage::pending(ApiId::new(""), ProviderId::new(""), ModelId::new(""), 0);
         Self { base: Arc::new(empty), blocks: Vec::new(), ended: false }
     }
 
-    /// Applies one event. An event for a block that was never started is ignored.
+    /// Applies an event. Events for blocks that were never started are ignored.
     pub fn push(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::Start(message) => self.base = Arc::clone(message),
@@ -69,7 +70,7 @@ impl Fold {
         }
     }
 
-    /// The message so far. Its stop reason is `Pending` until the end.
+    /// Returns the message so far. Its stop reason is `Pending` until the end.
     pub fn message(&self) -> Arc<AssistantMessage> {
         if self.ended {
             return Arc::clone(&self.base);
@@ -80,7 +81,7 @@ impl Fold {
         Arc::new(message)
     }
 
-    /// One block so far, e.g. to show the arguments of a call that is still arriving.
+    /// Returns one block so far, e.g. to show the arguments of a call that is still arriving.
     pub fn block(&self, index: usize) -> Option<Arc<Block>> {
         Some(match self.blocks.get(index)? {
             FoldedBlock::Done(block) => Arc::clone(block),

@@ -1,8 +1,8 @@
-//! The laws of the event protocol, checked on every stream of a debug build.
+//! The laws of the event protocol, checked for every stream in debug builds.
 
 use super::StreamEvent;
 
-/// Follows one stream and knows what may come next. A breach panics in debug builds and is logged in release builds.
+/// Follows one stream and checks which events may come next. A violation panics in debug builds and is logged in release builds.
 #[derive(Debug, Default)]
 pub struct Laws {
     started: bool,
@@ -10,7 +10,7 @@ pub struct Laws {
     blocks: OpenBlocks,
 }
 
-/// Which blocks are open, by their index. The first ones need no memory of their own: this is looked at for every delta.
+/// Open blocks by index. The first ones need no allocation, because this is checked for every delta.
 #[derive(Debug, Default)]
 struct OpenBlocks {
     n: usize,
@@ -49,7 +49,7 @@ impl OpenBlocks {
 }
 
 impl Laws {
-    /// Looks at the next event.
+    /// Checks the next event.
     pub fn see(&mut self, event: &StreamEvent) {
         if let Err(breach) = self.check(event) {
             debug_assert!(false, "{breach}");
@@ -57,10 +57,10 @@ impl Laws {
         }
     }
 
-    /// Looks at the next event and says which law it breaks.
+    /// Checks the next event and returns the law that it violates.
     ///
     /// # Errors
-    /// The law, in words.
+    /// Returns the violated law, as text.
     pub fn check(&mut self, event: &StreamEvent) -> Result<(), &'static str> {
         if self.ended {
             return Err("an event after the end");
@@ -104,7 +104,7 @@ mod tests {
     use crate::message::{AssistantMessage, Block};
 
     #[test]
-    fn any_number_of_blocks_is_open_from_its_start_to_its_end() {
+    fn any_number_of_blocks_may_be_open_at_once() {
         let message = AssistantMessage::pending(ApiId::new(""), ProviderId::new(""), ModelId::new(""), 0);
         let mut laws = Laws::default();
         assert_eq!(laws.check(&StreamEvent::Start(Arc::new(message))), Ok(()));

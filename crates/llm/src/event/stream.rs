@@ -16,8 +16,8 @@ use crate::message::{AssistantMessage, StopReason};
 
 /// The events of one call, pulled by one consumer.
 ///
-/// Nothing is sent or read unless the stream is polled; a slow consumer slows the provider's socket and loses nothing. The stream yields
-/// exactly one [`StreamEvent::End`] as its last event, also when its producer forgets to. Dropping it closes the connection.
+/// Nothing is sent or read unless the stream is polled; a slow consumer slows down the provider's socket and loses nothing. The stream
+/// yields exactly one [`StreamEvent::End`] as its last event, even if its producer does not. Dropping it closes the connection.
 pub struct EventStream {
     events: BoxStream<'static, StreamEvent>,
     laws: Laws,
@@ -25,7 +25,7 @@ pub struct EventStream {
     ended: bool,
 }
 
-/// The call, for the message that replaces a missing end.
+/// Metadata of the call, for the message that replaces a missing end.
 #[derive(Clone, Debug)]
 struct About {
     api: ApiId,
@@ -35,7 +35,7 @@ struct About {
 }
 
 impl EventStream {
-    /// Wraps a producer of events for a call that was made at `timestamp` (Unix milliseconds).
+    /// Wraps a producer of events for a call made at `timestamp` (Unix milliseconds).
     pub fn new(
         model: &crate::model::Model,
         timestamp: i64,
@@ -54,14 +54,14 @@ impl EventStream {
         }
     }
 
-    /// A stream that ends at once with an error: for what goes wrong before a request.
+    /// Creates a stream that ends immediately with an error, for failures before a request.
     pub fn failed(model: &crate::model::Model, timestamp: i64, error: LlmError) -> Self {
         let message = AssistantMessage::pending(model.api.clone(), model.provider.clone(), model.id.clone(), timestamp);
         let end = StreamEvent::End(failure(message, error));
         Self::new(model, timestamp, futures::stream::once(async move { end }))
     }
 
-    /// The same, for a call whose model is not known by more than its name.
+    /// Like [`Self::failed`], for a call whose model is known only by name.
     pub(crate) fn failed_early(model: &str, timestamp: i64, error: LlmError) -> Self {
         let (api, provider, model) = (ApiId::new(""), error.provider.clone(), ModelId::new(model));
         let about = About { api, provider, model, timestamp };
@@ -80,7 +80,7 @@ impl EventStream {
     }
 }
 
-/// The end of a failed call: the message gets the error's text and the stop reason that fits.
+/// Builds the end of a failed call: the message gets the error's text and the matching stop reason.
 pub(crate) fn failure(mut message: AssistantMessage, error: LlmError) -> Finished {
     message.stop_reason = if error.kind == LlmErrorKind::Aborted { StopReason::Aborted } else { StopReason::Error };
     message.error_message = Some(error.text.clone());
@@ -130,7 +130,7 @@ pub struct Emit {
 }
 
 impl Emit {
-    /// Puts an event at the end.
+    /// Appends an event.
     pub fn push(&mut self, event: StreamEvent) {
         self.events.push_back(event);
     }
@@ -140,24 +140,24 @@ impl Emit {
         self.events.pop_front()
     }
 
-    /// The buffered events, oldest first.
+    /// Returns the buffered events, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &StreamEvent> {
         self.events.iter()
     }
 
-    /// The number of buffered events.
+    /// Returns the number of buffered events.
     pub(crate) fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether content or the end is among the buffered events, apart from the `n` oldest.
+    /// Returns whether content or the end is buffered, not counting the `n` oldest events.
     pub(crate) fn has_content_after(&self, n: usize) -> bool {
         self.events
             .range(n.min(self.events.len())..)
             .any(|event| !matches!(event, StreamEvent::Start(_) | StreamEvent::Usage(_)))
     }
 
-    /// Whether no event is buffered.
+    /// Returns whether no event is buffered.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }

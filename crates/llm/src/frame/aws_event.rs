@@ -1,12 +1,13 @@
 //! Amazon's binary event stream (`application/vnd.amazon.eventstream`), incrementally.
 //!
-//! A message is a prelude (total length, length of the headers, checksum of both), headers, a payload, and a checksum over all of it.
+//! A message consists of a prelude (total length, length of the headers, checksum of both), headers, a payload, and a checksum over all of
+//! it.
 //!
-//! Not a library: `aws-smithy-eventstream` reads deltas at 340 MB/s where this reads 5 900 MB/s.
+//! Hand-written because `aws-smithy-eventstream` reads deltas at 340 MB/s, and this reads 5 900 MB/s.
 
 use super::Frame;
 
-/// The default limit of a message, in bytes. Amazon sends at most 16 MiB.
+/// Default maximum size of a message, in bytes. Amazon sends at most 16 MiB.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Two lengths and their checksum.
@@ -14,9 +15,9 @@ const PRELUDE: usize = 12;
 /// The checksum at the end.
 const CHECKSUM: usize = 4;
 
-/// What [`Frame::event`] begins with when the service ended the stream with an exception; its name follows.
+/// Prefix of [`Frame::event`] if the service ended the stream with an exception, followed by its name.
 pub const EXCEPTION: &str = "exception:";
-/// What [`Frame::event`] begins with when the service ended the stream with an error; its code follows.
+/// Prefix of [`Frame::event`] if the service ended the stream with an error, followed by its code.
 pub const ERROR: &str = "error:";
 
 /// The bytes are not an event stream. The decoder yields nothing more.
@@ -26,15 +27,15 @@ pub enum AwsEventError {
     /// A message is longer than allowed.
     #[error("an event stream message has {size} bytes, more than {limit}")]
     Oversized {
-        /// What it says of itself.
+        /// The size stated by the message.
         size: usize,
         /// The limit.
         limit: usize,
     },
-    /// A checksum is not that of the bytes before it.
+    /// A checksum does not match the bytes before it.
     #[error("an event stream message has a wrong checksum")]
     Checksum,
-    /// Lengths that contradict one another, or a header of an unknown type.
+    /// Contradictory lengths, or a header of an unknown type.
     #[error("an event stream message is malformed: {what}")]
     Malformed {
         /// What is wrong.
@@ -43,7 +44,7 @@ pub enum AwsEventError {
     /// The bytes ended inside a message.
     #[error("the event stream ended inside a message, after {got} bytes")]
     Truncated {
-        /// Bytes of the last message that came.
+        /// Bytes of the last message that arrived.
         got: usize,
     },
 }
@@ -54,13 +55,13 @@ pub enum AwsEventError {
 pub enum HeaderValue<'a> {
     /// True or false.
     Bool(bool),
-    /// A number of 8 bits.
+    /// 8-bit integer.
     Byte(i8),
-    /// A number of 16 bits.
+    /// 16-bit integer.
     Short(i16),
-    /// A number of 32 bits.
+    /// 32-bit integer.
     Int(i32),
-    /// A number of 64 bits.
+    /// 64-bit integer.
     Long(i64),
     /// Bytes.
     Bytes(&'a [u8]),
@@ -73,7 +74,7 @@ pub enum HeaderValue<'a> {
 }
 
 impl<'a> HeaderValue<'a> {
-    /// The text, when it is one.
+    /// Returns the text, if the value is one.
     pub fn as_text(self) -> Option<&'a str> {
         match self {
             Self::Text(text) => Some(text),
@@ -82,25 +83,25 @@ impl<'a> HeaderValue<'a> {
     }
 }
 
-/// One message, borrowed from the bytes it was read from.
+/// A message, borrowed from the bytes it was parsed from.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EventMessage<'a> {
-    /// Bytes of the whole message.
+    /// Length of the whole message in bytes.
     pub total_len: usize,
-    /// Bytes of the headers.
+    /// Length of the headers in bytes.
     pub headers_len: usize,
-    /// Names and values of the headers, in their order.
+    /// Names and values of the headers, in order.
     pub headers: Vec<(&'a str, HeaderValue<'a>)>,
     /// The payload.
     pub payload: &'a [u8],
 }
 
 impl<'a> EventMessage<'a> {
-    /// Reads the message that the bytes begin with; `None` when they hold only a part of it.
+    /// Parses the message at the start of the bytes; returns `None` if it is incomplete.
     ///
     /// # Errors
-    /// [`AwsEventError`].
+    /// Returns [`AwsEventError`] if the message is invalid.
     pub fn read(bytes: &'a [u8], limit: usize) -> Result<Option<Self>, AwsEventError> {
         let Some(whole) = Whole::cut(bytes, limit)? else { return Ok(None) };
         let headers =
@@ -109,13 +110,13 @@ impl<'a> EventMessage<'a> {
         Ok(Some(Self { total_len, headers_len, headers, payload: whole.payload }))
     }
 
-    /// The text of a header.
+    /// Returns a text header.
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.headers.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.as_text())
     }
 }
 
-/// A message whose lengths and checksums are right, and whose headers were not looked at yet.
+/// A message with valid lengths and checksums, whose headers have not been parsed yet.
 struct Whole<'a> {
     len: usize,
     headers: &'a [u8],
@@ -123,11 +124,11 @@ struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    /// The message that the bytes begin with; `None` when it is not all there.
+    /// Splits off the message at the start of the bytes; returns `None` if it is incomplete.
     fn cut(bytes: &'a [u8], limit: usize) -> Result<Option<Self>, AwsEventError> {
         let Some((prelude, _)) = bytes.split_first_chunk::<PRELUDE>() else { return Ok(None) };
         let [total, headers, checksum] = [0, 4, 8].map(|at| be_u32(&prelude[at..]));
-        // The second checksum continues from the first one.
+        // The second checksum continues from the first.
         let mut sum = crc32fast::Hasher::new();
         sum.update(&prelude[..8]);
         if sum.clone().finalize() != checksum {
@@ -151,12 +152,12 @@ impl<'a> Whole<'a> {
     }
 }
 
-/// The number encoded in the first four bytes; callers pass four or more.
+/// Decodes the number in the first four bytes; callers pass at least four.
 fn be_u32(bytes: &[u8]) -> u32 {
     bytes.first_chunk().map_or(0, |first| u32::from_be_bytes(*first))
 }
 
-/// A header as it is written.
+/// An encoded header.
 #[derive(Clone, Copy)]
 struct EventHeader<'a> {
     name: &'a [u8],
@@ -168,7 +169,7 @@ struct EventHeader<'a> {
 const TEXT: u8 = 7;
 
 impl<'a> EventHeader<'a> {
-    /// Its name and what its value means.
+    /// Decodes its name and value.
     fn read(self) -> Result<(&'a str, HeaderValue<'a>), AwsEventError> {
         let value = match self.tag {
             0 => HeaderValue::Bool(true),
@@ -196,7 +197,7 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], AwsEventError> {
 
 const CUT: AwsEventError = AwsEventError::Malformed { what: "a cut header" };
 
-/// Goes through headers, one after the other. After an error there is none.
+/// Iterates over headers. Ends after an error.
 struct Headers<'a>(&'a [u8]);
 
 impl<'a> Headers<'a> {
@@ -245,7 +246,7 @@ impl<'a> Iterator for Headers<'a> {
     }
 }
 
-/// The headers that say what a message is: of each name the first, which may be no text.
+/// The headers that determine the kind of a message: the first of each name, which may not be text.
 #[derive(Default)]
 struct NamedHeaders<'a> {
     kind: Option<EventHeader<'a>>,
@@ -256,9 +257,9 @@ struct NamedHeaders<'a> {
 }
 
 impl<'a> NamedHeaders<'a> {
-    /// Finds them in one pass, and checks all headers on the way.
+    /// Finds them in one pass, and validates all headers on the way.
     fn find(headers: &'a [u8]) -> Result<Self, AwsEventError> {
-        // What is ASCII is text wherever one cuts it: nearly always, no header has to be looked at by itself.
+        // ASCII is valid text wherever it is split, so headers rarely need to be checked individually.
         let is_ascii = headers.is_ascii();
         let mut named = Self::default();
         for header in Headers(headers) {
@@ -279,7 +280,7 @@ impl<'a> NamedHeaders<'a> {
         Ok(named)
     }
 
-    /// The name of a message that ends the stream badly.
+    /// Returns the name of a message that ends the stream with a failure.
     fn failure(&self) -> Result<Option<String>, AwsEventError> {
         Ok(match text_of(self.kind) {
             Some(b"exception") => Some(format!("{EXCEPTION}{}", or_empty(self.exception)?)),
@@ -289,41 +290,41 @@ impl<'a> NamedHeaders<'a> {
     }
 }
 
-/// The bytes of a header that is a text.
+/// Returns the bytes of a text header.
 fn text_of(header: Option<EventHeader<'_>>) -> Option<&[u8]> {
     header.filter(|header| header.tag == TEXT).map(|header| header.value)
 }
 
-/// The text of a header, empty when it is none.
+/// Returns the text of a header, or an empty text if it is not one.
 fn or_empty(header: Option<EventHeader<'_>>) -> Result<&str, AwsEventError> {
     text_of(header).map_or(Ok(""), text)
 }
 
-/// Cuts a stream of bytes into messages, however the bytes are split into chunks.
+/// Splits a stream of bytes into messages, however the bytes are chunked.
 ///
 /// A frame's `event` is the event's type, or [`EXCEPTION`] or [`ERROR`] with the name; its `data` is the payload as text.
 #[derive(Debug)]
 pub struct AwsEventDecoder {
     /// Bytes from the current message on.
     buffer: Vec<u8>,
-    /// Where the current message begins.
+    /// Start of the current message.
     start: usize,
     limit: usize,
     known: KnownHeaders,
-    /// Name and data of the failure that is handed out.
+    /// Name and data of the returned failure.
     failure: (String, String),
-    /// The data of the frame that is handed out, when its bytes were no UTF-8.
-    mended: String,
+    /// Data of the returned frame, if its bytes were not valid UTF-8.
+    lossy: String,
 }
 
-/// The headers of the last event, and the event they name: nearly all messages of a stream have the headers of the one before.
+/// Cached headers of the last event, and the event they name: most messages in a stream repeat the headers of the previous one.
 #[derive(Debug, Default)]
 struct KnownHeaders {
     headers: Vec<u8>,
     event: String,
 }
 
-/// Bytes of headers that are worth knowing. An event's have less than a hundred.
+/// Maximum size of cached headers. An event has less than a hundred bytes of them.
 const MAX_KNOWN: usize = 1024;
 
 impl KnownHeaders {
@@ -347,7 +348,7 @@ impl Default for AwsEventDecoder {
 }
 
 impl AwsEventDecoder {
-    /// A decoder that accepts messages of up to `limit` bytes.
+    /// Creates a decoder that accepts messages of up to `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -355,21 +356,21 @@ impl AwsEventDecoder {
             limit,
             known: KnownHeaders::default(),
             failure: Default::default(),
-            mended: String::new(),
+            lossy: String::new(),
         }
     }
 
-    /// Takes the next bytes in. Take all frames out with [`AwsEventDecoder::next_frame`] before the next call, or the buffer grows.
+    /// Appends bytes. Take all frames with [`AwsEventDecoder::next_frame`] before the next call, or the buffer grows.
     pub fn push(&mut self, chunk: &[u8]) {
         self.buffer.drain(..self.start);
         self.start = 0;
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next message; `None` when more bytes are needed.
+    /// Returns the next message, or `None` if more bytes are needed.
     ///
     /// # Errors
-    /// [`AwsEventError`], at every further call too.
+    /// Returns [`AwsEventError`] for invalid bytes, and again on every further call.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, AwsEventError> {
         let Some(message) = Whole::cut(&self.buffer[self.start..], self.limit)? else { return Ok(None) };
         let raw = &self.buffer[self.start..self.start + message.len];
@@ -393,17 +394,17 @@ impl AwsEventDecoder {
         let data = match std::str::from_utf8(message.payload) {
             Ok(data) => data,
             Err(_) => {
-                self.mended = String::from_utf8_lossy(message.payload).into_owned();
-                &self.mended
+                self.lossy = String::from_utf8_lossy(message.payload).into_owned();
+                &self.lossy
             }
         };
         Ok(Some(Frame { event: &self.known.event, data, raw }))
     }
 
-    /// The bytes are over.
+    /// Ends the input.
     ///
     /// # Errors
-    /// [`AwsEventError::Truncated`] when they end within a message.
+    /// Returns [`AwsEventError::Truncated`] if it ends inside a message.
     pub fn finish(&self) -> Result<(), AwsEventError> {
         match self.buffer.len() - self.start {
             0 => Ok(()),

@@ -1,4 +1,4 @@
-//! Lines that begin with `data: `, each of them a frame: what simple servers send that know no blank lines between events.
+//! Frames that are single `data: ` lines, for simple servers that send no blank lines between events.
 //!
 //! All other lines are ignored. A line ends with a line feed, optionally preceded by a carriage return.
 
@@ -11,18 +11,18 @@ use super::sse::{MAX_EVENT_BYTES, Oversized};
 
 const DATA: &[u8] = b"data: ";
 
-/// Cuts a stream of bytes into lines, however the bytes are split into chunks.
+/// Splits a stream of bytes into lines, however the bytes are chunked.
 #[derive(Debug)]
 pub struct LineDecoder {
     /// Bytes from the current line on.
     buffer: Vec<u8>,
-    /// Where the current line begins.
+    /// Start of the current line.
     start: usize,
-    /// Up to where the current line was searched for its end.
+    /// Position up to which the current line was searched for its end.
     searched: usize,
     limit: usize,
-    /// Data of the frame that is handed out, when its bytes were no UTF-8.
-    mended: String,
+    /// Data of the returned frame, if its bytes were not valid UTF-8.
+    lossy: String,
 }
 
 impl Default for LineDecoder {
@@ -32,12 +32,12 @@ impl Default for LineDecoder {
 }
 
 impl LineDecoder {
-    /// A decoder that accepts lines of up to `limit` bytes.
+    /// Creates a decoder that accepts lines of up to `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self { buffer: Vec::new(), start: 0, searched: 0, limit, mended: String::new() }
+        Self { buffer: Vec::new(), start: 0, searched: 0, limit, lossy: String::new() }
     }
 
-    /// Takes the next bytes in. Take all frames out with [`LineDecoder::next_frame`] before the next call, or the buffer grows.
+    /// Appends bytes. Take all frames with [`LineDecoder::next_frame`] before the next call, or the buffer grows.
     pub fn push(&mut self, chunk: &[u8]) {
         self.buffer.drain(..self.start);
         self.searched -= self.start;
@@ -45,10 +45,10 @@ impl LineDecoder {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next frame; `None` when more bytes are needed.
+    /// Returns the next frame, or `None` if more bytes are needed.
     ///
     /// # Errors
-    /// [`Oversized`] when a line is longer than allowed.
+    /// Returns [`Oversized`] if a line is longer than allowed.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Oversized> {
         while let Some(found) = memchr(b'\n', &self.buffer[self.searched..]) {
             let line = self.start..self.searched + found;
@@ -64,10 +64,10 @@ impl LineDecoder {
         Ok(None)
     }
 
-    /// The last line, when the bytes ended without a line feed.
+    /// Returns the last line, if the bytes ended without a line feed.
     ///
     /// # Errors
-    /// [`Oversized`] when it is longer than allowed.
+    /// Returns [`Oversized`] if it is longer than allowed.
     pub fn finish(&mut self) -> Result<Option<Frame<'_>>, Oversized> {
         let line = self.start..self.buffer.len();
         self.start = line.end;
@@ -91,8 +91,8 @@ impl LineDecoder {
         let data = match std::str::from_utf8(data) {
             Ok(data) => data,
             Err(_) => {
-                self.mended = String::from_utf8_lossy(data).into_owned();
-                &self.mended
+                self.lossy = String::from_utf8_lossy(data).into_owned();
+                &self.lossy
             }
         };
         Frame { event: "", data, raw }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_of_data_count() {
+    fn lines_without_data_are_ignored() {
         let stream = b": hi\n\ndata: 1\r\ndata:2\ndata: 3 \nevent: x\n data: 4\ndata: \ndata: \xFF\ndata: 5";
         assert_eq!(decode([&stream[..]]), ["1", "3 ", "", "\u{FFFD}", "5"]);
         assert_eq!(decode([&b"da"[..]]), [""; 0]);
@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunking_changes_nothing(bytes in "(data: [ab]{0,3}|x|\r?\n|\u{e9}){0,20}", cuts in prop::collection::vec(0usize..80, 0..6)) {
+        fn chunks_do_not_change_frames(bytes in "(data: [ab]{0,3}|x|\r?\n|\u{e9}){0,20}", cuts in prop::collection::vec(0usize..80, 0..6)) {
             let bytes = bytes.as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
             cuts.extend([0, bytes.len()]);

@@ -1,4 +1,4 @@
-//! Content blocks: what messages are made of.
+//! Content blocks of messages.
 
 use serde_json::{Map, Value};
 
@@ -11,21 +11,21 @@ pub enum Block {
     Text(Text),
     /// The model's reasoning.
     Thinking(Thinking),
-    /// An image; in user messages and tool results only.
+    /// An image; only in user messages and tool results.
     Image(Image),
-    /// A tool call; in assistant messages only.
+    /// A tool call; only in assistant messages.
     ToolCall(ToolCall),
-    /// A block of a type this crate does not know: kept, never sent.
+    /// A block of an unknown type: preserved, never sent.
     Other(RawBlock),
 }
 
 impl Block {
-    /// A text block without signature.
+    /// Creates a text block without a signature.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Text { text: text.into(), signature: None })
     }
 
-    /// The text, when this is a text block.
+    /// Returns the text, if this is a text block.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(&text.text),
@@ -33,7 +33,7 @@ impl Block {
         }
     }
 
-    /// The tool call, when this is one.
+    /// Returns the tool call, if this is one.
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {
             Self::ToolCall(call) => Some(call),
@@ -48,23 +48,23 @@ pub fn join_text(blocks: &[Block], separator: &str) -> String {
     texts.join(separator)
 }
 
-/// Text, with the provider's opaque signature where there is one.
+/// Text, with the provider's opaque signature if there is one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Text {
     /// The text.
     pub text: String,
-    /// Opaque to us; meaning by wire format.
+    /// Opaque signature; its meaning depends on the wire format.
     pub signature: Option<String>,
 }
 
 /// The model's reasoning.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thinking {
-    /// The readable reasoning; a fixed notice when it is redacted.
+    /// The readable reasoning; a fixed notice if it is redacted.
     pub thinking: String,
-    /// A provider's signature, a whole reasoning item, or the name of a reasoning field: meaning by wire format.
+    /// A provider's signature, a whole reasoning item, or the name of a reasoning field, depending on the wire format.
     pub signature: Option<String>,
-    /// The provider hid the reasoning; `signature` holds its opaque payload.
+    /// Whether the provider hid the reasoning; `signature` holds its opaque payload.
     pub redacted: bool,
 }
 
@@ -87,16 +87,16 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments, always an object.
     pub arguments: Map<String, Value>,
-    /// Opaque to us; meaning by wire format.
+    /// Opaque signature; its meaning depends on the wire format.
     pub thought_signature: Option<String>,
-    /// Why the final argument text is not a JSON object, with the raw text. Such a call is never executed.
+    /// Why the final argument text is not a JSON object, including the raw text. Such a call is never executed.
     pub arguments_error: Option<String>,
     /// Namespace of the tool in the Responses format.
     pub namespace: Option<String>,
 }
 
 impl ToolCall {
-    /// A call with nothing but what every call has.
+    /// Creates a call without optional members.
     pub fn new(id: impl Into<ToolCallId>, name: impl Into<String>, arguments: Map<String, Value>) -> Self {
         Self {
             id: id.into(),
@@ -109,7 +109,7 @@ impl ToolCall {
     }
 }
 
-/// A block of a type this crate does not know.
+/// A block of an unknown type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawBlock {
     /// The whole block.

@@ -1,11 +1,11 @@
-//! What an image is, by its first bytes.
+//! Detection of image types by their first bytes.
 
-/// Bytes at the start of a file that tell an image from a text which begins like one.
+/// Bytes at the start of a file that distinguish an image from a text with the same beginning.
 const LOOKED_AT: usize = 4100;
 
-/// The MIME type of an image by the first bytes of its file: JPEG, PNG, GIF, WebP or BMP.
+/// Returns the MIME type of an image from the first bytes of its file: JPEG, PNG, GIF, WebP or BMP.
 ///
-/// Text that begins with the letters of a format is text: the header of an image has bytes that no text has.
+/// Text that starts with the letters of a format is text: image headers contain bytes that do not occur in text.
 pub fn image_type(start: &[u8]) -> Option<&'static str> {
     let is_binary = || memchr::memchr(0, &start[..start.len().min(LOOKED_AT)]).is_some();
     match start {
@@ -13,7 +13,7 @@ pub fn image_type(start: &[u8]) -> Option<&'static str> {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] if is_binary() => Some("image/gif"),
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] if is_binary() => Some("image/webp"),
-        // Behind the file's header comes the length of the next one, which determines the version.
+        // The file header is followed by the length of the next header, which determines the version.
         [b'B', b'M', _, _, _, _, _, _, _, _, _, _, _, _, 12 | 40 | 52 | 56 | 64 | 108 | 124, 0, 0, 0, ..] => {
             Some("image/bmp")
         }

@@ -1,10 +1,10 @@
-//! Messages as JSON: the form of session files, events and RPC.
+//! Messages as JSON, as used in session files, events and RPC.
 //!
-//! Names are in camel case, optional members are left out when they have no value, times are Unix milliseconds. The order of members is the
-//! one in which pi writes them, so that files of both can be compared. Readers are lenient: unknown members are ignored, a missing or
-//! null content is an empty list, a bare string is one text.
+//! Names are in camel case, optional members without a value are omitted, and times are Unix milliseconds. Members are in pi's order, so
+//! that files of both programs can be compared. Parsing is lenient: unknown members are ignored, missing or null content is an empty list,
+//! and a bare string is one text.
 //!
-//! Numbers are written as JavaScript prints them when the serialiser is `pinch_stdx::json::write`.
+//! With the serializer `pinch_stdx::json::write`, numbers are written as in JavaScript.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ mod read;
 pub use read::KnownMessage;
 
 impl Message {
-    /// Reads a message from a JSON value.
+    /// Parses a message from a JSON value.
     ///
     /// # Errors
-    /// When the value is not an object or a known member has a wrong type.
+    /// Returns an error if the value is not an object or a known member has a wrong type.
     pub fn from_value(value: &Value) -> Result<Self, serde_json::Error> {
         Self::deserialize(value)
     }
 
-    /// The message as a JSON value.
+    /// Converts the message to a JSON value.
     pub fn to_value(&self) -> Value {
         serde_json::to_value(self).unwrap_or(Value::Null)
     }
@@ -144,7 +144,7 @@ impl Serialize for ToolResult {
     }
 }
 
-/// Writes a member that has a value.
+/// Writes a member if it has a value.
 fn entry<M: SerializeMap, T: Serialize>(map: &mut M, name: &str, value: Option<T>) -> Result<(), M::Error> {
     match value {
         Some(value) => map.serialize_entry(name, &value),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn every_role_comes_back_as_it_was() {
+    fn every_role_round_trips() {
         round_trip(r#"{"role":"user","content":"hi","timestamp":1}"#);
         round_trip(
             r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"image","data":"AA==","mimeType":"image/png"}],"timestamp":1}"#,

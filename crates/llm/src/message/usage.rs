@@ -1,28 +1,28 @@
-//! Tokens and money of one answer.
+//! Tokens and cost of one answer.
 
-/// Tokens of one answer and what they cost.
+/// Tokens of one answer and their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// Tokens of the request that came from no cache.
+    /// Uncached input tokens.
     pub input: u64,
-    /// Tokens of the answer, reasoning included.
+    /// Output tokens, including reasoning.
     pub output: u64,
-    /// Tokens of the request that were read from the provider's cache.
+    /// Input tokens read from the provider's cache.
     pub cache_read: u64,
-    /// Tokens of the request that were written to the provider's cache.
+    /// Input tokens written to the provider's cache.
     pub cache_write: u64,
-    /// The part of `output` spent on reasoning, where the provider says so.
+    /// The part of `output` spent on reasoning, if the provider reports it.
     pub reasoning: Option<u64>,
     /// The provider's own total, or the sum of the four.
     pub total_tokens: u64,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost: Cost,
-    /// The part of `cache_write` that lives for an hour, where the provider says so.
+    /// The part of `cache_write` with a lifetime of one hour, if the provider reports it.
     pub cache_write_1h: Option<u64>,
 }
 
 impl Usage {
-    /// Tokens in the model's context: the total, or the sum of the parts when there is no total.
+    /// Returns the tokens in the model's context: the total, or the sum of the parts if there is no total.
     pub fn context_tokens(&self) -> u64 {
         if self.total_tokens > 0 {
             self.total_tokens
@@ -31,7 +31,7 @@ impl Usage {
         }
     }
 
-    /// Whether the usage is empty: servers that count nothing send zeros.
+    /// Returns whether the usage is empty: servers that do not count tokens send zeros.
     pub fn is_zero(&self) -> bool {
         self.context_tokens() == 0
     }
@@ -61,19 +61,19 @@ fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Money in US dollars.
+/// Cost in US dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// For uncached input.
+    /// Cost of uncached input.
     pub input: f64,
-    /// For output.
+    /// Cost of output.
     pub output: f64,
-    /// For cache reads.
+    /// Cost of cache reads.
     pub cache_read: f64,
-    /// For cache writes.
+    /// Cost of cache writes.
     pub cache_write: f64,
-    /// In all.
+    /// Total cost.
     pub total: f64,
-    /// `total` was billed by the provider, not computed from rates.
+    /// Whether `total` was billed by the provider instead of computed from rates.
     pub total_from_provider: bool,
 }

@@ -1,4 +1,4 @@
-//! The `compat` object of models.json: a user's word on a model's peculiarities.
+//! The `compat` object of models.json, with which users override a model's quirks.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::dialect::{
 };
 use crate::schema::clean::SchemaDialect;
 
-/// Applies the members of a `compat` object on top of detected peculiarities. Members that are unknown or have a wrong type are ignored.
+/// Applies the members of a `compat` object on top of the detected quirks. Unknown members and members of a wrong type are ignored.
 pub fn apply(dialect: &mut Dialect, compat: &Map<String, Value>) {
     for (name, value) in compat {
         if let Some(on) = value.as_bool() {
@@ -53,12 +53,12 @@ fn apply_flag(dialect: &mut Dialect, name: &str, on: bool) {
         "supportsAdditionalTools" => &mut wire.additional_tools,
         "supportsToolSearch" => &mut wire.tool_search,
         "supportsMidConvoToolAdditions" => &mut wire.mid_convo_tool_additions,
-        // The older way to leave one header out.
+        // The older way to omit one header.
         "sendSessionIdHeader" => {
             wire.affinity.format = if on { AffinityFormat::OpenAi } else { AffinityFormat::OpenAiNoSession };
             return;
         }
-        // The older name of a field whose name was then fixed.
+        // The older member, from when the field's name was fixed.
         "supportsThinkingTokenBudget" => {
             wire.thinking_budget_field = on.then(|| "thinking_token_budget".into());
             return;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn members_override_one_by_one() {
+    fn members_are_overridden_individually() {
         let dialect = over(json!({
             "supportsStore": false, "thinkingFormat": "qwen", "maxTokensField": "max_tokens", "requiresMistralToolIds": true,
             "sessionAffinityFormat": "openrouter", "allowedFallbackModels": [{"model": "b", "cost": {"input": 5}}]
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_changes_nothing() {
+    fn invalid_members_are_ignored() {
         let odd = json!({"supportsStore": "no", "thinkingFormat": "telepathy", "maxTokensField": 7, "x": null});
         assert_eq!(over(odd), Dialect::default());
     }

@@ -1,4 +1,4 @@
-//! Prices: how records write them, and what a usage costs.
+//! Prices: their form in records, and the cost of a usage.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Model, RateTier, Rates};
 use crate::message::{Cost, Usage};
 
 impl Rates {
-    /// Reads the `cost` object of a record; what is missing costs nothing.
+    /// Parses the `cost` object of a record; missing prices are zero.
     pub fn from_record(cost: &Value) -> Self {
         let rate = |of: &Value, name: &str| of[name].as_f64().unwrap_or(0.0);
         let tier = |tier: &Value| {
@@ -27,7 +27,7 @@ impl Rates {
         }
     }
 
-    /// The `cost` object of a record.
+    /// Returns the `cost` object of a record.
     pub fn to_record(&self) -> Value {
         let mut cost = json!({
             "input": self.input, "output": self.output, "cacheRead": self.cache_read, "cacheWrite": self.cache_write
@@ -44,7 +44,7 @@ impl Rates {
         cost
     }
 
-    /// The prices as they are counted: unknown ones are none.
+    /// Returns the prices for calculations: unknown ones are zero.
     #[must_use]
     pub fn counted(&self) -> Self {
         let rate = |rate: f64| rate.max(0.0);
@@ -57,7 +57,7 @@ impl Rates {
         }
     }
 
-    /// The prices that hold for a request of this many input tokens, cached ones included.
+    /// Returns the prices for a request with this many input tokens, including cached ones.
     pub fn at(&self, input_tokens: u64) -> RateTier {
         let base = RateTier {
             input_tokens_above: 0,
@@ -70,7 +70,7 @@ impl Rates {
         exceeded.max_by_key(|tier| tier.input_tokens_above).copied().unwrap_or(base)
     }
 
-    /// All prices times a factor.
+    /// Returns all prices multiplied by a factor.
     pub(crate) fn scaled(&self, factor: f64) -> Self {
         let tier = |tier: &RateTier| RateTier {
             input_tokens_above: tier.input_tokens_above,
@@ -88,7 +88,7 @@ impl Rates {
         }
     }
 
-    /// What a usage costs. Cache writes that live for an hour cost twice the input price.
+    /// Returns the cost of a usage. Cache writes with a lifetime of one hour cost twice the input price.
     pub fn cost(&self, usage: &Usage) -> Cost {
         let rates = self.at(usage.input + usage.cache_read + usage.cache_write);
         let price = |rate: f64, tokens: u64| rate.max(0.0) / 1_000_000.0 * tokens as f64;
@@ -107,8 +107,8 @@ impl Rates {
 }
 
 impl Model {
-    /// Whether its prices say what a call costs. Catalogs write negative prices for models that pass the call on to others; newer ones write
-    /// zeros, which OpenRouter has for nothing else but models that are named free.
+    /// Returns whether the model's prices determine the cost of a call. Catalogs have negative prices for models that forward calls to
+    /// others; newer ones have zeros, which OpenRouter otherwise uses only for models named free.
     pub fn has_known_price(&self) -> bool {
         let rates = [self.rates.input, self.rates.output, self.rates.cache_read, self.rates.cache_write];
         let is_free = self.id.as_str().ends_with(":free") || self.id == *"openrouter/free";
@@ -117,7 +117,7 @@ impl Model {
     }
 }
 
-/// Numbers of hand-written files may be floats.
+/// Parses a count; hand-written files may contain floats.
 pub(super) fn count(value: Option<&Value>) -> Option<u64> {
     value.and_then(Value::as_f64).filter(|n| *n >= 0.0).map(|n| n as u64)
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn routers_have_no_price_of_their_own() {
+    fn router_models_have_no_known_price() {
         let known = |provider: &str, id: &str, input: f64| {
             let record = json!({"id": id, "api": "a", "provider": provider, "cost": {"input": input}});
             Model::from_record(&record).unwrap().has_known_price()
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_request_has_the_price_of_its_tier() {
+    fn a_tier_price_applies_to_the_whole_request() {
         let at = Usage { input: 900, cache_read: 100, output: 10, ..Usage::default() };
         assert_eq!(rates().cost(&at).input, 3.0 / 1_000_000.0 * 900.0);
         let above = Usage { cache_read: 101, ..at };

@@ -1,4 +1,4 @@
-//! What a model's provider, host and id say about its peculiarities.
+//! Detects a model's quirks from its provider, host and id.
 
 use pinch_http::url_parts::{host, is_under};
 
@@ -7,7 +7,7 @@ use super::transcript::TranscriptRules;
 use crate::ids::ApiId;
 use crate::schema::clean::SchemaDialect;
 
-/// What is known before a model is asked: enough to look its peculiarities up.
+/// Facts about a model that determine its quirks.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelFacts<'a> {
     /// The wire format.
@@ -20,7 +20,7 @@ pub struct ModelFacts<'a> {
     pub id: &'a str,
 }
 
-/// [`ModelFacts`] with the host taken from the base URL once for all questions.
+/// [`ModelFacts`] with the host parsed once from the base URL.
 #[derive(Clone, Copy)]
 struct KnownHost<'a> {
     api: &'a str,
@@ -30,7 +30,7 @@ struct KnownHost<'a> {
 }
 
 impl KnownHost<'_> {
-    /// Whether the provider has this name or the host lies under this domain.
+    /// Returns whether the provider has this name or the host is under this domain.
     fn is(&self, provider: &str, domain: &str) -> bool {
         self.provider == provider || self.on(domain)
     }
@@ -40,7 +40,7 @@ impl KnownHost<'_> {
     }
 }
 
-/// The peculiarities that follow from provider, host and id.
+/// Returns the quirks that follow from provider, host and id.
 pub fn detect(facts: ModelFacts<'_>) -> Dialect {
     let ModelFacts { api, provider, base_url, id } = facts;
     let mut dialect = by_format(KnownHost { api, provider, host: &host(base_url), id });
@@ -48,13 +48,13 @@ pub fn detect(facts: ModelFacts<'_>) -> Dialect {
     dialect
 }
 
-/// What the wire format asks for at this provider.
+/// Returns the quirks of the wire format at this provider.
 fn by_format(facts: KnownHost<'_>) -> Dialect {
     let mut dialect = match facts.api {
         ApiId::OPENAI_COMPLETIONS => completions(facts),
         ApiId::ANTHROPIC_MESSAGES => anthropic(facts),
         ApiId::OPENAI_RESPONSES | ApiId::AZURE_RESPONSES | ApiId::CODEX_RESPONSES => responses(facts),
-        // Google's own formats take the whole of JSON Schema; only models behind other formats need a reduced one.
+        // Google's own formats accept all of JSON Schema; only models behind other formats need a reduced one.
         ApiId::GOOGLE_GENERATIVE_AI | ApiId::GOOGLE_VERTEX | ApiId::CLOUD_CODE_ASSIST => return google(facts),
         ApiId::MISTRAL_CONVERSATIONS => mistral(facts),
         _ => Dialect::default(),
@@ -69,7 +69,7 @@ fn by_format(facts: KnownHost<'_>) -> Dialect {
     dialect
 }
 
-/// What a provider wants in every format it speaks.
+/// Applies the quirks of a provider, whatever the wire format.
 fn by_provider(facts: KnownHost<'_>, dialect: &mut Dialect) {
     let Dialect { wire, history, .. } = dialect;
     match facts.provider {
@@ -131,7 +131,7 @@ fn google_thinking(id: &str) -> GoogleThinking {
     }
 }
 
-/// The major version of a Gemini model; none when the id does not begin so.
+/// Returns the major version of a Gemini model id, if it is one.
 fn gemini_major(id: &str) -> Option<u32> {
     let name = id.rsplit('/').next().unwrap_or(id).strip_prefix("gemini-")?;
     let version = name.strip_prefix("live-").unwrap_or(name);
@@ -141,7 +141,7 @@ fn gemini_major(id: &str) -> Option<u32> {
 
 fn mistral(facts: KnownHost<'_>) -> Dialect {
     let mut dialect = Dialect::default();
-    // Records of these may be older than their words for levels.
+    // Records of these may be older than their names for levels.
     dialect.wire.reasoning_effort =
         matches!(facts.id, "mistral-small-2603" | "mistral-small-latest" | "mistral-medium-3.5");
     dialect.wire.prompt_mode = facts.id.starts_with("magistral");
@@ -157,7 +157,7 @@ fn completions(facts: KnownHost<'_>) -> Dialect {
     let deepseek = facts.is("deepseek", "deepseek.com");
     let open_router = facts.is("openrouter", "openrouter.ai");
     let chutes = facts.on("chutes.ai");
-    // Servers that refuse or misread what OpenAI added over time.
+    // Servers that reject or misread OpenAI's later additions.
     let plain = facts.is("cerebras", "cerebras.ai")
         || facts.is("opencode", "opencode.ai")
         || facts.on("deepseek.com")
@@ -204,7 +204,7 @@ fn responses(facts: KnownHost<'_>) -> Dialect {
     dialect
 }
 
-/// Generation and number of one of OpenAI's models: 5 and 6 of `gpt-5.6-sol` or `openai/gpt-5.6`.
+/// Parses the generation and version of an OpenAI model: 5 and 6 for `gpt-5.6-sol` or `openai/gpt-5.6`.
 fn gpt_version(id: &str) -> Option<(u32, u32)> {
     let name = id.rsplit('/').next()?.strip_prefix("gpt-")?;
     let version = name.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn generations_of_gpt() {
+    fn gpt_versions_are_parsed() {
         let version = |id: &str| gpt_version(id).unwrap_or_default();
         assert_eq!((version("gpt-5.6-sol"), version("openai/gpt-6"), version("gpt-4o")), ((5, 6), (6, 0), (4, 0)));
         assert_eq!((gpt_version("o3"), gpt_version("gpt-daybreak-latest")), (None, None));
     }
 
     #[test]
-    fn googles_models_by_id() {
+    fn gemini_quirks_follow_the_model_id() {
         let of = |id: &str| {
             let dialect = detect(ModelFacts { api: ApiId::GOOGLE_GENERATIVE_AI, provider: "google", base_url: "", id });
             let history = dialect.history;
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_flips_nothing() {
+    fn only_the_host_is_compared_not_the_path() {
         let plain = completions_of("me", "http://localhost/v1");
         assert_eq!(completions_of("me", "http://localhost/openrouter.ai/v1"), plain);
         assert_eq!(plain.wire, Dialect::default().wire);

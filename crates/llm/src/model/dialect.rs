@@ -1,6 +1,6 @@
-//! Everything peculiar about a model, as data.
+//! A model's quirks, as data.
 //!
-//! Wire formats ask this table and never the name of a provider or a host: what a server wants is found out once, when a model is read (see
+//! Wire formats consult this table and never the name of a provider or a host: quirks are detected once, when a model is loaded (see
 //! [`detect`](super::detect)), and can be overridden in models.json (see [`compat`](super::compat)).
 
 use std::sync::Arc;
@@ -11,43 +11,43 @@ use super::Rates;
 use super::transcript::TranscriptRules;
 use crate::schema::clean::SchemaDialect;
 
-/// The peculiarities of one model: detected from its host and id, overridable in models.json (`compat`).
+/// A model's quirks: detected from its host and id, overridable in models.json (`compat`).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Dialect {
-    /// What a request may and must contain.
+    /// What requests may and must contain.
     pub wire: WireFlags,
-    /// How earlier messages are written.
+    /// How earlier messages are encoded.
     pub history: HistoryRules,
     /// How tools are declared.
     pub schema: SchemaRules,
-    /// What replies look like.
+    /// Properties of replies.
     pub replies: ReplyTraits,
 }
 
-/// What a request may and must contain.
+/// What requests may and must contain.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct WireFlags {
-    /// Which header holds the key.
+    /// The header for the key.
     pub key_header: KeyHeader,
-    /// Wants to know who speaks and whether there are images, in GitHub's headers.
+    /// Whether GitHub's headers for initiator and images are required.
     pub copilot_headers: bool,
-    /// The header that always names the conversation.
+    /// A header that always contains the conversation's id.
     pub session_header: Option<&'static str>,
-    /// Has a word for not thinking in the Responses format.
+    /// Whether the Responses format has a value for no thinking.
     pub says_thinking_off: bool,
-    /// Takes `store: false`.
+    /// Whether `store: false` is accepted.
     pub store: bool,
-    /// Takes the effort of thinking as `reasoning_effort`.
+    /// Whether the thinking effort is sent as `reasoning_effort`.
     pub reasoning_effort: bool,
-    /// Takes `stream_options.include_usage`.
+    /// Whether `stream_options.include_usage` is accepted.
     pub usage_in_streaming: bool,
-    /// The field that limits the length of the answer.
+    /// The field for the maximum length of the answer.
     pub max_tokens_field: MaxTokensField,
     /// How thinking is requested in OpenAI's format.
     pub thinking_format: ThinkingFormat,
-    /// Name of the member that holds a budget of thinking tokens.
+    /// Name of the member for the thinking token budget.
     pub thinking_budget_field: Option<String>,
     /// Templates of `chat_template_kwargs`.
     pub chat_template_kwargs: Option<Arc<Map<String, Value>>>,
@@ -57,49 +57,49 @@ pub struct WireFlags {
     pub open_router_routing: Option<Arc<Map<String, Value>>>,
     /// Member `providerOptions.gateway` of the body: Vercel's routing.
     pub vercel_routing: Option<Arc<Map<String, Value>>>,
-    /// Wants `tool_stream: true` with tools.
+    /// Whether `tool_stream: true` is required with tools.
     pub zai_tool_stream: bool,
     /// Member `priority` of the body: vLLM's scheduling.
     pub vllm_priority: Option<i64>,
-    /// Takes cache markers as Anthropic does, in OpenAI's format.
+    /// Whether Anthropic's cache markers are accepted in OpenAI's format.
     pub cache_markers: bool,
-    /// Takes the long kind of cache retention.
+    /// Whether long cache retention is accepted.
     pub long_cache_retention: bool,
-    /// When the conversation's name is sent as a cache key.
+    /// When the conversation's id is sent as a cache key.
     pub prompt_cache_key: PromptCacheKey,
     /// Headers that keep a conversation on one machine.
     pub affinity: Affinity,
-    /// Takes a temperature.
+    /// Whether a temperature is accepted.
     pub temperature: bool,
     /// How thinking is requested in Google's format.
     pub google_thinking: GoogleThinking,
-    /// Asks for thinking with `prompt_mode` in Mistral's format, even where levels have words.
+    /// Whether thinking is requested with `prompt_mode` in Mistral's format, even if levels are mapped to words.
     pub prompt_mode: bool,
-    /// Thinks as it sees fit (`thinking.type: adaptive`) and takes an effort instead of a budget.
+    /// Whether the model decides how much to think (`thinking.type: adaptive`) and takes an effort instead of a budget.
     pub adaptive_thinking: bool,
-    /// Takes `eager_input_streaming` on tools.
+    /// Whether `eager_input_streaming` is accepted on tools.
     pub eager_tool_input: bool,
-    /// Takes a cache marker on tools.
+    /// Whether a cache marker is accepted on tools.
     pub cache_control_on_tools: bool,
-    /// Models the provider may answer with instead, with their prices.
+    /// Models that the provider may answer with instead, with their prices.
     pub fallbacks: Arc<[FallbackModel]>,
-    /// Takes a limit of the answer in the Responses format.
+    /// Whether a limit of the answer is accepted in the Responses format.
     pub max_output_tokens: bool,
-    /// Takes `prompt_cache_options` in place of `prompt_cache_retention`: OpenAI's models since GPT-5.6.
+    /// Whether `prompt_cache_options` replaces `prompt_cache_retention`: OpenAI's models since GPT-5.6.
     pub prompt_cache_options: bool,
-    /// Takes `prompt_cache_options.mode`, which turns caching off.
+    /// Whether `prompt_cache_options.mode` is accepted, which disables caching.
     pub explicit_cache_mode: bool,
-    /// Takes an effort that changes within the conversation.
+    /// Whether the effort may change within the conversation.
     pub mid_convo_effort: bool,
-    /// Takes system messages within the conversation.
+    /// Whether system messages are accepted within the conversation.
     pub mid_convo_system: bool,
-    /// Takes additions and removals of tools within the conversation.
+    /// Whether tools may be added and removed within the conversation.
     pub mid_convo_tools: bool,
-    /// Takes additions of tools within the conversation, but no removals.
+    /// Whether tools may be added, but not removed, within the conversation.
     pub mid_convo_tool_additions: bool,
-    /// Tools are declared by items of the conversation (Responses; needs changes of the prompt within it).
+    /// Whether tools are declared by items of the conversation (Responses; requires prompt changes within it).
     pub additional_tools: bool,
-    /// Tools that are added later come as results of a search that the client did (Responses; needs changes of the prompt within it).
+    /// Whether tools added later are results of a client-side search (Responses; requires prompt changes within it).
     pub tool_search: bool,
 }
 
@@ -146,11 +146,11 @@ impl Default for WireFlags {
     }
 }
 
-/// Which header holds the key.
+/// The header for the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyHeader {
-    /// The one of the wire format.
+    /// The usual header of the wire format.
     #[default]
     Usual,
     /// `authorization`, as a bearer token, whatever the wire format.
@@ -159,35 +159,35 @@ pub enum KeyHeader {
     CloudflareGateway,
 }
 
-/// How earlier messages are written.
+/// How earlier messages are encoded.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HistoryRules {
-    /// The prompt of a thinking model has the role `developer`.
+    /// Whether the prompt of a thinking model has the role `developer`.
     pub developer_role: bool,
-    /// Tool results carry the tool's name.
+    /// Whether tool results contain the tool's name.
     pub tool_result_name: bool,
-    /// A user message may not follow a tool result: an assistant message is put between.
+    /// Whether a user message must not follow a tool result, so that an assistant message is inserted.
     pub assistant_after_tool_result: bool,
-    /// Thinking is replayed as text.
+    /// Whether thinking is replayed as text.
     pub thinking_as_text: bool,
-    /// Every assistant message of a thinking model has `reasoning_content`, if only an empty one.
+    /// Whether every assistant message of a thinking model has `reasoning_content`, even an empty one.
     pub reasoning_content: bool,
-    /// An assistant message without text has the content `""` instead of `null`.
+    /// Whether an assistant message without text has the content `""` instead of `null`.
     pub non_null_content: bool,
-    /// Thinking blocks without a signature are replayed as thinking.
+    /// Whether thinking blocks without a signature are replayed as thinking.
     pub allow_empty_signature: bool,
-    /// A request without tools whose history has calls needs an empty list of tools.
+    /// Whether a request without tools needs an empty tool list if its history has calls.
     pub tools_with_tool_history: bool,
-    /// Calls and results carry the call's id in Google's format.
+    /// Whether calls and results contain the call's id in Google's format.
     pub google_call_ids: bool,
-    /// In Google's format, images of a tool's result are part of it instead of following it.
+    /// Whether images of a tool result are part of it in Google's format instead of following it.
     pub google_images_in_results: bool,
-    /// Characters the id of a call may have in OpenAI's chat format; 0 = any number.
+    /// Maximum length of a call id in OpenAI's chat format; 0 means unlimited.
     pub max_call_id: usize,
-    /// Calls have two ids in the Responses format: one of the call and one of its item.
+    /// Whether calls have two ids in the Responses format: one of the call and one of its item.
     pub two_call_ids: bool,
-    /// What the stored history of an agent has to look like.
+    /// Requirements for the stored history of an agent.
     pub transcript: TranscriptRules,
 }
 
@@ -215,21 +215,21 @@ impl Default for HistoryRules {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SchemaRules {
-    /// Holds tools to their schema (`strict`).
+    /// Whether tools can be held to their schema (`strict`).
     pub strict: bool,
-    /// Holds tools to a grammar.
+    /// Whether tools can be held to a grammar.
     pub grammar_tools: bool,
-    /// Which keywords it takes.
+    /// The accepted JSON Schema keywords.
     pub family: SchemaDialect,
 }
 
-/// What replies look like.
+/// Properties of replies.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ReplyTraits {
-    /// Says why it stopped. Where not, the reason is inferred at the end of the stream.
+    /// Whether replies contain a finish reason. If not, it is inferred at the end of the stream.
     pub finish_reason: bool,
-    /// Says what it cost.
+    /// Whether replies contain their cost.
     pub billed_cost: bool,
 }
 
@@ -239,7 +239,7 @@ impl Default for ReplyTraits {
     }
 }
 
-/// The member for the limit of the answer in OpenAI's format.
+/// The member for the maximum length of the answer in OpenAI's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxTokensField {
     /// `max_tokens`
@@ -249,7 +249,7 @@ pub enum MaxTokensField {
 }
 
 impl MaxTokensField {
-    /// The member's name.
+    /// Returns the member's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::MaxTokens => "max_tokens",
@@ -301,13 +301,13 @@ impl ThinkingFormat {
         ("ant-ling", Self::AntLing),
     ];
 
-    /// Reads the name used in models.json.
+    /// Parses the name used in models.json.
     pub fn parse(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
     }
 }
 
-/// How thinking is requested in Google's format, where the model's record does not spell its levels.
+/// How thinking is requested in Google's format, if the model's record does not map its levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GoogleThinking {
@@ -317,18 +317,18 @@ pub enum GoogleThinking {
     Four,
     /// By level: minimal and high; can be turned off.
     MinimalHigh,
-    /// By tokens: for minimal, low, medium and high.
+    /// By token budget: for minimal, low, medium and high.
     Budgets([u64; 4]),
-    /// By tokens: as many as the model sees fit.
+    /// By token budget: chosen by the model.
     #[default]
     Dynamic,
 }
 
-/// When the conversation's name is sent as a cache key.
+/// When the conversation's id is sent as a cache key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PromptCacheKey {
-    /// To OpenAI itself, and to others when long retention is requested.
+    /// Sent to OpenAI itself, and to others if long retention is requested.
     #[default]
     Auto,
     /// Always.
@@ -341,26 +341,26 @@ pub enum PromptCacheKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Affinity {
-    /// Whether they are sent.
+    /// Whether to send them.
     pub send: bool,
-    /// Which ones.
+    /// Which ones to send.
     pub format: AffinityFormat,
 }
 
-/// Which headers name a conversation.
+/// The headers that identify a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AffinityFormat {
     /// `session_id`, `x-client-request-id` and `x-session-affinity`; in the Responses format `session-id` and `x-client-request-id`.
     #[default]
     OpenAi,
-    /// The same without the first.
+    /// Like [`Self::OpenAi`], without the first header.
     OpenAiNoSession,
     /// `x-session-id`.
     OpenRouter,
 }
 
-/// A model the provider may answer with instead of the one that was asked.
+/// A model that the provider may answer with instead of the requested one.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FallbackModel {

@@ -1,4 +1,4 @@
-//! What a model takes of an image.
+//! A model's limits for images.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 
 use super::Model;
 
-/// How large an image may be; one that is larger is made smaller before it enters a conversation.
+/// Maximum size of an image; larger ones are resized before they enter a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageLimits {
-    /// Pixels of its width at most.
+    /// Maximum width in pixels.
     pub max_width: u32,
-    /// Pixels of its height at most.
+    /// Maximum height in pixels.
     pub max_height: u32,
-    /// Characters of base64; an image has fewer.
+    /// Exclusive upper limit of the base64 length.
     pub max_encoded_bytes: u64,
-    /// Quality to begin with when it is encoded as JPEG: 1 to 100.
+    /// Initial JPEG quality: 1 to 100.
     pub jpeg_quality: u8,
 }
 
@@ -26,7 +26,7 @@ impl Default for ImageLimits {
 }
 
 impl ImageLimits {
-    /// Reads the `resize` object of a record. Members that are missing or make no sense have their defaults.
+    /// Parses the `resize` object of a record. Missing or invalid members get their defaults.
     pub fn from_record(resize: &Value) -> Self {
         let number = |name: &str| resize.get(name).and_then(Value::as_f64).filter(|n| *n >= 1.0);
         let usual = Self::default();
@@ -39,7 +39,7 @@ impl ImageLimits {
     }
 }
 
-/// How many images a model takes; `None` = any number.
+/// Maximum number of images; `None` means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageCounts {
@@ -50,20 +50,20 @@ pub struct ImageCounts {
 }
 
 impl Model {
-    /// How many images it takes: `maxPerMessage` and `maxPerRequest` of `inputLimits.images` of its record.
+    /// Returns how many images the model accepts: `maxPerMessage` and `maxPerRequest` of `inputLimits.images` in its record.
     pub fn image_counts(&self) -> ImageCounts {
         let images = self.extra.get("inputLimits").map_or(&Value::Null, |limits| &limits["images"]);
         let count = |name: &str| images[name].as_f64().filter(|n| *n >= 1.0).map(|n| n as usize);
         ImageCounts { per_message: count("maxPerMessage"), per_request: count("maxPerRequest") }
     }
 
-    /// What it takes of an image: `inputLimits.images.resize` of its record.
+    /// Returns the model's limits for an image: `inputLimits.images.resize` in its record.
     pub fn image_limits(&self) -> ImageLimits {
         let limits = self.extra.get("inputLimits").map_or(&Value::Null, |limits| &limits["images"]["resize"]);
         ImageLimits::from_record(limits)
     }
 
-    /// Lowers the sides that images may have to this many pixels.
+    /// Lowers the maximum side length of images to this many pixels.
     pub fn limit_image_sides(&mut self, max_side: u32) {
         let limits = self.image_limits();
         let (mut input, mut images, mut resize) = (Map::new(), Map::new(), Map::new());
@@ -78,7 +78,7 @@ impl Model {
     }
 }
 
-/// Copies the members of a value that is an object.
+/// Copies the members of a value if it is an object.
 fn copy(value: Option<&Value>, into: &mut Map<String, Value>) {
     if let Some(Value::Object(members)) = value {
         into.clone_from(members);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_has_a_default_of_its_own() {
+    fn each_missing_limit_has_its_own_default() {
         check(json!({}), (2000, 2000, 4_718_592, 80));
         check(
             json!({"maxWidth": 1568, "maxHeight": 700.9, "maxBytes": 5e6, "jpegQuality": 100}),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_are_lowered_and_nothing_else_changes() {
+    fn lowering_the_side_limit_changes_nothing_else() {
         for (limits, expect) in [
             (json!(null), (1200, 1200, 4_718_592)),
             (json!({"images": {"resize": {"maxWidth": 800, "maxBytes": 5000}, "maxPerMessage": 2}}), (800, 1200, 5000)),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_not_there() {
+    fn invalid_limits_count_as_missing() {
         for wrong in [json!(0), json!(0.9), json!(-5), json!("many"), json!(null), json!([9])] {
             let all = json!({"maxWidth": wrong, "maxHeight": wrong, "maxBytes": wrong, "jpegQuality": wrong});
             check(all, (2000, 2000, 4_718_592, 80));

@@ -11,12 +11,12 @@ use super::thinking::{LevelRule, ThinkingMap};
 use super::{Model, PromptCache, Rates, compat, detect};
 use crate::thinking::ThinkingLevel;
 
-/// Tokens of request and answer when a record does not say.
+/// Default limit of tokens in request and answer together.
 pub const DEFAULT_CONTEXT_WINDOW: u64 = 128_000;
-/// Tokens of the answer when a record does not say.
+/// Default limit of tokens in the answer.
 pub const DEFAULT_MAX_TOKENS: u64 = 16_384;
 
-/// Members that are read into a field of their own; all others are kept as they are.
+/// Members with their own fields; all others are preserved unchanged.
 const KNOWN: [&str; 15] = [
     "id",
     "name",
@@ -39,22 +39,22 @@ const KNOWN: [&str; 15] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// It is not a JSON object.
+    /// The record is not a JSON object.
     #[error("a model record must be an object")]
     NotAnObject,
-    /// A member that every model has is missing or empty.
+    /// A required member is missing or empty.
     #[error("a model record needs a non-empty \"{member}\"")]
     Missing {
-        /// Which one.
+        /// The member.
         member: &'static str,
     },
 }
 
 impl Model {
-    /// Reads a model record. Members with a wrong type count as missing, unknown ones are kept.
+    /// Parses a model record. Members with a wrong type count as missing, and unknown ones are preserved.
     ///
     /// # Errors
-    /// When the value is not an object, or id, api or provider are missing.
+    /// Returns an error if the value is not an object, or id, api or provider is missing.
     pub fn from_record(record: &Value) -> Result<Self, RecordError> {
         let map = record.as_object().ok_or(RecordError::NotAnObject)?;
         let text = |member: &'static str| map.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -94,7 +94,7 @@ impl Model {
         })
     }
 
-    /// The record of a model, for catalogs and events.
+    /// Returns the record of a model, for catalogs and events.
     pub fn to_record(&self) -> Value {
         let input = if self.images { json!(["text", "image"]) } else { json!(["text"]) };
         let mut record = Map::new();
@@ -131,7 +131,7 @@ impl Model {
         Value::Object(record)
     }
 
-    /// The record for those who only look at it: its URL has no user, no password and no query.
+    /// Returns the record for display: its URL has no user, password and query.
     pub fn to_shown_record(&self) -> Value {
         let mut record = self.to_record();
         record["baseUrl"] = url_parts::without_secrets(&self.base_url).into();
@@ -154,7 +154,7 @@ fn thinking_map(value: Option<&Value>, compat: Option<&Map<String, Value>>) -> T
         Value::String(word) => Some(LevelRule::Word(word.clone())),
         _ => None,
     };
-    // 0.58 had the words under `compat`; the map of the record wins.
+    // Version 0.58 had the words under `compat`; the record's own map takes precedence.
     let old = compat.and_then(|compat| compat.get("reasoningEffortMap"));
     for source in [old, value].into_iter().flatten().filter_map(Value::as_object) {
         for (name, value) in source {
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_comes_back() {
+    fn records_round_trip() {
         let record = json!({
             "id": "m", "name": "M", "api": "openai-completions", "provider": "p", "baseUrl": "http://h/v1", "reasoning": true,
             "thinkingLevelMap": {"off": null, "xhigh": "max"}, "input": ["text", "image"],
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_has_defaults() {
+    fn missing_members_get_defaults() {
         let model = Model::from_record(&json!({"id": "m", "api": "a", "provider": "p", "input": null})).unwrap();
         assert_eq!((model.context_window, model.max_tokens, model.images), (128_000, 16_384, false));
         assert_eq!(model.name, "m");

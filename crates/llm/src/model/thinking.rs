@@ -1,27 +1,27 @@
-//! Which thinking levels a model has, and how they are spelled on the wire.
+//! Thinking levels of models, and their spelling on the wire.
 
 use super::Model;
 use crate::thinking::ThinkingLevel;
 
-/// What a model record says about one level.
+/// A model record's rule for one level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LevelRule {
-    /// Nothing: the wire format's own word is used.
+    /// The wire format's own word.
     #[default]
     Default,
     /// The level does not exist.
     Unsupported,
-    /// The word to send.
+    /// This word.
     Word(String),
 }
 
-/// What a model record says about each level (`thinkingLevelMap`).
+/// A model record's rules for each level (`thinkingLevelMap`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThinkingMap([LevelRule; 7]);
 
 impl ThinkingMap {
-    /// The rule of a level.
+    /// Returns the rule of a level.
     pub fn rule(&self, level: ThinkingLevel) -> &LevelRule {
         &self.0[level as usize]
     }
@@ -31,7 +31,7 @@ impl ThinkingMap {
         self.0[level as usize] = rule;
     }
 
-    /// The word a level is mapped to, when it is.
+    /// Returns the word that a level is mapped to, if any.
     pub fn word(&self, level: ThinkingLevel) -> Option<&str> {
         match self.rule(level) {
             LevelRule::Word(word) => Some(word),
@@ -39,14 +39,14 @@ impl ThinkingMap {
         }
     }
 
-    /// Whether the record says nothing at all.
+    /// Returns whether the record has no rules.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|rule| *rule == LevelRule::Default)
     }
 }
 
-/// The levels a model has, from least to most. A model that cannot think has `off` alone; one that can has all that its record does not
-/// deny, but `xhigh` and `max` only where the record maps them. May be empty.
+/// Returns the levels a model supports, from lowest to highest. A model that cannot think supports only `off`; one that can supports all
+/// levels that its record does not exclude, but `xhigh` and `max` only if the record maps them. May be empty.
 pub fn supported(model: &Model) -> Vec<ThinkingLevel> {
     if !model.reasoning {
         return vec![ThinkingLevel::Off];
@@ -60,14 +60,14 @@ pub fn supported(model: &Model) -> Vec<ThinkingLevel> {
     ThinkingLevel::ALL.into_iter().filter(has).collect()
 }
 
-/// The level that is used when `wanted` is requested: itself, else the next one above, else the next one below, else `off`.
+/// Returns the level to use if `wanted` is requested: the level itself, else the next higher one, else the next lower one, else `off`.
 pub fn clamp(model: &Model, wanted: ThinkingLevel) -> ThinkingLevel {
     let levels = supported(model);
     let above = levels.iter().find(|level| **level >= wanted);
     above.or(levels.last()).copied().unwrap_or(ThinkingLevel::Off)
 }
 
-/// The level for a word that may be none: an unknown word gives the model's first level.
+/// Returns the level for a word; an unknown word gives the model's first level.
 pub fn clamp_word(model: &Model, word: &str) -> ThinkingLevel {
     match ThinkingLevel::parse(word) {
         Some(level) => clamp(model, level),
@@ -75,7 +75,7 @@ pub fn clamp_word(model: &Model, word: &str) -> ThinkingLevel {
     }
 }
 
-/// Models that knew `xhigh` before records had a map: old models.json files keep it for them.
+/// Returns whether a model supported `xhigh` before records had a map; old models.json files rely on it.
 fn had_xhigh(id: &str) -> bool {
     ["gpt-5.1-codex-max", "gpt-5.2", "gpt-5.3", "gpt-5.4", "opus-4-6", "opus-4.6"].iter().any(|part| id.contains(part))
 }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    /// The levels, and what each of the seven becomes.
+    /// Renders the supported levels, and the clamped value of each of the seven.
     #[track_caller]
     fn check(record: Value, expect: &str) {
         let mut whole = json!({"id": "m", "api": "a", "provider": "p", "reasoning": true});

@@ -1,14 +1,14 @@
-//! What the history of an agent has to look like before a model is asked again.
+//! Requirements for the history of an agent before a model is called again.
 //!
-//! Sessions of agents live for months and pass from model to model. These rules say what a server refuses or misreads of such a history;
+//! Sessions of agents live for months and move between models. These rules describe what a server rejects or misreads in such a history;
 //! [`normalise::history`](crate::normalise::history) applies them. They are detected from wire format, provider and model, and
-//! `compat.transcript` of models.json overrides them one by one.
+//! `compat.transcript` in models.json overrides them individually.
 
 use serde_json::{Map, Value};
 
 use crate::ids::ApiId;
 
-/// Which tool call ids a server accepts.
+/// A server's requirement for tool call ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallIdRule {
     /// Up to 40 letters and digits.
@@ -18,7 +18,7 @@ pub enum CallIdRule {
 }
 
 impl CallIdRule {
-    /// The identifier used in files.
+    /// Returns the identifier used in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Strict => "strict",
@@ -32,53 +32,53 @@ impl CallIdRule {
     }
 }
 
-/// What the history of an agent has to look like for one model. The default changes nothing.
+/// Requirements of one model for the history of an agent. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TranscriptRules {
-    /// Blank texts and answers without content are removed, not only broken images.
+    /// Remove blank texts and answers without content, in addition to broken images.
     pub clean_content: bool,
-    /// Which tool call ids are accepted; `None`: all of them.
+    /// The requirement for tool call ids; `None` accepts all of them.
     pub call_ids: Option<CallIdRule>,
-    /// Results without a call are dropped, and displaced ones moved behind their call.
+    /// Drop results without a call, and move displaced ones after their call.
     pub pair_results: bool,
-    /// A call without a result gets a synthetic one. Otherwise the wire format adds one when the request is encoded.
+    /// Add a synthetic result to calls without one. Otherwise the wire format adds one when the request is encoded.
     pub synthetic_results: bool,
-    /// The server verifies signatures over the exact sequence of blocks, so none is changed.
+    /// Change no block, because the server verifies signatures over the exact sequence of blocks.
     pub keep_signatures: bool,
-    /// Thought signatures that are not base64 are removed.
+    /// Remove thought signatures that are not base64.
     pub base64_signatures: bool,
-    /// Thinking without a valid signature is removed, whatever follows it.
+    /// Remove thinking without a valid signature, whatever follows it.
     pub signed_thinking: bool,
-    /// Thinking is never replayed.
+    /// Never replay thinking.
     pub drop_thinking: bool,
-    /// Thinking is bound to the conversation it was signed in: unsigned thinking, and thinking from before a compaction, is removed.
+    /// Remove unsigned thinking, and thinking from before a compaction, because it is bound to the conversation it was signed in.
     pub bound_thinking: bool,
-    /// Thinking of earlier turns is removed; that of the turn under way stays.
+    /// Remove the thinking of earlier turns; that of the current turn stays.
     pub forget_thinking: bool,
-    /// Reasoning is replayed as items that refer to each other, so each needs the item it led to.
+    /// Keep reasoning items only together with the items they led to, because they refer to each other.
     pub reasoning_items: bool,
-    /// A history that begins with an answer gets a user message in front.
+    /// Insert a user message before a history that starts with an answer.
     pub user_first: bool,
-    /// A request that begins with an answer is refused, so it gets one as well; the history is left alone.
+    /// Insert a user message also before a request that starts with an answer, which the server rejects; the history is not changed.
     pub opens_with_user: bool,
-    /// A message that was inserted to begin the conversation is recorded in the session.
+    /// Record a message that was inserted at the start of the conversation in the session.
     pub record_user_first: bool,
-    /// Consecutive answers are merged.
+    /// Merge consecutive answers.
     pub merge_answers: bool,
-    /// Consecutive user messages are merged.
+    /// Merge consecutive user messages.
     pub merge_users: bool,
-    /// A conversation may not end with an answer while the model thinks.
+    /// Remove answers at the end of a conversation while the model thinks.
     pub no_prefill: bool,
 }
 
 const GOOGLE: &[&str] =
     &[ApiId::CLOUD_CODE_ASSIST, ApiId::GOOGLE_GENERATIVE_AI, ApiId::GOOGLE_VERTEX, "google-antigravity"];
 const MISTRAL_MODELS: &[&str] = &["mistral", "mixtral", "codestral", "pixtral", "devstral", "ministral"];
-/// Wire formats that are taken for those of OpenAI itself when no provider is named.
+/// Wire formats treated like OpenAI's own if no provider is named.
 const OPENAI: &[&str] = &["openai", ApiId::OPENAI_COMPLETIONS, ApiId::OPENAI_RESPONSES, ApiId::CODEX_RESPONSES];
 
 impl TranscriptRules {
-    /// The rules that follow from wire format, provider and model.
+    /// Returns the rules that follow from wire format, provider and model.
     pub fn detect(api: &str, provider: &str, id: &str) -> Self {
         let provider = provider.trim().to_lowercase();
         let id = id.to_lowercase();
@@ -94,7 +94,7 @@ impl TranscriptRules {
         let routed_gemini = routed && has(&["gemini"]);
         let antigravity = (provider == "google-antigravity" || api == "google-antigravity") && has(&["claude"]);
         let completions = api == ApiId::OPENAI_COMPLETIONS;
-        // Servers that speak OpenAI's format and are stricter about turns than OpenAI.
+        // Servers with OpenAI's format that are stricter about turns than OpenAI.
         let strict_turns =
             completions && !openai && !matches!(provider.as_str(), "openrouter" | "opencode" | "opencode-zen");
         let responses = matches!(api, ApiId::OPENAI_RESPONSES | ApiId::AZURE_RESPONSES | ApiId::CODEX_RESPONSES);
@@ -119,7 +119,7 @@ impl TranscriptRules {
             opens_with_user: anthropic || mistral,
             record_user_first: google,
             merge_answers: google,
-            // These models bind their cache to the messages as they were sent.
+            // These models bind their cache to the messages as sent.
             merge_users: (anthropic || strict_turns || api == ApiId::MISTRAL_CONVERSATIONS)
                 && !has(&["fable-5.1", "fable-5-1"]),
             no_prefill: anthropic || (routed && id.starts_with("anthropic/")),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn members_override_one_by_one() {
+    fn members_are_overridden_individually() {
         let mut rules = TranscriptRules::detect(ApiId::ANTHROPIC_MESSAGES, "anthropic", "claude");
         assert_eq!(rules.call_ids, Some(CallIdRule::Strict));
         let members =

@@ -1,4 +1,4 @@
-//! Tool call ids in the alphabet that a server accepts.
+//! Tool call ids in the alphabet of a server.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::ids::ToolCallId;
 use crate::message::{Block, Message, RawBlock, ToolCall, ToolResult};
 use crate::model::transcript::CallIdRule;
 
-/// The longest id of the strict rule.
+/// Maximum length of an id under the strict rule.
 const MAX_STRICT: usize = 40;
 const STRICT9: usize = 9;
 
-/// The id with nothing in it that the rule forbids. Two ids may become equal: [`rewrite`] keeps them apart.
+/// Returns the id without forbidden characters. Two ids may become equal: [`rewrite`] keeps them distinct.
 pub fn sanitise(id: &str, rule: CallIdRule) -> String {
     let kept: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
     match rule {
@@ -30,7 +30,7 @@ pub fn sanitise(id: &str, rule: CallIdRule) -> String {
     }
 }
 
-/// The conversation with ids that the rule accepts. Calls that had the same id still have the same one, and others never do.
+/// Returns the conversation with ids that the rule accepts. Equal ids stay equal, and different ids stay different.
 pub fn rewrite(messages: &[Arc<Message>], rule: CallIdRule) -> Vec<Arc<Message>> {
     let mut ids = CallIdMap { rule, new: HashMap::new(), used: HashSet::new() };
     let each = |message: &Arc<Message>| match &**message {
@@ -49,7 +49,7 @@ pub fn rewrite(messages: &[Arc<Message>], rule: CallIdRule) -> Vec<Arc<Message>>
 
 struct CallIdMap {
     rule: CallIdRule,
-    /// New ids by the original ones.
+    /// New ids by original id.
     new: HashMap<String, String>,
     used: HashSet<String>,
 }
@@ -71,7 +71,7 @@ impl CallIdMap {
         }
     }
 
-    /// The new id; `None` when the original one stays.
+    /// Returns the new id, or `None` if the original one stays.
     fn renamed(&mut self, id: &str) -> Option<String> {
         let key = id.trim();
         if !self.new.contains_key(key) {
@@ -105,12 +105,12 @@ impl CallIdMap {
     }
 }
 
-/// The first `max` bytes of an id of ASCII characters.
+/// Returns the first `max` bytes of an ASCII id.
 fn head(id: &str, max: usize) -> &str {
     id.get(..max).unwrap_or(id)
 }
 
-/// The first digits of the SHA-1 of a text.
+/// Returns the first digits of a text's SHA-1.
 fn hash(text: &str, n_digits: usize) -> String {
     let digest = Sha1::digest(text.as_bytes());
     let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

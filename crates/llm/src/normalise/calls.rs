@@ -1,4 +1,4 @@
-//! Tool calls that were never complete, or that no server accepts.
+//! Tool calls that are incomplete, or that no server accepts.
 
 use std::sync::Arc;
 
@@ -7,27 +7,27 @@ use serde_json::{Map, Value};
 use super::edit::{self, BlockEdit};
 use crate::message::{Block, Message, RawBlock, ToolCall};
 
-/// The types that tool calls have in the sessions of other programs.
+/// Types of tool calls in the sessions of other programs.
 const TYPES: &[&str] = &["toolCall", "toolUse", "functionCall", "tool_use", "tool_call", "function_call"];
 const MAX_NAME: usize = 64;
 
 /// The tool that starts a sub-agent.
 const SPAWN: &str = "sessions_spawn";
 
-/// Stands for the content of an attachment: the model wrote it once, and nobody needs to pay for it again.
+/// Replaces the content of an attachment, which need not be sent again.
 const REDACTED: &str = "__OPENCLAW_REDACTED__";
 
-/// Whether a block of an unknown type is a tool call of another program, or one that was not complete.
+/// Returns whether a block of an unknown type is another program's tool call, or an incomplete one.
 pub(super) fn is_call(raw: &Value) -> bool {
     raw["type"].as_str().is_some_and(|kind| TYPES.contains(&kind))
 }
 
-/// Removes calls without id, arguments or a valid name. An answer of which nothing is left goes, too. Names are trimmed.
+/// Removes calls without id, arguments or a valid name, and answers that become empty. Names are trimmed.
 pub fn without_malformed(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     edit::answers(messages, |answer| edit::answer(answer, checked))
 }
 
-/// Calls as other programs write them become calls of ours: no wire format sends a block that it does not know.
+/// Converts calls of other programs to our own, because wire formats do not send unknown blocks.
 pub(super) fn adopted(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let adopt = |block: &Block| {
         let Block::Other(RawBlock { raw }) = block else { return BlockEdit::Keep };
@@ -75,7 +75,7 @@ fn checked(block: &Block) -> BlockEdit {
     }
 }
 
-/// The arguments of a call that starts a sub-agent, without the contents of the files that it hands over; `None` when there are none.
+/// Returns the arguments of a call that starts a sub-agent, without the contents of attached files, or `None` if there are none.
 fn without_attachments(name: &str, arguments: &Map<String, Value>) -> Option<Map<String, Value>> {
     let has_content = |file: &Value| file["content"].as_str().is_some_and(|content| content != REDACTED);
     let files = arguments.get("attachments").filter(|_| name == SPAWN)?.as_array()?;
@@ -88,7 +88,7 @@ fn without_attachments(name: &str, arguments: &Map<String, Value>) -> Option<Map
     Some(arguments)
 }
 
-/// The name without white space around it, if it can be the name of a tool.
+/// Returns the trimmed name if it can be the name of a tool.
 fn valid_name(name: &str) -> Option<&str> {
     let name = name.trim();
     let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

@@ -1,20 +1,20 @@
-//! Editing messages without copying those that stay.
+//! Editing messages without copying unchanged ones.
 
 use std::sync::Arc;
 
 use crate::message::{AssistantMessage, Block, Content, Message, ToolResult, UserMessage};
 
-/// What becomes of a block.
+/// The edit of a block.
 pub(super) enum BlockEdit {
-    /// It stays.
+    /// Keep it.
     Keep,
-    /// It goes.
+    /// Remove it.
     Drop,
-    /// This block takes its place.
+    /// Replace it with this block.
     Put(Block),
 }
 
-/// The answer with its blocks edited; `None` when all of them stay.
+/// Returns the answer with its blocks edited, or `None` if all of them stay.
 pub(super) fn answer(
     message: &AssistantMessage,
     mut edit: impl FnMut(&Block) -> BlockEdit,
@@ -35,12 +35,12 @@ pub(super) fn answer(
     changed.map(|content| with_content(message, content))
 }
 
-/// The answer with other content.
+/// Returns the answer with other content.
 pub(super) fn with_content(message: &AssistantMessage, content: Vec<Arc<Block>>) -> Arc<AssistantMessage> {
     Arc::new(AssistantMessage { content, ..message.clone() })
 }
 
-/// A user message or a tool result with its blocks edited; `None` when all of them stay.
+/// Returns a user message or a tool result with its blocks edited, or `None` if all of them stay.
 pub(super) fn given(message: &Message, mut edit: impl FnMut(&Block) -> BlockEdit) -> Option<Arc<Message>> {
     match message {
         Message::User(UserMessage { content: Content::Blocks(blocks), .. }) => {
@@ -55,7 +55,7 @@ pub(super) fn given(message: &Message, mut edit: impl FnMut(&Block) -> BlockEdit
     }
 }
 
-/// A user message with other content; any other message stays as it is.
+/// Returns a user message with other content; any other message stays unchanged.
 pub(super) fn user_with(message: &Message, content: Content) -> Arc<Message> {
     Arc::new(match message {
         Message::User(user) => Message::User(UserMessage { content, ..user.clone() }),
@@ -76,7 +76,7 @@ fn edited(blocks: &[Block], edit: &mut impl FnMut(&Block) -> BlockEdit) -> Optio
     Some(blocks.iter().zip(edits).filter_map(put).collect())
 }
 
-/// Edits every answer; one that is emptied by it goes.
+/// Edits every answer and removes those that become empty.
 pub(super) fn answers(
     messages: &[Arc<Message>],
     mut edit: impl FnMut(&AssistantMessage) -> Option<Arc<AssistantMessage>>,

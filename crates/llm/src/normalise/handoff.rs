@@ -1,4 +1,4 @@
-//! An answer of one model in a conversation with another.
+//! Answers of one model in a conversation with another.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use crate::message::block::{Block, Text, Thinking, ToolCall};
 use crate::message::{AssistantMessage, Message};
 use crate::model::Model;
 
-/// New names of tool calls by their old ones; empty when nothing was renamed.
+/// New tool call ids by old one; empty if nothing was renamed.
 pub(super) type Names = HashMap<ToolCallId, ToolCallId>;
 
-/// Whether an answer is the target's own: thinking and signatures are good for the model that was asked, by the same provider, in the same
-/// format. Which model really answered does not matter.
+/// Returns whether an answer is the target's own: thinking and signatures are valid only for the same requested model, provider and format.
+/// Which model actually answered does not matter.
 pub(super) fn is_own(message: &AssistantMessage, target: &Model) -> bool {
     canonical_provider(message.provider.as_str()) == canonical_provider(target.provider.as_str())
         && message.api == target.api
         && message.model == target.id
 }
 
-/// The answer as the target may see it, with the new names of its calls.
+/// Returns the answer as the target may see it, with the new ids of its calls.
 pub(super) fn hand_off(
     message: &Arc<AssistantMessage>,
     target: &Model,
@@ -57,7 +57,7 @@ pub(super) fn hand_off(
     (Arc::new(Message::Assistant(answer)), names)
 }
 
-/// Signed and redacted thinking stays even when it is empty: the provider counts on it.
+/// Returns whether to keep thinking: signed and redacted thinking stays even if it is empty, because the provider relies on it.
 fn is_worth_keeping(thinking: &Thinking) -> bool {
     thinking.redacted
         || thinking.signature.as_ref().is_some_and(|signature| !signature.is_empty())

@@ -1,7 +1,7 @@
-//! The history of an agent as its model accepts it, by the model's [`TranscriptRules`].
+//! Prepares the history of an agent for its model, according to the model's [`TranscriptRules`].
 //!
-//! [`prepare`] is what a request goes through, whether its messages come from a file or from the run under way. Nothing here reads a clock or
-//! invents an id: equal histories give equal requests, and what needs no change is shared.
+//! Requests go through [`prepare`], whether their messages come from a file or from the current run. Nothing here reads a clock or creates
+//! an id: equal histories give equal requests, and unchanged parts are shared.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use super::{call_ids, calls, repair, text, thinking, turns};
 use crate::message::Message;
 use crate::model::transcript::TranscriptRules;
 
-/// What the rules do not say: facts of the request.
+/// Facts about the request that the rules do not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestFacts {
-    /// Another model answered before.
+    /// Whether another model answered before.
     pub model_changed: bool,
-    /// The model is asked to think.
+    /// Whether the model is asked to think.
     pub thinking: bool,
-    /// The server checks no signatures.
+    /// Whether the server checks no signatures.
     pub unsigned_thinking: bool,
 }
 
-/// The messages of a request: [`sanitised`], then in turns that the server accepts.
+/// Returns the messages of a request: [`sanitised`], then in turns that the server accepts.
 pub fn prepare(messages: &[Arc<Message>], rules: &TranscriptRules, facts: RequestFacts) -> Vec<Arc<Message>> {
     let mut messages = sanitised(messages, rules, facts);
-    // They are for programs, and would keep turns apart.
+    // These are for programs, and would separate turns.
     messages.retain(|message| !matches!(**message, Message::Other(_)));
     messages = calls::adopted(&messages);
     messages = turns::without_failed(messages);
@@ -36,7 +36,7 @@ pub fn prepare(messages: &[Arc<Message>], rules: &TranscriptRules, facts: Reques
     }
     messages = turns::without_silent(messages);
     messages = text::without_blanks(messages);
-    // What was removed may have been the beginning.
+    // The start may have been removed.
     if rules.user_first || rules.opens_with_user {
         messages = turns::user_first(&messages);
     }
@@ -53,8 +53,8 @@ pub fn prepare(messages: &[Arc<Message>], rules: &TranscriptRules, facts: Reques
     messages
 }
 
-/// The history without what this model's server refuses or misreads. The steps in order: where messages came from; copies; content; thinking;
-/// calls; results behind their calls; ids; reasoning items; the beginning.
+/// Returns the history without parts that the model's server rejects or misreads, in these steps: origin of messages; copies; content;
+/// thinking; calls; results after their calls; ids; reasoning items; the start.
 pub fn sanitised(messages: &[Arc<Message>], rules: &TranscriptRules, facts: RequestFacts) -> Vec<Arc<Message>> {
     let mut messages = text::mark_inter_session(messages);
     messages = turns::without_mirrors(&messages);
@@ -78,7 +78,7 @@ pub fn sanitised(messages: &[Arc<Message>], rules: &TranscriptRules, facts: Requ
         }
         messages = repaired.messages;
     }
-    // After the pairing: ids that occur again keep apart what belongs together.
+    // After the pairing, because repeated ids separate what belongs together.
     if let Some(rule) = rules.call_ids {
         messages = call_ids::rewrite(&messages, rule);
     }

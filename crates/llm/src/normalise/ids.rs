@@ -1,8 +1,8 @@
-//! Names of tool calls that another provider takes.
+//! Tool call ids that other providers accept.
 
 use std::collections::HashMap;
 
-/// A short, stable name for a text: 12 to 14 lower-case letters and digits. The same algorithm as pi's, so that ids agree.
+/// Returns a short, stable hash of a text: 12 to 14 lower-case letters and digits. The same algorithm as pi's, so that ids agree.
 pub fn short_hash(text: &str) -> String {
     let (mut h1, mut h2) = (0xdead_beef_u32, 0x41c6_ce57_u32);
     for unit in text.encode_utf16() {
@@ -25,17 +25,17 @@ fn base36(mut number: u32) -> String {
     }
 }
 
-/// The beginning of a hash, which keeps shortened ids distinct.
+/// Returns the start of a hash, which keeps shortened ids distinct.
 pub(crate) fn hash_mark(text: &str) -> String {
     short_hash(text).chars().take(8).collect()
 }
 
-/// What ids of tool calls look like to a provider: letters and digits of ASCII, and some marks.
+/// A provider's form of tool call ids: ASCII letters and digits, and some marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdShape {
-    /// Which other characters there may be.
+    /// Other allowed characters.
     pub marks: &'static str,
-    /// How many characters there may be.
+    /// Maximum number of characters.
     pub max: usize,
     /// Whether trailing replacement marks are removed.
     pub trimmed: bool,
@@ -49,12 +49,12 @@ impl IdShape {
     /// Each of the two ids of OpenAI's Responses format.
     pub const RESPONSES: Self = Self { trimmed: true, ..Self::ANTHROPIC };
 
-    /// The id with `_` in place of what may not be in it, of any length.
+    /// Replaces forbidden characters of an id with `_`, whatever its length.
     pub fn spell(&self, id: &str) -> String {
         self.units(id).collect()
     }
 
-    /// The same, and not too long.
+    /// Like [`Self::spell`], truncated to the maximum length.
     pub fn fit(&self, id: &str) -> String {
         let mut fit: String = self.units(id).take(self.max).collect();
         if self.trimmed {
@@ -63,7 +63,7 @@ impl IdShape {
         fit
     }
 
-    /// One character for each unit of UTF-16, as in the ids of pi's sessions.
+    /// Returns one character per UTF-16 unit, as in the ids of pi's sessions.
     fn units(self, id: &str) -> impl Iterator<Item = char> {
         id.encode_utf16().map(move |unit| {
             let c = char::from_u32(unit.into()).unwrap_or('_');
@@ -72,15 +72,15 @@ impl IdShape {
     }
 }
 
-/// An id as Anthropic takes it.
+/// Returns an id that Anthropic accepts.
 pub fn anthropic_id(id: &str) -> String {
     IdShape::ANTHROPIC.fit(id)
 }
 
-/// Keeps names apart that a rule would make equal.
+/// Keeps ids distinct that a rule would make equal.
 #[derive(Debug, Default)]
 pub(crate) struct Renamer {
-    /// Old name by new name.
+    /// Old id by new id.
     used: HashMap<String, String>,
 }
 
@@ -89,12 +89,13 @@ impl Renamer {
         Self::default()
     }
 
-    /// Notes a name that stays. Before others are renamed, or one of them may get it.
+    /// Reserves an id that stays. Call this before renaming others, or one of them may get it.
     pub(super) fn keep(&mut self, id: &str) {
         self.used.entry(id.to_owned()).or_insert_with(|| id.to_owned());
     }
 
-    /// The new name of `old`, always the same: `wanted`, or when another has that name already, as long a name that ends in a hash of `old`.
+    /// Returns the new id for `old`, always the same: `wanted`, or, if that is taken, an id of the same length that ends in a hash of
+    /// `old`.
     pub(crate) fn rename(&mut self, old: &str, wanted: &str) -> String {
         let mut new = wanted.to_owned();
         for n_tries in 0_u32.. {
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_names_are_kept_apart() {
+    fn colliding_ids_stay_distinct() {
         let mut renamer = Renamer::new();
         let long = |end: &str| format!("{}{end}", "x".repeat(64));
         let mut rename = |end: &str| renamer.rename(&long(end), &IdShape::ANTHROPIC.fit(&long(end)));
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!((first.len(), second.len()), (64, 64));
         assert_ne!(first, second);
         assert_eq!((rename("2"), rename("1")), (second.clone(), first.clone()));
-        // Also if that name is already taken.
+        // Even if that id is already taken.
         let third = renamer.rename(&second, &second);
         assert!(![first, second].contains(&third));
     }

@@ -1,4 +1,4 @@
-//! Images for models that cannot see, or must not: a note in their place.
+//! Replaces images with notes for models that cannot or must not see them.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ const TOOL_NOTE: &str = "(tool image omitted: model does not support images)";
 const TOO_MANY_IN_MESSAGE: &str = "(image omitted: more images in a message than the model takes)";
 const TOO_MANY_IN_REQUEST: &str = "(image omitted: more images in a conversation than the model takes)";
 
-/// The messages with as many images as a model takes: of a message the first ones, of the conversation the newest. A note takes the place of
-/// each run of others.
+/// Limits images to the number that a model accepts: the first ones of a message, and the newest of the conversation. A note replaces each
+/// run of others.
 pub(super) fn limited(messages: &mut [Arc<Message>], counts: ImageCounts) {
     if counts == ImageCounts::default() {
         return;
@@ -25,7 +25,7 @@ pub(super) fn limited(messages: &mut [Arc<Message>], counts: ImageCounts) {
             continue;
         }
         let n_kept = n_images.min(counts.per_message.unwrap_or(usize::MAX));
-        // Of the oldest message that still has room the last images are the newest.
+        // In the oldest message with room left, the last images are the newest.
         let n_gone = n_kept.saturating_sub(left);
         left -= n_kept - n_gone;
         if n_kept < n_images {
@@ -62,13 +62,13 @@ fn with_blocks(message: &Arc<Message>, change: impl FnOnce(&[Block]) -> Vec<Bloc
     }
 }
 
-/// The message as a model can take it: unchanged for models that see.
+/// Returns the message as a model accepts it: unchanged for models with vision.
 pub(super) fn without(message: Arc<Message>, target: &Model) -> Arc<Message> {
     if target.images { message } else { without_images(&message, USER_NOTE, TOOL_NOTE) }
 }
 
-/// The message with one note in the place of each run of images, one for what users say and one for what tools found. A message that has no image
-/// is the same as before.
+/// Replaces each run of images in the message with a note, one text for user messages and one for tool results. A message without images is
+/// returned unchanged.
 pub fn without_images(message: &Arc<Message>, user_note: &str, tool_note: &str) -> Arc<Message> {
     match &**message {
         Message::User(user @ UserMessage { content: Content::Blocks(blocks), .. }) if has_image(blocks) => {
@@ -87,12 +87,12 @@ fn has_image(blocks: &[Block]) -> bool {
     blocks.iter().any(|block| matches!(block, Block::Image(_)))
 }
 
-/// Puts one note in the place of each run of images.
+/// Replaces each run of images with a note.
 fn replaced(blocks: &[Block], note: &str) -> Vec<Block> {
     replaced_where(blocks, note, |_| true)
 }
 
-/// Puts one note in the place of each run of images whose number among the images `goes`.
+/// Replaces each run of images for whose index `goes` returns true with a note.
 fn replaced_where(blocks: &[Block], note: &str, goes: impl Fn(usize) -> bool) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::with_capacity(blocks.len());
     let mut at = 0;
@@ -119,7 +119,7 @@ mod tests {
         Arc::new(Message::User(UserMessage::new(Content::Blocks(blocks), 0)))
     }
 
-    /// What is left: `i` an image, `m` and `r` the two notes, `t` the text.
+    /// Renders the result: `i` an image, `m` and `r` the two notes, `t` the text.
     #[track_caller]
     fn check(given: &[usize], per_message: Option<usize>, per_request: Option<usize>, expected: &[&str]) {
         let mut messages: Vec<_> = given.iter().map(|n| message(*n)).collect();

@@ -1,4 +1,4 @@
-//! Each tool call and its one result.
+//! Pairs each tool call with its result.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::message::{AssistantMessage, Message, ToolCall, ToolResult};
 
 const NO_RESULT: &str = "No result provided";
 
-/// A conversation step by step.
+/// A step of a conversation.
 pub(super) enum ConversationStep<'a> {
     /// An answer with the results of its calls, in the order in which they are sent.
     Answer { message: &'a Arc<AssistantMessage>, results: Vec<Paired<'a>> },
@@ -19,14 +19,14 @@ pub(super) enum ConversationStep<'a> {
 
 /// The result of a call.
 pub(super) enum Paired<'a> {
-    /// The conversation has it.
+    /// A result from the conversation.
     Real(&'a Arc<Message>),
-    /// The conversation has none: the call's answer was cut off from it. Dated like the call, so that equal inputs give equal outputs.
+    /// A missing result: the conversation broke off before it. Has the call's timestamp, so that equal inputs give equal outputs.
     Missing { call: &'a ToolCall, timestamp: i64 },
 }
 
 impl Paired<'_> {
-    /// The result as a message, under the call's new name.
+    /// Converts the result to a message, under the call's new id.
     pub(super) fn into_message(self, names: &Names) -> Arc<Message> {
         let renamed = |id: &ToolCallId| names.get(id).cloned();
         match self {
@@ -48,23 +48,23 @@ impl Paired<'_> {
     }
 }
 
-/// The result of a call as found in the conversation.
+/// A call's result found in the conversation.
 #[derive(Clone, Copy)]
 struct Found<'a> {
     message: &'a Arc<Message>,
-    /// A user or assistant message stood between the call and it.
+    /// Whether a user or assistant message is between the call and the result.
     is_late: bool,
 }
 
-/// An answer that collects its results.
+/// An answer that is collecting its results.
 struct OpenAnswer<'a> {
     message: &'a Arc<AssistantMessage>,
     calls: Vec<&'a ToolCall>,
-    /// By index of the call.
+    /// Results by index of the call.
     found: Vec<Option<Found<'a>>>,
-    /// Indexes of calls in the order in which their results came.
+    /// Indexes of calls in the order in which their results arrived.
     arrived: Vec<usize>,
-    /// Whether the conversation went on after it.
+    /// Whether the conversation continued after it.
     is_past: bool,
 }
 
@@ -73,10 +73,10 @@ enum PairingSlot<'a> {
     Other(&'a Arc<Message>),
 }
 
-/// Pairs calls with results. Failed answers, results without a call, second results of a call and unknown roles are left out.
+/// Pairs calls with results. Skips failed answers, results without a call, second results of a call and unknown roles.
 pub(super) fn pair(messages: &[Arc<Message>]) -> Vec<ConversationStep<'_>> {
     let mut slots: Vec<PairingSlot<'_>> = Vec::with_capacity(messages.len());
-    // The last answer with a call of each name: some servers use names again, even inside one answer.
+    // The last answer with a call of each id: some servers reuse ids, even within one answer.
     let mut last_answer: HashMap<&ToolCallId, usize> = HashMap::new();
     let mut current: Option<usize> = None;
     for message in messages {
@@ -120,14 +120,14 @@ pub(super) fn pair(messages: &[Arc<Message>]) -> Vec<ConversationStep<'_>> {
     slots.into_iter().map(into_step).collect()
 }
 
-/// The conversation continues: later results for the current answer are late.
+/// Records that the conversation continues: later results for the current answer are late.
 fn pass(slots: &mut [PairingSlot<'_>], current: &mut Option<usize>) {
     if let Some(PairingSlot::Answer(open)) = current.take().and_then(|at| slots.get_mut(at)) {
         open.is_past = true;
     }
 }
 
-/// Results in the order in which they came, then what came late or never, in the order of the calls.
+/// Orders results by arrival, followed by late and missing ones in the order of the calls.
 fn into_step(slot: PairingSlot<'_>) -> ConversationStep<'_> {
     let open = match slot {
         PairingSlot::Other(message) => return ConversationStep::Other(message),

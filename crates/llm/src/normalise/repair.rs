@@ -1,7 +1,7 @@
-//! Results of tools behind their calls, in histories that another program wrote or that were cut.
+//! Moves tool results after their calls, in histories that another program wrote or that were truncated.
 //!
-//! The log of a session keeps one result for each call. [`transform`](super::transform) brings any history into an order that a wire format
-//! can encode; this repair says what it did, and follows the rules of one model.
+//! A session log has one result for each call. [`transform`](super::transform) brings any history into an order that a wire format can
+//! encode; this repair reports its changes, and follows the rules of one model.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,43 +10,43 @@ use super::calls;
 use crate::ids::ToolCallId;
 use crate::message::{Block, Message, ToolCall, ToolResult};
 
-/// What a model reads in place of a result that a history lacks: OpenClaw's words, so that one history is one prompt in both programs.
+/// Text for a missing result: OpenClaw's words, so that a history gives the same prompt in both programs.
 pub const MISSING_RESULT: &str =
     "[openclaw] missing tool result in session history; inserted synthetic error result for transcript repair.";
 
-/// A repaired history, and what was done to it.
+/// A repaired history, and the number of changes.
 #[derive(Clone, Debug, Default)]
 pub struct RepairedHistory {
     /// The messages.
     pub messages: Vec<Arc<Message>>,
-    /// Synthetic results.
+    /// Number of synthetic results added.
     pub n_added: usize,
-    /// Results of calls that had one already.
+    /// Number of dropped second results of a call.
     pub n_duplicates: usize,
-    /// Results without a call.
+    /// Number of dropped results without a call.
     pub n_orphans: usize,
 }
 
-/// A call of an answer, by its index there.
+/// A call in an answer, by its index.
 struct OpenCall<'a> {
     id: &'a str,
     name: &'a str,
     result: Option<&'a Arc<Message>>,
 }
 
-/// An answer, and what follows it up to the next one.
+/// An answer, and the messages up to the next one.
 #[derive(Default)]
 struct RepairSpan<'a> {
     answer: Option<&'a Arc<Message>>,
     calls: Vec<OpenCall<'a>>,
-    /// What is not a result.
+    /// Messages that are not results.
     rest: Vec<&'a Arc<Message>>,
 }
 
-/// Puts each result behind its call, in the order of the calls, and drops the others. A call without a result gets a synthetic one if
-/// `synthetic` says so. Answers that failed keep their calls and get no results.
+/// Moves each result after its call, in the order of the calls, and drops the others. A call without a result gets a synthetic one if
+/// `synthetic` is set. Failed answers keep their calls and get no results.
 ///
-/// Ids may occur again: results belong to the call of the answer before them. One that is displaced moves only if a single call misses it.
+/// Ids may be reused: results belong to the call in the answer before them. A displaced one moves only if exactly one call lacks it.
 pub fn repair(messages: &[Arc<Message>], synthetic: bool) -> RepairedHistory {
     let mut report = RepairedHistory::default();
     let mut turns = vec![RepairSpan::default()];
@@ -107,7 +107,7 @@ pub fn repair(messages: &[Arc<Message>], synthetic: bool) -> RepairedHistory {
     report
 }
 
-/// Where the calls of each id are, as indices of turns and of calls in them, in order.
+/// Returns the positions of the calls with each id, as indexes of turns and of calls in them, in order.
 fn calls_by_id<'a>(turns: &[RepairSpan<'a>]) -> HashMap<&'a str, Vec<(usize, usize)>> {
     let mut by_id: HashMap<&str, Vec<(usize, usize)>> = HashMap::new();
     for (turn, span) in turns.iter().enumerate() {
@@ -132,7 +132,7 @@ fn calls_of(content: &[Arc<Block>]) -> Vec<OpenCall<'_>> {
         .collect()
 }
 
-/// The result with the name of its tool, which some programs leave out.
+/// Adds the name of the tool to a result, which some programs omit.
 fn with_name(message: &Arc<Message>, name: &str) -> Arc<Message> {
     match &**message {
         Message::ToolResult(result) if result.tool_name.trim().is_empty() && !name.is_empty() => {
@@ -142,7 +142,7 @@ fn with_name(message: &Arc<Message>, name: &str) -> Arc<Message> {
     }
 }
 
-/// Dated like the answer, so that equal histories give equal requests.
+/// Uses the answer's timestamp, so that equal histories give equal requests.
 fn missing(call: &OpenCall<'_>, timestamp: i64) -> Arc<Message> {
     let name = if call.name.is_empty() { "unknown" } else { call.name };
     let call = ToolCall::new(ToolCallId::new(call.id), name, Default::default());

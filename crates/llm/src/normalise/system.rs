@@ -1,29 +1,29 @@
-//! System messages: what prompt and tools are at some point of a conversation.
+//! System messages: the prompt and the tools at any point of a conversation.
 //!
-//! The leading one is the prompt, later ones change it. A model that takes no changes within the conversation gets the *collapsed* form:
-//! the current state in front and no other system message. For the others the later ones stay where they are.
+//! The first one is the prompt, later ones change it. A model that does not accept changes within the conversation gets the *collapsed*
+//! form: the current state at the start and no other system message. For other models the later ones stay in their positions.
 
 use std::sync::Arc;
 
 use crate::message::{Message, SystemMessage, ToolDecl};
 use crate::request::{Request, SystemPrompt};
 
-/// Prompt and tools after some system messages were replayed.
+/// Prompt and tools after replaying some system messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SystemState {
-    /// Free texts in the order in which they came.
+    /// Free texts in order.
     pub instructions: Vec<String>,
-    /// Sections by name. A replaced one keeps its place, a removed one that comes back goes to the end.
+    /// Sections by name. A replaced section keeps its position; one that was removed and is added again goes to the end.
     pub sections: Vec<(String, String)>,
-    /// Tools by name, in the same order.
+    /// Tools by name, ordered in the same way.
     pub tools: Vec<ToolDecl>,
     /// Time of the first system message.
     pub timestamp: Option<i64>,
 }
 
 impl SystemState {
-    /// Takes one system message in.
+    /// Applies a system message.
     pub fn apply(&mut self, message: &SystemMessage) {
         self.timestamp.get_or_insert(message.timestamp);
         let text = message.content.text("\n\n");
@@ -48,7 +48,7 @@ impl SystemState {
         }
     }
 
-    /// The whole prompt: texts, then sections, what is empty left out, joined by a blank line.
+    /// Returns the whole prompt: non-empty texts, then non-empty sections, joined by a blank line.
     pub fn text(&self) -> String {
         let sections = self.sections.iter().map(|(_, text)| text.as_str());
         let parts: Vec<&str> =
@@ -56,30 +56,30 @@ impl SystemState {
         parts.join("\n\n")
     }
 
-    /// Whether there is neither prompt nor tool.
+    /// Returns whether there is neither a prompt nor a tool.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty() && self.text().is_empty()
     }
 }
 
-/// A conversation split into its head and the rest.
+/// A conversation split into the initial prompt and the rest.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Conversation {
-    /// Prompt and tools in front.
+    /// The initial prompt and tools.
     pub head: SystemState,
-    /// The rest. System messages are among them only where they change the head.
+    /// The rest. It contains only system messages that change the head.
     pub messages: Vec<Arc<Message>>,
-    /// Prompt and tools at the end; equal to `head` when the conversation was collapsed.
+    /// The prompt and tools at the end; equal to `head` if the conversation was collapsed.
     pub current: SystemState,
 }
 
-/// All system messages replayed into the head.
+/// Replays all system messages into the head.
 pub fn collapse(system: &SystemPrompt, tools: &[ToolDecl], messages: &[Arc<Message>]) -> Conversation {
     split(system, tools, messages, messages.len())
 }
 
-/// Only those system messages replayed into the head that precede the conversation, or before `fold_until`.
+/// Replays only those system messages into the head that precede the conversation, or that are before `fold_until`.
 pub fn split(system: &SystemPrompt, tools: &[ToolDecl], messages: &[Arc<Message>], fold_until: usize) -> Conversation {
     let mut head = given(system, tools);
     let begins = messages.iter().position(|message| !matches!(**message, Message::System(_)));
@@ -101,8 +101,8 @@ pub fn split(system: &SystemPrompt, tools: &[ToolDecl], messages: &[Arc<Message>
     Conversation { head, messages: rest, current }
 }
 
-/// The split for models that take changes of the prompt within the conversation, but of tools at best additions: whatever else happens to
-/// tools happens in the head, with everything before it.
+/// Splits for models that accept changes of the prompt within the conversation, but at most additions of tools: any other change of tools
+/// is folded into the head, with everything before it.
 pub fn split_at_tools(request: &Request, takes_additions: bool) -> Conversation {
     let Request { system, tools, messages, .. } = request;
     let mut known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -119,7 +119,7 @@ pub fn split_at_tools(request: &Request, takes_additions: bool) -> Conversation 
     split(system, tools, messages, fold_until)
 }
 
-/// The state of a prompt and tools: a leading system message of time 0.
+/// Returns the state of a prompt and tools: a first system message with time 0.
 fn given(system: &SystemPrompt, tools: &[ToolDecl]) -> SystemState {
     let text = system.render();
     SystemState {
@@ -130,7 +130,7 @@ fn given(system: &SystemPrompt, tools: &[ToolDecl]) -> SystemState {
     }
 }
 
-/// The change of one later system message in words for the model; empty when it changes no text.
+/// Describes the change of a later system message for the model; empty if it changes no text.
 pub fn change_text(change: &SystemMessage) -> String {
     let mut parts = vec![change.content.text("\n\n")];
     for (name, text) in &change.sections {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_prompt_stands_first() {
+    fn a_given_prompt_comes_first() {
         let all = collapse(&SystemPrompt::text("P"), &[tool("t")], &[change(&[("a", Some("A"))], &[], &[])]);
         assert_eq!(all.head.text(), "P\n\nA");
         assert_eq!(all.head.timestamp, Some(0));

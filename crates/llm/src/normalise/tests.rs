@@ -33,7 +33,7 @@ fn user(text: &str) -> Value {
     json!({"role": "user", "content": text, "timestamp": 8})
 }
 
-/// One line a message: role, then what matters.
+/// Expects one line per message: the role, then the relevant details.
 #[track_caller]
 fn check(messages: &[Value], expect: &[&str]) {
     let messages: Vec<Arc<Message>> = messages.iter().map(|m| Arc::new(Message::from_value(m).unwrap())).collect();
@@ -59,7 +59,7 @@ fn line(message: &Message) -> String {
 }
 
 #[test]
-fn each_call_has_its_one_result_right_behind_it() {
+fn each_call_is_directly_followed_by_its_only_result() {
     check(
         &[
             result("gone", "dangling"),
@@ -82,7 +82,7 @@ fn each_call_has_its_one_result_right_behind_it() {
 }
 
 #[test]
-fn failed_answers_go_with_their_results_and_names_may_be_used_again() {
+fn failed_answers_are_removed_with_their_results_and_their_ids_may_be_reused() {
     check(
         &[
             answer("m", "aborted", json!([call("x")])),
@@ -98,7 +98,7 @@ fn failed_answers_go_with_their_results_and_names_may_be_used_again() {
 }
 
 #[test]
-fn foreign_answers_lose_thinking_and_their_calls_get_new_names() {
+fn foreign_answers_lose_thinking_and_their_calls_get_new_ids() {
     let thinking = json!({"type": "thinking", "thinking": "hm", "thinkingSignature": "s"});
     let empty = json!({"type": "thinking", "thinking": "", "thinkingSignature": "s"});
     check(
@@ -126,13 +126,13 @@ fn runs_of_images_become_one_note() {
 }
 
 #[test]
-fn what_needs_no_change_is_shared() {
+fn unchanged_messages_are_shared() {
     let message = Arc::new(Message::from_value(&user("hi")).unwrap());
     let out = transform(&[Arc::clone(&message)], &target(true), None);
     assert!(Arc::ptr_eq(&out[0], &message));
 }
 
-/// Any conversation of a few messages whose calls and results use a few names.
+/// Generates conversations of a few messages whose calls and results share a few ids.
 fn any_messages() -> impl Strategy<Value = Vec<Value>> {
     let id = || prop_oneof![Just("a"), Just("b"), Just("c|1"), Just("c+1")];
     let assistant =
@@ -148,7 +148,7 @@ fn any_messages() -> impl Strategy<Value = Vec<Value>> {
 }
 
 #[test]
-fn the_targets_own_calls_keep_their_names() {
+fn the_targets_own_calls_keep_their_ids() {
     let foreign = answer("other", "toolUse", json!([call("a+b")]));
     let own = answer("m", "toolUse", json!([call("a_b")]));
     let messages = [foreign, own].map(|message| Arc::new(Message::from_value(&message).unwrap()));
@@ -183,7 +183,7 @@ proptest! {
             }
         }
         prop_assert!(open.is_empty());
-        // What was made fit once needs no further change, but for names: other models' calls are renamed again, to the same.
+        // A second pass changes nothing but ids: other models' calls are renamed again, to the same.
         prop_assert_eq!(transform(&out, &target(true), Some(&rule)), out);
     }
 }

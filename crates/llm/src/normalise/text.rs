@@ -1,4 +1,4 @@
-//! Blank texts, broken images, and where a message came from.
+//! Blank texts, broken images, and the origin of messages.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use crate::model::transcript::TranscriptRules;
 
 use super::thinking;
 
-/// The label of the notes that stand for images of a history.
+/// Label in notes that replace images of a history.
 const LABEL: &str = "session:history";
 
 /// The first line of a message that another session sent.
 const INTER_SESSION: &str = "[Inter-session message]";
 
-/// Stands for a user message that has nothing left to say.
+/// Replaces a user message without content.
 const BLANK: &str = "(empty message)";
 
-/// Cleans the content of every message: broken images become notes, and, where the rules want it, blank texts and answers without content
-/// go.
+/// Cleans the content of every message: broken images become notes, and, if the rules say so, blank texts and answers without content are
+/// removed.
 pub fn clean(messages: &[Arc<Message>], rules: &TranscriptRules) -> Vec<Arc<Message>> {
     let each = |message: &Arc<Message>| match &**message {
         Message::User(_) | Message::ToolResult(_) => {
@@ -50,7 +50,7 @@ fn clean_answer(message: &Arc<Message>, answer: &AssistantMessage, rules: &Trans
     }
 }
 
-/// An image without data becomes a note, one with a wrong type gets the type that its data has.
+/// Replaces an image without data with a note, and corrects a wrong type.
 fn checked_image(block: &Block) -> BlockEdit {
     let Block::Image(image) = block else { return BlockEdit::Keep };
     if image.data.trim().is_empty() {
@@ -65,7 +65,7 @@ fn checked_image(block: &Block) -> BlockEdit {
     }
 }
 
-/// Marks messages that another session sent, so that the model does not take them for the user's own.
+/// Marks messages sent by another session, so that the model does not mistake them for the user's own.
 pub fn mark_inter_session(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     messages.iter().map(|message| marked(message).unwrap_or_else(|| Arc::clone(message))).collect()
 }
@@ -102,11 +102,11 @@ fn marked(message: &Message) -> Option<Arc<Message>> {
             Content::Blocks(blocks)
         }
     };
-    // The mark says it now, to the model as well.
+    // The mark now tells the model as well.
     Some(Arc::new(Message::User(UserMessage::new(content, user.timestamp))))
 }
 
-/// Puts a note in place of user messages that have neither text nor image.
+/// Replaces user messages that have neither text nor image with a note.
 pub(super) fn without_blanks(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     let is_blank = |user: &UserMessage| match &user.content {
         Content::Text(text) => text.trim().is_empty(),

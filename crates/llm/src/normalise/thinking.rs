@@ -1,4 +1,4 @@
-//! Thinking and signatures that a server would refuse.
+//! Thinking and signatures that a server would reject.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,14 +11,15 @@ use super::edit::{self, BlockEdit};
 use crate::ids::ToolCallId;
 use crate::message::{AssistantMessage, Block, Message, StopReason, Text, Thinking, ToolCall, ToolResult};
 
-/// Stands for an answer of which only removed reasoning was left.
+/// Replaces an answer that consisted only of removed reasoning.
 const OMITTED: &str = "[reasoning omitted]";
 
 fn is_thinking(block: &Block) -> bool {
     matches!(block, Block::Thinking(_))
 }
 
-/// The block without its signature, if no server can have signed it so: another server's id, or, with `base64_only`, what is not base64.
+/// Returns the block without its signature if no server can have signed it that way: another server's id, or, with `base64_only`, anything
+/// but base64.
 pub fn without_foreign_signature(block: &Block, base64_only: bool) -> Option<Block> {
     let is_foreign = |signature: &Option<String>| {
         let signature = signature.as_deref()?;
@@ -37,7 +38,7 @@ pub fn without_foreign_signature(block: &Block, base64_only: bool) -> Option<Blo
     }
 }
 
-/// Whether a text is base64 or its variant for URLs, as an encoder writes it; padding does not matter.
+/// Returns whether a text is canonical base64 or base64url; padding is optional.
 fn is_base64(text: &str) -> bool {
     let packed: String = text.split_whitespace().collect();
     let digits = packed.trim_end_matches('=');
@@ -45,7 +46,7 @@ fn is_base64(text: &str) -> bool {
     !digits.is_empty() && engine.decode(digits).is_ok()
 }
 
-/// Removes thinking that has no signature in padded base64.
+/// Removes thinking without a signature in padded base64.
 pub fn signed_only(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let is_signed = |thinking: &Thinking| {
         let signature = thinking.signature.as_deref().unwrap_or_default().trim();
@@ -72,7 +73,7 @@ fn without(answer: &AssistantMessage, goes: impl Fn(&Block) -> bool) -> Option<A
     edit::answer(answer, |block| if goes(block) { BlockEdit::Drop } else { BlockEdit::Keep })
 }
 
-/// An edited answer, with a text in it when nothing was left.
+/// Returns an edited answer, with a text if it became empty.
 fn or_text(
     answer: &AssistantMessage,
     edited: Option<Arc<AssistantMessage>>,
@@ -86,7 +87,7 @@ fn or_text(
     }
 }
 
-/// Whether a signature is an item of reasoning that a server of OpenAI reads again.
+/// Returns whether a signature is a reasoning item that OpenAI's servers accept again.
 fn is_item(thinking: &Thinking) -> bool {
     let signature = thinking.signature.as_deref().filter(|text| text.starts_with('{'));
     let item: Option<Value> = signature.and_then(|text| serde_json::from_str(text).ok());
@@ -97,7 +98,7 @@ fn is_item(thinking: &Thinking) -> bool {
     })
 }
 
-/// Removes items of reasoning that are not followed by what they led to: the server refuses them.
+/// Removes reasoning items that are not followed by the items they led to, because the server rejects them.
 pub fn without_orphan_items(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     edit::answers(messages, |answer| {
         let last = answer.content.iter().rposition(|block| !is_thinking(block));
@@ -112,8 +113,8 @@ pub fn without_orphan_items(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     })
 }
 
-/// Cuts ids `call_x|fc_y` to `call_x` in answers without items of reasoning, and in their results: the server wants an item of a call only
-/// together with the reasoning before it.
+/// Shortens ids `call_x|fc_y` to `call_x` in answers without reasoning items, and in their results: the server accepts a call's item id
+/// only together with the preceding reasoning.
 pub fn without_item_ids(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut cut: HashMap<ToolCallId, ToolCallId> = HashMap::new();
     let each = |message: &Arc<Message>| match &**message {
@@ -122,7 +123,7 @@ pub fn without_item_ids(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
             if answer.content.iter().any(|block| matches!(&**block, Block::Thinking(thinking) if is_item(thinking))) {
                 return Arc::clone(message);
             }
-            // Two calls of an answer must not become one.
+            // Two calls of an answer must not get the same id.
             let head_of = |call: &ToolCall| call.id.as_str().split('|').next().unwrap_or_default().to_owned();
             let heads: Vec<String> = answer.tool_calls().map(head_of).collect();
             let is_sole = |head: &str| heads.iter().filter(|other| *other == head).count() == 1;
@@ -148,8 +149,8 @@ pub fn without_item_ids(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     messages.iter().map(each).collect()
 }
 
-/// Removes thinking that is not signed, or that was signed for a conversation which has been compacted since: an answer that stands behind a
-/// newer message is from before the compaction. What is emptied by it says so.
+/// Removes thinking that is unsigned, or that was signed before the conversation was compacted: an answer after a newer message is from
+/// before the compaction. Answers that become empty get a note.
 pub(super) fn bound(messages: Vec<Arc<Message>>, unsigned_is_fine: bool) -> Vec<Arc<Message>> {
     let mut newest = i64::MIN;
     let mut each = |message: Arc<Message>| {
@@ -183,7 +184,7 @@ pub(super) fn current_only(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     kept
 }
 
-/// Removes answers that have thinking only: they were cut off before they said anything, or had nothing to say.
+/// Removes answers that consist only of thinking: they were cut off before any text, or had none.
 pub(super) fn without_thinking_only(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     let stays = |message: &Arc<Message>| {
         message.as_assistant().is_none_or(|answer| {
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_is_what_an_encoder_writes() {
+    fn only_canonical_base64_is_accepted() {
         for (text, expect) in
             [("c2ln", true), ("AQID", true), ("c2k=", true), ("c2k", true), ("a-_w", true), ("a-+w", false)]
         {

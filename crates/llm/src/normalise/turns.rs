@@ -1,4 +1,4 @@
-//! Turns: who begins a conversation, and who may speak twice in a row.
+//! Turns: how a conversation starts, and which roles may follow each other.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,48 +8,48 @@ use serde_json::{Value, json};
 use super::{calls, edit};
 use crate::message::{AssistantMessage, Block, Content, Message, OtherMessage, StopReason, UserMessage};
 
-/// The role of messages that are not the user's and not the model's.
+/// The role of messages that are neither the user's nor the model's.
 const DEVELOPER: &str = "developer";
 
-/// Begins a conversation that has lost its beginning.
+/// Starts a conversation that has lost its beginning.
 const BOOTSTRAP: &str = "(session bootstrap)";
 
-/// Stands for an answer of which only calls without results were left.
+/// Replaces an answer that consisted only of calls without results.
 const CALLS_OMITTED: &str = "[tool calls omitted]";
 
-/// Stands for an answer that broke off.
+/// Replaces an answer that broke off.
 const BROKEN_OFF: &str = "[This answer failed before it was complete.]";
 
-/// Whether the first turn is an answer.
+/// Returns whether the first turn is an answer.
 pub fn begins_with_answer(messages: &[Arc<Message>]) -> bool {
     let first = messages.iter().find(|message| !matches!(***message, Message::System(_)));
     first.is_some_and(|message| matches!(**message, Message::Assistant(_)))
 }
 
-/// The conversation with a user message in front if it begins with an answer.
+/// Prepends a user message to a conversation that starts with an answer.
 pub fn user_first(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut messages = messages.to_vec();
     if begins_with_answer(&messages) {
         let at = messages.iter().position(|message| matches!(**message, Message::Assistant(_))).unwrap_or(0);
-        // Without a time: equal histories give equal requests, and it is older than everything else.
+        // Timestamp 0, because equal histories must give equal requests, and it is older than everything else.
         let message = UserMessage::new(Content::Text(BOOTSTRAP.to_owned()), 0);
         messages.insert(at, Arc::new(Message::User(message)));
     }
     messages
 }
 
-/// Which messages are merged with the one before when both have the same role.
+/// Kinds of messages that are merged with the previous one of the same role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Answers.
     pub answers: bool,
     /// User messages.
     pub users: bool,
-    /// Messages of role `developer`.
+    /// Messages with the role `developer`.
     pub developers: bool,
 }
 
-/// Merges consecutive messages of the same role. What has been merged is extended in place, so that a long run of messages costs its length.
+/// Merges consecutive messages of the same role. Merged messages are extended in place, so that a long run takes linear time.
 pub fn merge(messages: &[Arc<Message>], which: Merged) -> Vec<Arc<Message>> {
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     for message in messages {
@@ -69,7 +69,7 @@ pub fn merge(messages: &[Arc<Message>], which: Merged) -> Vec<Arc<Message>> {
     out
 }
 
-/// Two messages of one role as one.
+/// Merges two messages of one role.
 fn merged(before: Message, after: &Message) -> Message {
     match (before, after) {
         (Message::Assistant(before), Message::Assistant(after)) => Message::Assistant(merged_answer(before, after)),
@@ -79,7 +79,7 @@ fn merged(before: Message, after: &Message) -> Message {
     }
 }
 
-/// Both contents, with the end of the later answer.
+/// Merges both contents, with the stop reason of the later answer.
 fn merged_answer(mut before: Arc<AssistantMessage>, after: &AssistantMessage) -> Arc<AssistantMessage> {
     let merged = Arc::make_mut(&mut before);
     merged.content.extend(after.content.iter().cloned());
@@ -96,7 +96,7 @@ fn merged_answer(mut before: Arc<AssistantMessage>, after: &AssistantMessage) ->
     before
 }
 
-/// Both contents; the rest is that of the later message, and its time if it has one.
+/// Merges both contents; everything else is from the later message, including its timestamp if it has one.
 fn merged_user(before: UserMessage, after: &UserMessage) -> UserMessage {
     let blocks = |content: Content| match content {
         Content::Text(text) => vec![Block::text(text)],
@@ -128,7 +128,7 @@ fn merged_developer(before: OtherMessage, after: &OtherMessage) -> OtherMessage 
     OtherMessage { raw }
 }
 
-/// Removes calls that a user message follows instead of their results. Results inside of that message count.
+/// Removes calls that are followed by a user message instead of their results. Results inside that message are considered.
 pub fn without_dangling(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let each = |(at, message): (usize, &Arc<Message>)| {
         let (Message::Assistant(answer), Some(Message::User(user))) =
@@ -157,7 +157,7 @@ pub fn without_dangling(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     messages.iter().enumerate().map(each).collect()
 }
 
-/// The calls that a user message has results of, as other programs write them.
+/// Returns the calls for which a user message contains results, as other programs write them.
 fn answered_inside(user: &UserMessage) -> HashSet<&str> {
     let blocks = match &user.content {
         Content::Text(_) => &[][..],
@@ -174,9 +174,9 @@ fn answered_inside(user: &UserMessage) -> HashSet<&str> {
         .collect()
 }
 
-/// Removes answers that failed. In place of one that the user saw a part of, and then answered, stands a note.
+/// Removes failed answers. If the user saw part of one and replied to it, a note replaces it.
 pub(super) fn without_failed(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
-    // From the end: whether the next message that is not the system's is a user's.
+    // Backwards: whether the next non-system message is from the user.
     let mut is_answered = false;
     let mut answered: Vec<bool> = Vec::with_capacity(messages.len());
     for message in messages.iter().rev() {
@@ -202,7 +202,7 @@ pub(super) fn without_failed(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     messages.into_iter().zip(answered).filter_map(each).collect()
 }
 
-/// Removes answers that say nothing: without text and without calls. A server would see two messages of the user there.
+/// Removes answers without text and calls, because a server would see two consecutive user messages.
 pub(super) fn without_silent(mut messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     let says = |block: &Arc<Block>| match &**block {
         Block::Text(text) => !text.text.trim().is_empty(),
@@ -213,7 +213,7 @@ pub(super) fn without_silent(mut messages: Vec<Arc<Message>>) -> Vec<Arc<Message
     messages
 }
 
-/// Removes answers at the end, which a server would take for the beginning of the next one.
+/// Removes answers at the end, which a server would take for the start of the next answer.
 pub(super) fn without_prefill(mut messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     while messages.last().is_some_and(|message| matches!(**message, Message::Assistant(_))) {
         messages.pop();
@@ -221,7 +221,7 @@ pub(super) fn without_prefill(mut messages: Vec<Arc<Message>>) -> Vec<Arc<Messag
     messages
 }
 
-/// Removes copies of messages that were delivered outside of the conversation.
+/// Removes copies of messages that were delivered outside the conversation.
 pub(super) fn without_mirrors(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let is_mirror = |message: &Arc<Message>| {
         message.as_assistant().is_some_and(|answer| {

@@ -14,11 +14,11 @@ const TOKEN: &str = "https://platform.claude.com/v1/oauth/token";
 const CLIENT: &str = "9d1c250a-e61b-44d9-88ed-5944d1962f5e";
 const PORT: u16 = 53_692;
 const PATH: &str = "/callback";
-/// Shows the code, for browsers that cannot return to this machine.
+/// A page that shows the code, for browsers that cannot return to this machine.
 const COPY_PAGE: &str = "https://platform.claude.com/oauth/code/callback";
 const SCOPE: &str = "org:create_api_key user:profile user:inference user:sessions:claude_code user:mcp_servers \
     user:file_upload";
-/// How long before its end access counts as over.
+/// How long before its expiry an access token counts as expired.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;
 
 /// Signs in to a Claude subscription.
@@ -34,7 +34,7 @@ impl Default for AnthropicLogin {
 }
 
 impl AnthropicLogin {
-    /// Uses another port for the browser to return to than the usual one; 0 = any free one.
+    /// Uses another callback port than the default; 0 means any free one.
     pub const fn with_callback_port(callback_port: u16) -> Self {
         Self { callback_port }
     }
@@ -81,7 +81,7 @@ impl AnthropicLogin {
     }
 }
 
-/// The credential of these tokens, without the one for the refresh.
+/// Creates the credential from these tokens, without the refresh token.
 fn credential(tokens: TokenSet, cx: OAuthCx<'_>) -> OAuthCredential {
     let expires = cx.host.now_ms().saturating_add(tokens.lasts) - MARGIN_MS;
     OAuthCredential { refresh: "".into(), access: tokens.access.into(), expires, extra: serde_json::Map::new() }

@@ -1,4 +1,4 @@
-//! The part of a login that happens in a browser: the person signs in there, and a code comes back.
+//! The browser part of a login: the user signs in there, and a code comes back.
 
 use super::callback::{Callback, Returned};
 use super::{LoginPrompt, LoginUi, OAuthCx, OAuthError, SignInPage, paste};
@@ -7,31 +7,31 @@ const INSTRUCTIONS: &str = "Sign in with your browser. If it runs on another mac
     if that page could not be loaded.";
 const COPY_INSTRUCTIONS: &str = "Sign in with your browser, then paste the code that the page shows.";
 
-/// The interface on which the callback server listens.
+/// Variables for the interface of the callback server.
 const CALLBACK_HOSTS: [&str; 2] = ["PINCH_OAUTH_CALLBACK_HOST", "PI_OAUTH_CALLBACK_HOST"];
 
-/// Where a browser is sent, and where it returns.
+/// The page to open, and the redirect that ends the visit.
 pub(super) struct Visit<'a> {
-    /// The URL of the page for a redirect URI.
+    /// Builds the URL of the page for a redirect URI.
     pub(super) url: &'a (dyn Fn(&str) -> String + Sync),
-    /// The port to which the browser returns; 0 = any free one.
+    /// The callback port; 0 means any free one.
     pub(super) port: u16,
-    /// The path to which it returns.
+    /// The callback path.
     pub(super) path: &'static str,
-    /// What has to come back with the code.
+    /// The state that must be returned with the code.
     pub(super) state: &'a str,
-    /// A redirect URI of the provider itself, whose page shows the code: for browsers that cannot return to this machine.
+    /// A redirect URI of the provider whose page shows the code, for browsers that cannot return to this machine.
     pub(super) copy_page: Option<&'static str>,
 }
 
-/// A code, and the redirect URI for which it is valid.
+/// A code, and the redirect URI that it is valid for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AuthorizationCode {
     pub(super) code: String,
     pub(super) redirect: String,
 }
 
-/// Waits for the code: from the browser, or pasted, whichever comes first.
+/// Waits for the code: from the browser or pasted, whichever comes first.
 pub(super) async fn code(
     visit: &Visit<'_>,
     ui: &dyn LoginUi,
@@ -73,7 +73,7 @@ async fn find_code(visit: &Visit<'_>, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Resu
     Ok(AuthorizationCode { code, redirect })
 }
 
-/// Listens for the browser. When that fails, the code has to be pasted.
+/// Starts the callback server. If that fails, the code must be pasted.
 async fn listen(visit: &Visit<'_>, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Option<Callback> {
     let host = CALLBACK_HOSTS.iter().find_map(|name| cx.host.env().non_empty(name)).unwrap_or("127.0.0.1");
     match Callback::listen(host, visit.port, visit.path, visit.state).await {
@@ -88,11 +88,11 @@ async fn listen(visit: &Visit<'_>, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Option<
     }
 }
 
-/// What the person pastes; `None` when nothing will be pasted, and a browser may still return.
+/// Waits for a pasted text; returns `None` if nothing will be pasted but a browser may still return.
 async fn pasted(ui: &dyn LoginUi, is_only_way: bool) -> Option<Result<String, OAuthError>> {
     let text = match ui.pasted() {
         Some(pasted) => pasted.await,
-        // Nothing else can come.
+        // Nothing else can arrive.
         None if is_only_way => Some(String::new()),
         None => None,
     };
@@ -109,7 +109,7 @@ async fn pasted(ui: &dyn LoginUi, is_only_way: bool) -> Option<Result<String, OA
     }
 }
 
-/// The code in what was pasted, if it belongs to this login.
+/// Extracts the code from a pasted text if it belongs to this login.
 fn accept(text: &str, state: &str) -> Result<String, OAuthError> {
     let pasted = paste::read(text);
     if pasted.state.as_deref().is_some_and(|theirs| theirs != state) {

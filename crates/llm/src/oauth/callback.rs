@@ -1,4 +1,4 @@
-//! A server on this machine to which the browser comes back after the sign-in.
+//! A server on this machine that receives the browser's redirect after the sign-in.
 
 use std::io;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use tokio::task::JoinSet;
 
 use super::paste::{self, Pasted};
 
-/// Bytes of a request that are read.
+/// Maximum bytes of a request that are read.
 const MAX_REQUEST: usize = 16 * 1024;
-/// How long a request may take.
+/// Time limit of a request.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
-/// Browsers that are served at once.
+/// Maximum number of concurrent connections.
 const MAX_CONNECTIONS: usize = 16;
 
 /// A server that waits for one browser. Dropping it closes it.
@@ -25,39 +25,39 @@ pub(super) struct Callback {
     state: String,
 }
 
-/// How a browser returned back.
+/// Result of a redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Returned {
     /// With a code.
     Code(String),
-    /// The person or the server refused, for this reason.
+    /// The user or the server refused, for this reason.
     Refused(String),
 }
 
 impl Callback {
-    /// Begins to listen.
+    /// Starts listening.
     ///
     /// # Errors
-    /// When the port is in use, or the host is not this machine.
+    /// Returns an error if the port is in use, or the host is not this machine.
     pub(super) async fn listen(host: &str, port: u16, path: &'static str, state: &str) -> io::Result<Self> {
         let listener = TcpListener::bind((host, port)).await?;
         let port = listener.local_addr()?.port();
         Ok(Self { listener, port, path, state: state.to_owned() })
     }
 
-    /// The port on which it listens.
+    /// Returns the port that it listens on.
     pub(super) fn port(&self) -> u16 {
         self.port
     }
 
-    /// Waits for the browser. Requests with another state or path are rejected, and waiting continues.
+    /// Waits for the browser. Requests with another state or path are rejected, and the wait continues.
     pub(super) async fn wait(&self) -> Returned {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
                 accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                     let Ok((stream, _)) = accepted else {
-                        // No more sockets at the moment; those that are open end soon.
+                        // Out of sockets for the moment; open connections end soon.
                         tokio::time::sleep(Duration::from_millis(50)).await;
                         continue;
                     };
@@ -88,7 +88,7 @@ async fn serve(mut stream: TcpStream, path: &str, state: &str) -> Option<Returne
          connection: close\r\n\r\n",
         page.len()
     );
-    // The browser may be gone; what it brought counts all the same.
+    // The browser may be gone; its result is valid anyway.
     let _result = stream.write_all((head + &page).as_bytes()).await;
     let _result = stream.shutdown().await;
     returned
@@ -114,7 +114,7 @@ fn judge(pasted: Pasted, state: &str) -> CallbackReply {
     }
 }
 
-/// The target of a GET request; `None` when it is none, or too long.
+/// Returns the target of a GET request, or `None` if it is not one or too long.
 async fn read_target(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 2048];
@@ -161,7 +161,7 @@ mod tests {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
-        // A connection that is closed while bytes are left unread may be reset.
+        // A connection that is closed with unread bytes may be reset.
         let _result = stream.read_to_string(&mut answer).await;
         answer
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn words_of_the_server_are_escaped() {
+    async fn server_messages_are_escaped() {
         let server = Callback::listen("127.0.0.1", 0, "/cb", "S").await.unwrap();
         let request = "GET /cb?state=S&error=%3Cscript%3E HTTP/1.1\r\n\r\n";
         let (returned, page) = tokio::join!(server.wait(), get(server.port(), request));

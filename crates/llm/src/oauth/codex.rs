@@ -16,7 +16,7 @@ const TOKEN: &str = "https://auth.openai.com/oauth/token";
 const CLIENT: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
 const PORT: u16 = 1_455;
 const PATH: &str = "/auth/callback";
-/// The member of a credential that names the account.
+/// The credential's member for the account id.
 const ACCOUNT: &str = "accountId";
 const SCOPE: &str = "openid profile email offline_access";
 
@@ -33,7 +33,7 @@ impl Default for CodexLogin {
 }
 
 impl CodexLogin {
-    /// Uses another port for the browser to return to than the usual one; 0 = any free one.
+    /// Uses another callback port than the default; 0 means any free one.
     pub const fn with_callback_port(callback_port: u16) -> Self {
         Self { callback_port }
     }

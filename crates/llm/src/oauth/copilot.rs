@@ -19,25 +19,25 @@ const CLIENT: &str = "Iv1.b507a08c87ecfe98";
 const SCOPE: &str = "read:user";
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 const AGENT: &str = "GitHubCopilotChat/0.35.0";
-/// What tokens of GitHub begin with; Copilot takes its own only.
+/// Prefixes of GitHub tokens; Copilot accepts only its own tokens.
 const GITHUB_TOKENS: [&str; 3] = ["gho_", "ghu_", "github_pat_"];
-/// How long before its end access counts as over.
+/// How long before its expiry an access token counts as expired.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;
-/// Models that are enabled at once.
+/// Number of models enabled concurrently.
 const N_AT_ONCE: usize = 4;
-/// How long enabling models may take altogether.
+/// Time limit for enabling all models.
 const ENABLE_LIMIT: Duration = Duration::from_secs(30);
-/// Where requests go when neither token nor enterprise says otherwise.
+/// Base URL if neither the token nor the enterprise determines it.
 const BASE_URL: &str = "https://api.individual.githubcopilot.com";
-/// The member of a credential that names the enterprise's own GitHub.
+/// The credential's member for the enterprise's GitHub host.
 const ENTERPRISE: &str = "enterpriseUrl";
 
 /// Signs in to GitHub Copilot.
 ///
-/// By default a login enables the catalog's models.
+/// By default, a login enables the catalog's models.
 #[derive(Clone, Debug, Default)]
 pub struct Copilot {
-    /// Models that are enabled after a login; `None`: those of the catalog, which is read then.
+    /// Models to enable after a login; `None` means those of the catalog, which is loaded then.
     models: Option<Vec<String>>,
 }
 
@@ -71,7 +71,7 @@ impl Copilot {
         Ok(credential)
     }
 
-    /// A new Copilot token for the GitHub token, which stays.
+    /// Gets a new Copilot token for the GitHub token, which stays.
     async fn renew(&self, old: &OAuthCredential, cx: OAuthCx<'_>) -> Result<OAuthCredential, OAuthError> {
         let domain = enterprise(old).unwrap_or_else(|| "github.com".into());
         let what = "GitHub Copilot token request failed";
@@ -85,7 +85,7 @@ impl Copilot {
         Ok(OAuthCredential { access: token.into(), expires, ..old.clone() })
     }
 
-    /// Some models have to be enabled once. What fails is left as it is.
+    /// Enables models that require it. Failures are ignored.
     async fn enable_models(&self, credential: &OAuthCredential, cx: OAuthCx<'_>) -> Result<(), OAuthError> {
         let base = base_url(credential.access.reveal(), enterprise(credential).as_deref());
         let enable = |model: &String| {
@@ -109,12 +109,12 @@ impl Copilot {
             }
             Ok(())
         };
-        // What is not enabled by then can be enabled on GitHub's pages: the login counts without it.
+        // Models that are not enabled by then can be enabled on GitHub's website: the login is valid without them.
         tokio::time::timeout(ENABLE_LIMIT, all).await.unwrap_or(Ok(()))
     }
 }
 
-/// The headers of the editor whose client this is.
+/// Adds the headers of the editor that this client identifies as.
 fn as_editor(ask: OAuthRequest<'_>) -> OAuthRequest<'_> {
     ask.header("user-agent", AGENT)
         .header("editor-version", "vscode/1.107.0")
@@ -122,7 +122,7 @@ fn as_editor(ask: OAuthRequest<'_>) -> OAuthRequest<'_> {
         .header("copilot-integration-id", "vscode-chat")
 }
 
-/// A code that a person enters on GitHub's page.
+/// A code that the user enters on GitHub's page.
 struct Device {
     device_code: String,
     user_code: String,
@@ -147,7 +147,7 @@ impl Device {
         device().ok_or_else(|| OAuthError::Invalid(format!("{what}: the answer is incomplete")))
     }
 
-    /// Polls until the code was entered, at the interval that the server demands.
+    /// Polls until the code has been entered, at the interval that the server requests.
     async fn wait(&self, domain: &str, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<String, OAuthError> {
         let end = Instant::now() + Duration::from_secs_f64(self.lasts);
         let (mut interval, mut stretch, mut was_slowed) = (self.interval.max(1.0), 1.2, false);
@@ -191,7 +191,7 @@ impl Device {
     }
 }
 
-/// The interval after a request that failed for the moment: RFC 8628 asks for a longer one.
+/// Returns the interval after a transient failure: RFC 8628 requires a longer one.
 fn back_off(interval: f64, error: &OAuthError, ui: &dyn LoginUi) -> f64 {
     ui.progress(&format!("{error}. Trying again…"));
     interval * 2.0
@@ -205,7 +205,7 @@ fn enterprise(credential: &OAuthCredential) -> Option<String> {
     credential.extra.get(ENTERPRISE).and_then(Value::as_str).and_then(normalize_domain)
 }
 
-/// The host name in what a person typed, lower case and without port; `None` when there is none.
+/// Returns the host name in a user's input, in lower case and without port, or `None` if there is none.
 pub fn normalize_domain(typed: &str) -> Option<String> {
     let typed = typed.trim();
     let host = if typed.contains("://") { host(typed) } else { host(&format!("https://{typed}")) };
@@ -214,7 +214,7 @@ pub fn normalize_domain(typed: &str) -> Option<String> {
     is_name.then_some(host)
 }
 
-/// Where requests of a token go: what the token names, if that is GitHub's or the enterprise's, else the usual place.
+/// Returns the base URL for a token: the one it contains, if it belongs to GitHub or the enterprise, else the default.
 pub fn base_url(token: &str, enterprise: Option<&str>) -> String {
     let named = token.split(';').find_map(|part| part.trim().strip_prefix("proxy-ep="));
     let named = named.map(|named| match named.strip_prefix("proxy.") {
@@ -224,7 +224,7 @@ pub fn base_url(token: &str, enterprise: Option<&str>) -> String {
     let trusted = named.filter(|named| {
         let url = format!("https://{named}");
         let domains = ["githubcopilot.com", "ghe.com"].into_iter().chain(enterprise);
-        // Nothing but a host name: no port, no path, no user.
+        // Only a host name: no port, no path, no user.
         host(&url) == named.to_ascii_lowercase() && domains.into_iter().any(|domain| host_is(&url, domain))
     });
     match (trusted, enterprise) {

@@ -1,8 +1,8 @@
-//! Logins of Google's Cloud Code Assist, as users of the Gemini CLI and of Antigravity have them.
+//! Logins for Google's Cloud Code Assist, as used by the Gemini CLI and Antigravity.
 //!
-//! Signing in and refreshing take the id and the secret of an OAuth client, and this crate ships none: they come from `PINCH_GOOGLE_CLIENT_ID` and
-//! `PINCH_GOOGLE_CLIENT_SECRET`, or are asked for, and are stored with the login as `clientId` and `clientSecret`. A login that another program
-//! stored is used as it is.
+//! Signing in and refreshing need the id and the secret of an OAuth client, and this crate ships none: they come from
+//! `PINCH_GOOGLE_CLIENT_ID` and `PINCH_GOOGLE_CLIENT_SECRET`, or from the user, and are stored with the login as `clientId` and
+//! `clientSecret`. A login stored by another program is used unchanged.
 
 use futures::future::BoxFuture;
 use http::Method;
@@ -23,13 +23,13 @@ const PROFILE: &str = "https://www.googleapis.com/oauth2/v1/userinfo?alt=json";
 /// Variables with the OAuth client's id and secret.
 const CLIENT_ID: &str = "PINCH_GOOGLE_CLIENT_ID";
 const CLIENT_SECRET: &str = "PINCH_GOOGLE_CLIENT_SECRET";
-/// What every login may do.
+/// Scopes of every login.
 const SCOPES: &str = "https://www.googleapis.com/auth/cloud-platform https://www.googleapis.com/auth/userinfo.email \
     https://www.googleapis.com/auth/userinfo.profile";
-/// What Antigravity's may do besides.
+/// Additional scopes of Antigravity.
 const MORE_SCOPES: &str =
     " https://www.googleapis.com/auth/cclog https://www.googleapis.com/auth/experimentsandconfigs";
-/// How long before its end access counts as over.
+/// How long before its expiry an access token counts as expired.
 const MARGIN_MS: i64 = 5 * 60 * 1_000;
 
 /// Signs in to one provider of Cloud Code Assist.
@@ -41,7 +41,7 @@ pub struct GoogleLogin {
     path: &'static str,
 }
 
-/// The OAuth client that a login belongs to.
+/// The OAuth client of a login.
 struct OAuthClient {
     id: String,
     secret: Secret,
@@ -106,7 +106,7 @@ impl GoogleLogin {
         Ok(OAuthCredential { refresh: refresh.into(), access: tokens.access.into(), expires, extra })
     }
 
-    /// The OAuth client, from the environment or the person.
+    /// Returns the OAuth client, from the environment or the user.
     async fn client(&self, ui: &dyn LoginUi, cx: OAuthCx<'_>) -> Result<OAuthClient, OAuthError> {
         let given = async |variable: &str, prompt: LoginPrompt| match cx.host.env().non_empty(variable) {
             Some(value) => Ok(value.to_owned()),
@@ -157,7 +157,7 @@ impl OAuthFlow for GoogleLogin {
         true
     }
 
-    /// Only where requests can be sent with the login.
+    /// Only if requests can be sent with the login.
     fn signs_in(&self) -> bool {
         cfg!(feature = "cloud-code-assist")
     }
@@ -174,14 +174,14 @@ impl OAuthFlow for GoogleLogin {
         Box::pin(self.renew(credential, cx))
     }
 
-    /// The access and the project it is for, as the wire format takes them.
+    /// Combines the access token and its project, in the wire format's form.
     fn api_key(&self, credential: &OAuthCredential) -> Secret {
         let project = credential.extra.get("projectId");
         json!({"token": credential.access.reveal(), "projectId": project}).to_string().into()
     }
 }
 
-/// The account's address, for people who have several. A login works without it.
+/// Returns the account's address, for users with several. A login works without it.
 async fn email(access: &str, cx: OAuthCx<'_>) -> Option<String> {
     let profile = OAuthRequest::new("Google profile lookup failed", Method::GET, PROFILE).bearer(access).good(cx).await;
     profile.ok()?["email"].as_str().map(str::to_owned)

@@ -1,4 +1,4 @@
-//! What people paste: a code, a code with its state, or the whole address at which the browser ended.
+//! Pasted texts: a code, a code with its state, or the full redirect URL.
 
 use url::{Url, form_urlencoded};
 
@@ -14,14 +14,14 @@ pub struct Pasted {
     pub error: Option<String>,
 }
 
-/// Reads what was pasted.
+/// Parses a pasted text.
 pub fn read(text: &str) -> Pasted {
     let text = text.trim();
     if text.is_empty() {
         return Pasted::default();
     }
     if text.contains("://") {
-        // Line ends that a terminal has put into a long address are not part of it.
+        // Line breaks inserted by a terminal are not part of the URL.
         return Url::parse(text).ok().and_then(|url| url.query().map(from_query)).unwrap_or_default();
     }
     if let Some((code, state)) = text.split_once('#') {
@@ -33,7 +33,7 @@ pub fn read(text: &str) -> Pasted {
     Pasted { code: Some(text.to_owned()), ..Pasted::default() }
 }
 
-/// Reads the query of the address at which a browser ended.
+/// Parses the query of a redirect URL.
 pub(super) fn from_query(query: &str) -> Pasted {
     let mut pasted = Pasted::default();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_people_paste() {
+    fn pasted_codes_and_urls_are_parsed() {
         check(" http://localhost:1/cb?code=a%2Bb+c&state=s&x=1#frag ", Some("a+b c"), Some("s"));
         check("http://localhost:1/cb?code=a\nb&sta\r\nte=s", Some("ab"), Some("s"));
         check("http://localhost:1/cb", None, None);

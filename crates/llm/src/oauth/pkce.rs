@@ -6,7 +6,7 @@ use pinch_stdx::host::ids::Ids;
 use pinch_stdx::secret::Secret;
 use sha2::{Digest, Sha256};
 
-/// A secret and what may be known of it.
+/// A secret and its public challenge.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Pkce {
@@ -17,24 +17,24 @@ pub struct Pkce {
 }
 
 impl Pkce {
-    /// A new secret.
+    /// Creates a new secret.
     pub fn new(ids: &Ids) -> Self {
         Self::of(URL_SAFE_NO_PAD.encode(random(ids)))
     }
 
-    /// The pair of a known secret.
+    /// Creates the pair for a known secret.
     pub fn of(verifier: String) -> Self {
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
         Self { verifier: verifier.into(), challenge }
     }
 }
 
-/// A random word: 32 hexadecimal digits.
+/// Returns a random state: 32 hexadecimal digits.
 pub fn state(ids: &Ids) -> String {
     random(ids)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Three ids have more random bits than the hash of them.
+/// Hashes three ids, which have more random bits than the hash.
 fn random(ids: &Ids) -> [u8; 32] {
     let mut hash = Sha256::new();
     for _ in 0..3 {
@@ -49,13 +49,13 @@ mod tests {
     use pinch_stdx::host::Host;
 
     #[test]
-    fn the_standards_example() {
+    fn the_challenge_matches_the_example_of_the_standard() {
         let pkce = Pkce::of("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".into());
         assert_eq!(pkce.challenge, "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
     }
 
     #[test]
-    fn nothing_comes_twice() {
+    fn secrets_and_states_are_unique() {
         let host = Host::builder().build();
         let (first, second) = (Pkce::new(host.ids()), Pkce::new(host.ids()));
         assert_eq!(first.verifier.reveal().len(), 43);

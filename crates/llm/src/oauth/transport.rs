@@ -1,4 +1,4 @@
-//! Requests of logins, and what is made of the answers.
+//! Requests of logins, and processing of their responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use url::form_urlencoded;
 
 use super::{OAuthCx, OAuthError};
 
-/// How long a server may take.
+/// Time limit of a server.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Bytes of an answer that are read.
+/// Maximum bytes of a response that are read.
 const MAX_BYTES: usize = 1024 * 1024;
-/// Characters of a server's message that are shown.
+/// Maximum characters of a server's message that are shown.
 const MAX_WORDS: usize = 300;
 
-/// A server's answer.
+/// A server's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuthResponse {
     /// The status.
@@ -29,16 +29,16 @@ pub struct OAuthResponse {
     pub body: Vec<u8>,
 }
 
-/// Sends requests of logins; a test puts its own in place of the network.
+/// Sends requests of logins; tests replace it.
 pub trait OAuthTransport: Send + Sync {
-    /// Sends a request and reads the whole answer. Dropping the future gives up.
+    /// Sends a request and reads the whole response. Cancel by dropping the future.
     ///
     /// # Errors
-    /// Why there is no response. Never contains what was sent.
+    /// Returns why there is no response. Never contains anything that was sent.
     fn send(&self, request: Outgoing) -> BoxFuture<'_, Result<OAuthResponse, String>>;
 }
 
-/// The network.
+/// Sends requests over the network.
 #[derive(Clone, Debug)]
 pub struct HttpTransport {
     client: Arc<HttpClient>,
@@ -46,7 +46,7 @@ pub struct HttpTransport {
 }
 
 impl HttpTransport {
-    /// Sends over a client that others may share, through the proxies that the environment names.
+    /// Creates a transport with a shared client, through the proxies of an environment.
     pub fn new(client: Arc<HttpClient>, env: Env) -> Self {
         Self { client, env }
     }
@@ -68,12 +68,12 @@ impl OAuthTransport for HttpTransport {
     }
 }
 
-/// A request being sent.
+/// A request to be sent.
 pub(super) struct OAuthRequest<'a> {
-    /// What is requested, and fails, in the words of the error.
+    /// The action, for error texts.
     what: &'a str,
     outgoing: Outgoing,
-    /// Texts that no error may repeat.
+    /// Texts that no error may contain.
     secrets: Vec<String>,
 }
 
@@ -85,21 +85,21 @@ impl<'a> OAuthRequest<'a> {
         Self { what, outgoing, secrets: Vec::new() }
     }
 
-    /// A form as the body.
+    /// Sets a form as the body.
     pub(super) fn form(mut self, pairs: &[(&str, &str)]) -> Self {
         self.outgoing.body = Bytes::from(form(pairs));
         self.keep_from_errors(pairs.iter().map(|(_, value)| *value));
         self.header("content-type", "application/x-www-form-urlencoded")
     }
 
-    /// JSON as the body.
+    /// Sets JSON as the body.
     pub(super) fn json(mut self, body: &Value) -> Self {
         self.outgoing.body = Bytes::from(body.to_string());
         self.keep_from_errors(body.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str()));
         self.header("content-type", "application/json")
     }
 
-    /// A header; one that cannot be sent is left out, and the server says that it is missing.
+    /// Sets a header; an invalid one is omitted, and the server reports that it is missing.
     pub(super) fn header(mut self, name: &'static str, value: &str) -> Self {
         if let Ok(mut value) = HeaderValue::from_str(value) {
             value.set_sensitive(name == "authorization");
@@ -114,28 +114,28 @@ impl<'a> OAuthRequest<'a> {
     }
 
     fn keep_from_errors<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) {
-        // Short ones are words such as `refresh_token`, which errors may say.
+        // Short ones are words such as `refresh_token`, which errors may contain.
         self.secrets.extend(texts.into_iter().filter(|text| text.len() >= 24).map(str::to_owned));
     }
 
-    /// Sends the request; the answer with its status.
-    pub(super) async fn answer(self, cx: OAuthCx<'_>) -> Result<Said<'a>, OAuthError> {
+    /// Sends the request and returns the response with its status.
+    pub(super) async fn answer(self, cx: OAuthCx<'_>) -> Result<OAuthAnswer<'a>, OAuthError> {
         let Self { what, outgoing, secrets } = self;
         let sent = cx.cancel.run(cx.transport.send(outgoing)).await.map_err(|_| OAuthError::Cancelled)?;
         let answer = sent.map_err(|why| OAuthError::Network { what: what.to_owned(), why })?;
         let json = serde_json::from_slice(&answer.body).unwrap_or(Value::Null);
-        Ok(Said { what, status: answer.status, json, body: answer.body, secrets })
+        Ok(OAuthAnswer { what, status: answer.status, json, body: answer.body, secrets })
     }
 
-    /// Sends the request; the JSON of a good answer.
+    /// Sends the request and returns the JSON of a successful response.
     pub(super) async fn good(self, cx: OAuthCx<'_>) -> Result<Value, OAuthError> {
         let said = self.answer(cx).await?;
         if (200..300).contains(&said.status) { Ok(said.json) } else { Err(said.refused()) }
     }
 }
 
-/// An answer.
-pub(super) struct Said<'a> {
+/// A parsed response.
+pub(super) struct OAuthAnswer<'a> {
     what: &'a str,
     pub(super) status: u16,
     pub(super) json: Value,
@@ -143,8 +143,8 @@ pub(super) struct Said<'a> {
     secrets: Vec<String>,
 }
 
-impl Said<'_> {
-    /// The error of a failing status, in the server's words.
+impl OAuthAnswer<'_> {
+    /// Creates the error for a failing status, with the server's message.
     pub(super) fn refused(&self) -> OAuthError {
         let error = &self.json["error"];
         let (kind, more) = (error.as_str().or_else(|| error["type"].as_str()), self.json["error_description"].as_str());
@@ -152,14 +152,14 @@ impl Said<'_> {
         let text = match (kind, more) {
             (Some(kind), Some(more)) => format!("{kind}: {more}"),
             (Some(text), None) | (None, Some(text)) => text.to_owned(),
-            // JSON of another shape may hold anything.
+            // JSON of another shape may contain anything.
             (None, None) if !self.json.is_null() => "no reason given".to_owned(),
             (None, None) => String::from_utf8_lossy(&self.body).into_owned(),
         };
         OAuthError::Refused { what: self.what.to_owned(), status: self.status, text: self.presentable(&text) }
     }
 
-    /// A server's words without what was sent to it, on one short line.
+    /// Returns a server's message on one short line, without anything that was sent to it.
     fn presentable(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in &self.secrets {
@@ -169,20 +169,20 @@ impl Said<'_> {
     }
 }
 
-/// Pairs as forms and queries have them.
+/// Encodes pairs for forms and queries.
 pub(super) fn form(pairs: &[(&str, &str)]) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
-/// Tokens of a server's answer.
+/// Tokens in a server's response.
 pub(super) struct TokenSet {
     pub(super) access: String,
     pub(super) refresh: Option<String>,
-    /// Milliseconds.
+    /// Validity in milliseconds.
     pub(super) lasts: i64,
 }
 
-/// Reads tokens. Without an access token or a time the answer is of no use, and the error names what is missing.
+/// Parses tokens. A response without an access token or validity is an error that names the missing member.
 pub(super) fn tokens(json: &Value, what: &str) -> Result<TokenSet, OAuthError> {
     let text = |name: &str| json[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let seconds = json["expires_in"].as_f64().filter(|seconds| *seconds >= 0.0);

@@ -1,17 +1,17 @@
-//! How much of an answer is kept.
+//! Limits the size of an answer.
 
 use crate::error::{LlmError, LlmErrorKind};
 use crate::event::{Emit, StreamEvent};
 use crate::request::Request;
 
-/// Bytes of an answer when the call sets no limit: more than any model writes.
+/// Default maximum bytes of an answer: more than any model writes.
 pub(super) const USUAL_LIMIT: usize = 64 * 1024 * 1024;
-/// What surrounds a piece of text in its frame: names, ids, counts.
+/// Overhead of a frame around its text: names, ids, counts.
 const FRAME_OVERHEAD: usize = 4 * 1024;
-/// How much larger the frames of an answer may be than the answer: pieces of a few characters come in frames of hundreds of bytes.
+/// Maximum ratio of frame size to answer size: chunks of a few characters come in frames of hundreds of bytes.
 const MAX_FACTOR: usize = 16;
 
-/// Counts what a decoder keeps of a response, and stops a response without end.
+/// Counts what a decoder keeps of a response, and stops an endless response.
 #[derive(Debug)]
 pub(super) struct ResponseBudget {
     limit: usize,
@@ -26,10 +26,10 @@ impl ResponseBudget {
         Self { limit: request.options.max_answer_bytes.unwrap_or(USUAL_LIMIT), n_kept: 0, n_framed: 0 }
     }
 
-    /// Counts a frame of `n_bytes` that made the events after the first `n_before`.
+    /// Counts a frame of `n_bytes` that produced the events after the first `n_before`.
     ///
     /// # Errors
-    /// When the answer is too large now.
+    /// Returns an error if the answer is too large now.
     pub(super) fn take(
         &mut self,
         request: &Request,
@@ -42,7 +42,7 @@ impl ResponseBudget {
             .skip(n_before)
             .map(|event| if let StreamEvent::Delta { text, .. } = event { text.len() } else { 0 })
             .sum();
-        // What a frame brings without showing it is kept too: signatures, hidden reasoning, arguments in one piece.
+        // Hidden content of a frame is kept too: signatures, hidden reasoning, arguments in one chunk.
         let n_silent = if n_text == 0 { n_bytes } else { n_bytes.saturating_sub(FRAME_OVERHEAD + 6 * n_text) };
         self.n_kept = self.n_kept.saturating_add(n_text).saturating_add(n_silent);
         self.n_framed = self.n_framed.saturating_add(n_bytes);

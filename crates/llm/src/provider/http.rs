@@ -27,28 +27,28 @@ use crate::redact::Secrets;
 use crate::request::Request;
 use crate::wire::{Decoder, Encoding, FrameKind, HttpRequest, Signing, WireCall, WireFormat};
 
-/// Bytes of a refusal's body that are read.
+/// Maximum bytes of an error body that are read.
 const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
-/// How long a refusal's body may take.
+/// Time limit for reading an error body.
 const REFUSAL_TIME: Duration = Duration::from_secs(30);
-/// How long the end of the connection may take after the end of the answer, so that it can be used again.
+/// Time limit for the end of the connection after the end of the answer, so that it can be reused.
 const REST_TIME: Duration = Duration::from_millis(5);
-/// Bytes a body has at least to be compressed.
+/// Minimum size of a compressed body.
 #[cfg(feature = "zstd")]
 const LEAST_COMPRESSED: usize = 4 * 1024;
-/// Conversations remembered for their refused encodings.
+/// Maximum number of conversations remembered for a rejected encoding.
 const MAX_REMEMBERED: usize = 10_000;
 
-/// Speaks one wire format over HTTP.
+/// A provider that speaks one wire format over HTTP.
 #[derive(Clone)]
 pub struct HttpProvider(Arc<HttpShared>);
 
 struct HttpShared {
     wire: Box<dyn WireFormat>,
     client: Arc<HttpClient>,
-    /// Where credentials come from when a request brings none.
+    /// Source of credentials for requests without any.
     ambient: Option<Arc<dyn AmbientCredentials>>,
-    /// What conversations take whose provider refused the usual encoding: the next calls spare the detour.
+    /// Encodings that conversations need because the provider rejected the usual one: avoids a failed request in later calls.
     encodings: Mutex<HashMap<String, Encoding>>,
 }
 
@@ -59,12 +59,12 @@ impl fmt::Debug for HttpProvider {
 }
 
 impl HttpProvider {
-    /// A provider of a wire format, with a client that others may share.
+    /// Creates a provider for a wire format, with a shared client.
     pub fn new(wire: Box<dyn WireFormat>, client: Arc<HttpClient>) -> Self {
         Self::with_ambient(wire, client, None)
     }
 
-    /// The same, with credentials that the machine has by itself for requests that bring none.
+    /// Like [`Self::new`], with ambient credentials of the machine for requests without any.
     pub fn with_ambient(
         wire: Box<dyn WireFormat>,
         client: Arc<HttpClient>,
@@ -83,7 +83,7 @@ impl Provider for HttpProvider {
     }
 }
 
-/// The call from its beginning to its one end.
+/// Runs the call from its start to its only end.
 fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp: i64) -> Pulled<'static, StreamEvent> {
     pulled(move |emitter| async move {
         let began = Instant::now();
@@ -94,7 +94,7 @@ fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp:
         let mut emit = Emit::default();
         let mut sent = Secrets::default();
         let opened = match authorised {
-            // Boxed: what sending needs is let go before the answer streams.
+            // Boxed so that everything needed for sending is freed before the answer streams.
             Ok(()) => Box::pin(shared.open(&mut call, &mut sent, &mut watch, &cancel)).await,
             Err(error) => Err(error),
         };
@@ -113,7 +113,7 @@ fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp:
                 let is_end = matches!(event, StreamEvent::End(_));
                 if let StreamEvent::End(finished) = &mut event {
                     finished.hide(&request, std::mem::take(&mut sent));
-                    // What failed is released at once.
+                    // Release the connection of a failed call immediately.
                     if let Some(body) = body.take().filter(|_| finished.is_ok()) {
                         Box::pin(read_rest(body)).await;
                     }
@@ -127,7 +127,7 @@ fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp:
             }
             watch.resume(paused);
             match frames.next_frame() {
-                // A wait for more looks by itself.
+                // Waiting for more checks this itself.
                 Ok(Some(_)) if cancel.is_cancelled() => {
                     decoder.fail(stopped(&request, Interrupted::Cancelled), &mut emit);
                     continue;
@@ -149,7 +149,7 @@ fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp:
                 }
             }
             let Some(incoming) = &mut body else {
-                // The decoder owes its end; a decoder that does not pay is covered by the stream.
+                // The decoder must emit the end; if it does not, the stream does.
                 return;
             };
             match watch.for_body(&cancel, incoming.chunk()).await {
@@ -166,7 +166,7 @@ fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp:
 }
 
 impl HttpShared {
-    /// Adds the machine's own credentials where the request brings none.
+    /// Adds the machine's own credentials if the request has none.
     async fn authorise(&self, request: &mut Request, watch: &Watch, cancel: &Cancel) -> Result<(), LlmError> {
         let Some(ambient) = self.ambient.as_ref().filter(|ambient| ambient.is_wanted(request)) else { return Ok(()) };
         let resolving = ambient.resolve(request, &self.client);
@@ -177,7 +177,7 @@ impl HttpShared {
         Ok(())
     }
 
-    /// Sends the request, in another form if the provider takes the first one not, and returns a response that is good so far.
+    /// Sends the request, in another form if the provider rejects the first one, and returns a successful response.
     async fn open(
         &self,
         call: &mut WireCall<'_>,
@@ -255,7 +255,7 @@ impl HttpShared {
     }
 }
 
-/// Names a conversation with one model.
+/// Identifies a conversation with one model.
 fn conversation(request: &Request) -> Option<String> {
     let session = request.options.session_id.as_ref()?;
     Some(format!("{}\n{}\n{session}", request.model.provider, request.model.id))
@@ -289,7 +289,7 @@ fn outgoing(request: &Request, made: HttpRequest) -> Result<Outgoing, LlmError> 
     Ok(Outgoing { method: Method::POST, url, headers, body: Bytes::from(body) })
 }
 
-/// The body, compressed if the headers say so. For a small body, the header is removed instead.
+/// Compresses the body if the headers say so. For a small body, the header is removed instead.
 #[cfg(feature = "zstd")]
 fn compressed(body: Vec<u8>, mut headers: HeaderMap) -> (Vec<u8>, HeaderMap) {
     use ruzstd::encoding::{CompressionLevel, compress_to_vec};
@@ -303,7 +303,7 @@ fn compressed(body: Vec<u8>, mut headers: HeaderMap) -> (Vec<u8>, HeaderMap) {
     (body, headers)
 }
 
-/// The bytes are over: the last event may want its blank line.
+/// Ends the input: the last event may lack its blank line.
 fn finish(request: &Request, frames: &mut Frames, decoder: &mut dyn Decoder, emit: &mut Emit) {
     match frames.finish() {
         Ok(last) => {
@@ -321,7 +321,7 @@ fn no_frames(request: &Request, error: &FrameError) -> LlmError {
     LlmError::new(provider_of(request), kind, error.to_string())
 }
 
-/// Reads what follows the answer, if it comes at once: a connection whose response was read to the end can be used again.
+/// Reads the rest of the connection if it arrives immediately: a connection that was read to the end can be reused.
 async fn read_rest(mut body: IncomingResponse) {
     let rest = async { while let Ok(Some(_)) = body.chunk().await {} };
     if timeout(REST_TIME, rest).await.is_err() {
@@ -347,7 +347,7 @@ fn network(request: &Request, error: HttpError) -> LlmError {
         HttpError::Connect { .. } | HttpError::Reset { .. } => LlmErrorKind::Connect,
         HttpError::Cut { .. } => LlmErrorKind::StreamCut,
         HttpError::Coding { .. } => LlmErrorKind::Protocol,
-        // `Invalid`, and what later versions add.
+        // `Invalid`, and variants added later.
         _ => LlmErrorKind::InvalidRequest,
     };
     let text = error.to_string();

@@ -5,12 +5,12 @@
 //! use pinch_llm::provider::scripted::{ScriptedReply, ScriptedProvider};
 //!
 //! let provider = Arc::new(ScriptedProvider::new([ScriptedReply::text("Hello!")]));
-//! // hand `provider` to whatever takes a `dyn Provider`, then look at what it was asked:
+//! // pass `provider` to anything that takes a `dyn Provider`, then inspect the requests:
 //! assert!(provider.requests().is_empty());
 //! ```
 //!
-//! Replies can also be made from the request, come in pieces of random but repeatable sizes and at a model's pace, estimate their usage, fail
-//! with a status before the first event, or break off in the middle.
+//! Replies can also be made from the request, be streamed in chunks of random but reproducible sizes and at a model's pace, estimate their
+//! usage, fail with a status before the first event, or break off in the middle.
 
 mod pieces;
 mod usage;
@@ -34,56 +34,56 @@ use crate::message::{AssistantMessage, Block, StopReason, Usage};
 use crate::model::Model;
 use crate::request::Request;
 
-/// Answers calls with prepared replies, one after the other, and keeps every request.
+/// Answers calls with prepared replies in order, and records every request.
 pub struct ScriptedProvider {
     answers: Mutex<VecDeque<ScriptEntry>>,
     requests: Mutex<Vec<Request>>,
     pieces: Mutex<DeltaSizes>,
     tokens_per_second: Option<f64>,
-    /// The prompt each session sent last, when usage is estimated.
+    /// The last prompt of each session, if usage is estimated.
     prompts: Option<Mutex<HashMap<String, String>>>,
     exhausted: String,
 }
 
-/// One answer of the script.
+/// An answer in the script.
 enum ScriptEntry {
     Ready(ScriptedReply),
     Made(Make),
 }
 
-/// Makes a reply from the request and the number of the call, which counts from 1.
+/// Makes a reply from the request and the number of the call, starting at 1.
 type Make = Box<dyn Fn(Request, usize) -> BoxFuture<'static, Result<ScriptedReply, LlmError>> + Send + Sync>;
 
-/// One prepared answer.
+/// A prepared answer.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedReply {
-    /// What is streamed, in order.
+    /// The streamed steps, in order.
     pub steps: Vec<ScriptedStep>,
-    /// Why it stops; without it `ToolUse` when there is a call, else `Stop`.
+    /// The stop reason; by default `ToolUse` if there is a call, else `Stop`.
     pub stop: Option<StopReason>,
     /// The error's text, for stop reasons that are failures.
     pub error_message: Option<String>,
-    /// The usage of the answer; when it is zero, a provider that estimates puts its estimate here.
+    /// The usage of the answer; if it is zero, an estimating provider replaces it.
     pub usage: Usage,
     /// The provider's id of the answer.
     pub response_id: Option<String>,
-    /// The request fails with this text before anything is streamed.
+    /// If set, the request fails with this text before anything is streamed.
     pub fail_before_start: Option<String>,
-    /// The status that goes with `fail_before_start`; it decides what kind of failure it is.
+    /// The status for `fail_before_start`, which determines the kind of failure.
     pub status: Option<StatusCode>,
-    /// Breaks off with this text after so many deltas.
+    /// If set, the answer breaks off with this text after so many deltas.
     pub break_after: Option<(usize, String)>,
 }
 
-/// One step of a prepared answer.
+/// A step of a prepared answer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ScriptedStep {
-    /// A text block, by its deltas.
+    /// A text block, as deltas.
     Text(Vec<String>),
-    /// A thinking block, by its deltas.
+    /// A thinking block, as deltas.
     Thinking(Vec<String>),
-    /// A tool call; its arguments come in one delta.
+    /// A tool call, whose arguments arrive in one delta.
     ToolCall {
         /// The call's id.
         id: String,
@@ -92,39 +92,39 @@ pub enum ScriptedStep {
         /// The arguments.
         arguments: Map<String, Value>,
     },
-    /// A block of text or thinking or a tool call, cut into deltas by the provider. Other blocks are left out.
+    /// A block of text or thinking or a tool call, split into deltas by the provider. Other blocks are skipped.
     Block(Block),
-    /// Nothing more comes until the caller cancels.
+    /// Streams nothing more until the caller cancels.
     Hang,
 }
 
 impl ScriptedReply {
-    /// One text in one delta.
+    /// Creates a reply of one text in one delta.
     pub fn text(text: impl Into<String>) -> Self {
         Self { steps: vec![ScriptedStep::Text(vec![text.into()])], ..Self::default() }
     }
 
-    /// One tool call.
+    /// Creates a reply of one tool call.
     pub fn call(id: impl Into<String>, name: impl Into<String>, arguments: Map<String, Value>) -> Self {
         Self { steps: vec![ScriptedStep::ToolCall { id: id.into(), name: name.into(), arguments }], ..Self::default() }
     }
 
-    /// These blocks, cut into deltas by the provider.
+    /// Creates a reply of blocks, split into deltas by the provider.
     pub fn blocks(blocks: impl IntoIterator<Item = Block>) -> Self {
         Self { steps: blocks.into_iter().map(ScriptedStep::Block).collect(), ..Self::default() }
     }
 
-    /// An answer that is an error.
+    /// Creates a failed answer.
     pub fn error(text: impl Into<String>) -> Self {
         Self { stop: Some(StopReason::Error), error_message: Some(text.into()), ..Self::default() }
     }
 
-    /// A refusal with a status, before any event.
+    /// Creates a rejection with a status, before any event.
     pub fn refused(status: StatusCode, text: impl Into<String>) -> Self {
         Self { fail_before_start: Some(text.into()), status: Some(status), ..Self::default() }
     }
 
-    /// The same reply, breaking off after so many deltas.
+    /// Makes the reply break off after so many deltas.
     #[must_use]
     pub fn breaking_after(mut self, n_deltas: usize, text: impl Into<String>) -> Self {
         self.break_after = Some((n_deltas, text.into()));
@@ -146,48 +146,48 @@ impl Default for ScriptedProvider {
 }
 
 impl ScriptedProvider {
-    /// A provider with these replies.
+    /// Creates a provider with these replies.
     pub fn new(replies: impl IntoIterator<Item = ScriptedReply>) -> Self {
         let answers = replies.into_iter().map(ScriptEntry::Ready).collect();
         Self { answers: Mutex::new(answers), ..Self::default() }
     }
 
-    /// Sizes of the deltas that blocks are cut into, in tokens of four characters, drawn from a seed so that a run can be repeated.
-    /// Without it 3 to 5 and seed 0.
+    /// Sets the sizes of the deltas that blocks are split into, in tokens of four characters, drawn from a seed so that a run can be
+    /// reproduced. The default is 3 to 5 with seed 0.
     #[must_use]
     pub fn pieces(mut self, tokens: RangeInclusive<usize>, seed: u64) -> Self {
         self.pieces = Mutex::new(DeltaSizes::new(tokens, seed));
         self
     }
 
-    /// Streams at a pace: each delta waits for the time its tokens take. Without it nothing waits.
+    /// Sets the streaming pace: each delta is delayed by the time for its tokens. By default nothing is delayed.
     #[must_use]
     pub fn tokens_per_second(mut self, tokens: f64) -> Self {
         self.tokens_per_second = Some(tokens).filter(|tokens| tokens.is_finite() && *tokens > 0.0);
         self
     }
 
-    /// Estimates the usage of replies that have none, four characters a token. A session's repeated prompt counts as read from a cache.
+    /// Estimates the usage of replies without one, at four characters per token. A session's repeated prompt counts as a cache read.
     #[must_use]
     pub fn estimating_usage(mut self) -> Self {
         self.prompts = Some(Mutex::default());
         self
     }
 
-    /// The error when the script is over.
+    /// Sets the error text for calls after the last reply.
     #[must_use]
     pub fn when_exhausted(mut self, text: impl Into<String>) -> Self {
         self.exhausted = text.into();
         self
     }
 
-    /// Adds a reply at the end of the script.
+    /// Appends a reply to the script.
     pub fn push(&self, reply: ScriptedReply) {
         lock(&self.answers).push_back(ScriptEntry::Ready(reply));
     }
 
-    /// Adds a reply that is made when its turn comes, from the request and the number of the call, which counts from 1. Its failure is the
-    /// answer's.
+    /// Appends a reply that is made when it is needed, from the request and the number of the call, starting at 1. If that fails, the
+    /// answer fails.
     pub fn push_made<F, Fut>(&self, make: F)
     where
         F: Fn(Request, usize) -> Fut + Send + Sync + 'static,
@@ -197,27 +197,27 @@ impl ScriptedProvider {
         lock(&self.answers).push_back(ScriptEntry::Made(make));
     }
 
-    /// Replaces the replies that were not used yet.
+    /// Replaces the replies that have not been used yet.
     pub fn set(&self, replies: impl IntoIterator<Item = ScriptedReply>) {
         *lock(&self.answers) = replies.into_iter().map(ScriptEntry::Ready).collect();
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<Request> {
         lock(&self.requests).clone()
     }
 
-    /// How many calls there were.
+    /// Returns the number of calls.
     pub fn n_calls(&self) -> usize {
         lock(&self.requests).len()
     }
 
-    /// Replies that were not used yet.
+    /// Returns the number of replies that have not been used yet.
     pub fn n_left(&self) -> usize {
         lock(&self.answers).len()
     }
 
-    /// A model for the provider: sees, does not think, costs nothing, has a window of 128 000 tokens and answers of 16 384.
+    /// Creates a model for the provider: with vision, without thinking, free, with a window of 128 000 tokens and answers of up to 16 384.
     pub fn model(api: &str) -> Model {
         let record = json!({
             "id": "faux-1", "name": "Faux Model", "api": api, "provider": "faux", "baseUrl": "http://localhost:0", "reasoning": false,
@@ -259,7 +259,7 @@ impl Provider for ScriptedProvider {
         let now = request.host.now_ms();
         let model = Arc::clone(&request.model);
         let message = AssistantMessage::pending(model.api.clone(), model.provider.clone(), model.id.clone(), now);
-        // What the stream needs later is taken along: it may outlive the provider.
+        // The stream may outlive the provider, so move everything it needs into it.
         let show = play::Playback {
             pieces: lock(&self.pieces).fork(),
             tokens_per_second: self.tokens_per_second,

@@ -1,8 +1,8 @@
 //! ChatGPT subscriptions over WebSockets.
 //!
-//! A conversation has one socket, which stays open between its calls. The server remembers the last answer of a socket, so that the next call
-//! sends only what is new. Where sockets do not work, the call continues over server-sent events, and the conversation avoids sockets for a
-//! while. The setting `transport` of a call says what is wanted: `sse`, `websocket`, `websocket-cached`, or `auto`, which is the default.
+//! A conversation has one socket, which stays open between its calls. The server remembers the last answer of a socket, so that the next
+//! call sends only new items. If sockets fail, the call continues over server-sent events, and the conversation avoids sockets for a while.
+//! The option `transport` of a call selects the mode: `sse`, `websocket`, `websocket-cached`, or `auto`, which is the default.
 
 use std::fmt;
 use std::sync::Arc;
@@ -42,10 +42,10 @@ use crate::wire::{Decoder, Encoding, FrameKind, HttpRequest, WireCall};
 pub use self::sessions::SocketStats;
 
 const BAD_JSON: &str = "Invalid Codex WebSocket JSON";
-/// Codes of failures that say that the server lost what it remembered, or that a socket has had its time. They come before any answer.
+/// Error codes which mean that the server lost its state, or that a socket has expired. They come before any answer.
 const LOST: [&str; 2] = ["previous_response_not_found", "websocket_connection_limit_reached"];
 
-/// Speaks with ChatGPT subscriptions over WebSockets, and over server-sent events where those do not work.
+/// Serves ChatGPT subscriptions over WebSockets, with a fallback to server-sent events.
 #[derive(Clone)]
 pub struct SocketProvider(Arc<SocketShared>);
 
@@ -62,13 +62,13 @@ impl fmt::Debug for SocketProvider {
 }
 
 impl SocketProvider {
-    /// A provider with a client that others may share.
+    /// Creates a provider with a shared client.
     pub fn new(client: Arc<HttpClient>) -> Self {
         let sse = HttpProvider::new(Box::new(Codex), Arc::clone(&client));
         Self(Arc::new(SocketShared { client, sse, sessions: Sessions::default() }))
     }
 
-    /// What happened to the sockets of a conversation; `None` when it never had one.
+    /// Returns statistics about the sockets of a conversation, or `None` if it never had one.
     pub fn stats(&self, session_id: &str) -> Option<SocketStats> {
         self.0.sessions.stats(session_id)
     }
@@ -87,11 +87,11 @@ impl Provider for SocketProvider {
     }
 }
 
-/// The way of transport that a call wants, if it wants a socket.
+/// The WebSocket mode of a call.
 #[derive(Clone, Copy, Debug)]
 struct SocketTransport {
     name: &'static str,
-    /// Whether only what is new is sent.
+    /// Whether only new items are sent.
     continues: bool,
 }
 
@@ -132,46 +132,46 @@ impl SocketFailure {
     }
 }
 
-/// Why there is no socket.
+/// Reasons why there is no socket.
 enum NoSocket {
     Failed(SocketFailure),
     Interrupted(Interrupted),
-    /// No one may try another way.
+    /// An error without a fallback.
     Error(LlmError),
 }
 
-/// What a step of a turn led to.
+/// Outcome of a step of a turn.
 enum TurnStep {
-    /// Events wait, or the next step is due.
+    /// Events are waiting, or the next step is due.
     Go,
     /// The turn continues over server-sent events.
     FallBack(SocketFailure),
 }
 
-/// One call over a socket.
+/// A call over a socket.
 struct SocketTurn {
     shared: Arc<SocketShared>,
     transport: SocketTransport,
     made: HttpRequest,
     key: Option<SessionKey>,
     lease: Option<SocketLease>,
-    /// The whole request was sent once more.
+    /// Whether the whole request was resent.
     resent: bool,
-    /// Events that the decoder has seen.
+    /// Number of events that the decoder has seen.
     n_events: usize,
-    /// A block was started.
+    /// Whether a block was started.
     has_content: bool,
-    /// When the call was made, Unix milliseconds.
+    /// Time of the call, in Unix milliseconds.
     timestamp: i64,
-    /// Note for the answer about a failure.
+    /// Diagnostic for the answer about a failure.
     diagnostic: Option<Value>,
     budget: ResponseBudget,
 }
 
-/// A socket in use. Dropped before its end, it is closed and the conversation's seat is free.
+/// A socket in use. If dropped early, the socket is closed and the conversation's slot becomes free.
 struct SocketLease {
     shared: Arc<SocketShared>,
-    /// The seat that is held.
+    /// The slot in use.
     seat: Option<SessionKey>,
     socket: Option<WebSocket>,
 }
@@ -185,7 +185,7 @@ impl Drop for SocketLease {
 }
 
 impl SocketLease {
-    /// The call came to its good end.
+    /// Releases the socket after a successful call.
     fn release(mut self, continuation: Option<Continuation>) {
         let Some(socket) = self.socket.take() else { return };
         match self.seat.take() {
@@ -195,7 +195,7 @@ impl SocketLease {
     }
 }
 
-/// The call from its beginning to its one end.
+/// Runs the call from its start to its only end.
 fn run(shared: Arc<SocketShared>, request: Request, cancel: Cancel, timestamp: i64) -> Pulled<'static, StreamEvent> {
     pulled(move |emitter| async move {
         let began = Instant::now();
@@ -216,7 +216,7 @@ fn run(shared: Arc<SocketShared>, request: Request, cancel: Cancel, timestamp: i
             let paused = if emit.is_empty() { None } else { watch.pause() };
             while let Some(mut event) = emit.pop() {
                 let is_end = match &mut event {
-                    // A turn that was sent twice begins once.
+                    // A resent turn has only one start.
                     StreamEvent::Start(_) if std::mem::replace(&mut started, true) => continue,
                     StreamEvent::End(finished) => {
                         finished.hide(&request, Secrets::default());
@@ -255,14 +255,14 @@ fn run(shared: Arc<SocketShared>, request: Request, cancel: Cancel, timestamp: i
                     }
                     return;
                 }
-                // The decoder owes its end; a decoder that does not pay is covered by the stream.
+                // The decoder must emit the end; if it does not, the stream does.
                 _ => return,
             }
         }
     })
 }
 
-/// What is done at the end of a turn over a socket.
+/// Finishes a turn over a socket.
 fn end(finished: &mut Finished, turn: Option<&mut SocketTurn>, request: &Request, began: Instant) {
     let message = Arc::make_mut(&mut finished.message);
     message.duration_ms = i64::try_from(began.elapsed().as_millis()).ok();
@@ -286,7 +286,7 @@ fn add_diagnostic(message: &mut AssistantMessage, note: Value) {
 }
 
 impl SocketTurn {
-    /// Prepares a call; `None` when it is not one for a socket.
+    /// Prepares a call; returns `None` if it does not use a socket.
     async fn prepare(
         shared: &Arc<SocketShared>,
         call: &WireCall<'_>,
@@ -321,7 +321,7 @@ impl SocketTurn {
         }))
     }
 
-    /// Opens the socket, or takes the next message in.
+    /// Opens the socket, or processes the next message.
     async fn step(
         &mut self,
         call: &WireCall<'_>,
@@ -350,7 +350,7 @@ impl SocketTurn {
                 return TurnStep::Go;
             }
             Ok(Ok(Received::Text(text))) if !self.has_content && !self.resent && is_lost(&text) => {
-                // Another form of the same turn: everything, on a new socket.
+                // Another form of the same turn: the whole request, on a new socket.
                 self.resent = true;
                 self.lease = None;
                 *decoder = codex::decoder(call, BAD_JSON);
@@ -375,7 +375,7 @@ impl SocketTurn {
         self.failed(request, failure, &mut **decoder, emit)
     }
 
-    /// A socket failed: before the first event another way is tried, later that is the end.
+    /// Handles a failed socket: before the first event there is a fallback, later the call fails.
     fn failed(
         &mut self,
         request: &Request,
@@ -392,7 +392,7 @@ impl SocketTurn {
         TurnStep::Go
     }
 
-    /// Notes a failure for the conversation and for the answer.
+    /// Records a failure for the conversation and for the answer.
     fn note(&mut self, failure: &SocketFailure, goes_on: bool) {
         if let Some(key) = &self.key {
             self.shared.sessions.failed(key, &failure.text, goes_on);
@@ -438,7 +438,7 @@ impl SocketTurn {
         Ok(())
     }
 
-    /// A socket, and whether it was open already.
+    /// Returns a socket, and whether it was already open.
     async fn acquire(
         &mut self,
         call: &WireCall<'_>,
@@ -487,7 +487,7 @@ fn text_of(headers: &HeaderMap, name: &str) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned()
 }
 
-/// Whether a message says that the server lost what it remembered.
+/// Returns whether a message reports that the server lost its state.
 fn is_lost(text: &str) -> bool {
     #[derive(Deserialize)]
     struct SocketEvent {
@@ -503,7 +503,7 @@ fn is_lost(text: &str) -> bool {
         #[serde(default)]
         code: Option<String>,
     }
-    // Most messages are seen to be others without reading them.
+    // Most messages can be ruled out without parsing them.
     if !LOST.iter().any(|code| text.contains(code)) {
         return false;
     }

@@ -1,15 +1,15 @@
-//! The form in which a model has to answer.
+//! The required format of an answer.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-/// The form in which a model has to answer. Without one it answers in free text.
+/// The required format of an answer. The default is free text.
 ///
-/// Every wire format sends a JSON schema in its own way: `response_format` (OpenAI Chat Completions, Mistral), `text.format` (OpenAI
+/// Every wire format transmits a JSON schema in its own way: `response_format` (OpenAI Chat Completions, Mistral), `text.format` (OpenAI
 /// Responses, Azure, ChatGPT subscriptions), `output_config.format` (Anthropic), `responseJsonSchema` (Google, Vertex) and
 /// `outputConfig.textFormat` (Bedrock). Anthropic and Bedrock have no JSON mode without a schema, and Cloud Code Assist cannot pass a
-/// format on to Claude models: there the call fails with [`InvalidRequest`](crate::error::LlmErrorKind::InvalidRequest) before anything is sent.
+/// format to Claude models: these calls fail with [`InvalidRequest`](crate::error::LlmErrorKind::InvalidRequest) before anything is sent.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ResponseFormat {
@@ -21,34 +21,34 @@ pub enum ResponseFormat {
 
 /// A schema that the answer has to match.
 ///
-/// Where the provider offers strict schemas and this one can be expressed as such, the provider enforces it: optional properties then become
-/// required and nullable. Otherwise the schema is sent as it is. Numeric and length bounds are not sent to Anthropic and Bedrock, which
-/// refuse them.
+/// If the provider supports strict schemas and this one can be expressed as such, the provider enforces it: optional properties then become
+/// required and nullable. Otherwise the schema is sent unchanged. Numeric and length bounds are not sent to Anthropic and Bedrock, which
+/// reject them.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct JsonSchemaFormat {
     /// A name for the provider: letters, digits, `_` and `-`.
     pub name: String,
-    /// What the answer is, for the model.
+    /// A description of the answer, for the model.
     pub description: Option<String>,
     /// The JSON Schema.
     pub schema: Arc<Value>,
 }
 
 impl ResponseFormat {
-    /// JSON that matches a schema.
+    /// Creates a format for JSON that matches a schema.
     pub fn json_schema(name: impl Into<String>, schema: impl Into<Arc<Value>>) -> Self {
         Self::JsonSchema(JsonSchemaFormat { name: name.into(), description: None, schema: schema.into() })
     }
 
-    /// JSON from which a `T` can be read. Read it with [`Reply::json`](crate::client::Reply::json).
+    /// Creates a format for JSON that deserializes to a `T`. Parse it with [`Reply::json`](crate::client::Reply::json).
     #[cfg(feature = "schemars")]
     pub fn of<T: schemars::JsonSchema>() -> Self {
         let name: String = T::schema_name().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         Self::json_schema(name, crate::schema::derived::schema_of::<T>())
     }
 
-    /// The format as JSON, for programs that pass requests on.
+    /// Serializes the format, for programs that pass requests on.
     pub fn to_value(&self) -> Value {
         match self {
             Self::JsonObject => json!({"type": "json_object"}),
@@ -58,7 +58,7 @@ impl ResponseFormat {
         }
     }
 
-    /// Reads what [`ResponseFormat::to_value`] writes; `None` for anything else.
+    /// Parses the output of [`ResponseFormat::to_value`]; returns `None` for anything else.
     pub fn from_value(value: &Value) -> Option<Self> {
         match value["type"].as_str()? {
             "json_object" => Some(Self::JsonObject),
@@ -73,7 +73,7 @@ impl ResponseFormat {
 }
 
 impl JsonSchemaFormat {
-    /// The same format with a description.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());

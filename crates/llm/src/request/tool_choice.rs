@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 /// Which tools a model may or must call.
 ///
-/// The choice reaches the request body of every wire format. Anthropic and Google refuse a choice without tools, so there it is left out
-/// when the request declares none. Claude models cannot be forced to call a tool while they think: with thinking enabled, `Required` and
-/// `Tool` are sent as `auto` in Anthropic's and Bedrock's formats.
+/// All wire formats support the choice. Anthropic and Google reject a choice without tools, so it is omitted if the request declares none.
+/// Claude models cannot be forced to call a tool while they think: with thinking enabled, `Required` and `Tool` are sent as `auto` in
+/// Anthropic's and Bedrock's formats.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ToolChoice {
@@ -16,9 +16,9 @@ pub enum ToolChoice {
     None,
     /// The model must call at least one tool.
     Required,
-    /// The model must call the tool of this name.
+    /// The model must call the named tool.
     Tool(String),
-    /// A value in the wire format's own terms.
+    /// A native value of the wire format.
     Native(Value),
 }
 
@@ -28,7 +28,7 @@ impl ToolChoice {
         Self::Tool(name.into())
     }
 
-    /// The choice as JSON, for programs that pass requests on: a word, or an object with the tool's name or the native value.
+    /// Serializes the choice, for programs that pass requests on: a word, or an object with the tool's name or the native value.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Native(native) => json!({ "native": native }),
@@ -36,7 +36,7 @@ impl ToolChoice {
         }
     }
 
-    /// Reads what [`ToolChoice::to_value`] writes; `None` for anything else.
+    /// Parses the output of [`ToolChoice::to_value`]; returns `None` for anything else.
     pub fn from_value(value: &Value) -> Option<Self> {
         Some(match value.as_str() {
             Some("auto") => Self::Auto,
@@ -48,7 +48,7 @@ impl ToolChoice {
         })
     }
 
-    /// The value for a format that spells "required" as given and names a tool as `named` writes it.
+    /// Encodes the value for a format with the given word for "required", and `named` for naming a tool.
     pub(crate) fn encode(&self, required: &str, named: impl FnOnce(&str) -> Value) -> Option<Value> {
         match self {
             Self::Auto => Some("auto".into()),
@@ -59,12 +59,12 @@ impl ToolChoice {
         }
     }
 
-    /// The value in the terms of OpenAI's Chat Completions.
+    /// Encodes the value for OpenAI's Chat Completions.
     pub(crate) fn encode_openai(&self) -> Option<Value> {
         self.encode("required", |name| json!({"type": "function", "function": {"name": name}}))
     }
 
-    /// The value in the terms of Anthropic's Messages.
+    /// Encodes the value for Anthropic's Messages.
     pub(crate) fn encode_anthropic(&self) -> Option<Value> {
         self.encode("any", |name| json!({"type": "tool", "name": name}))
     }

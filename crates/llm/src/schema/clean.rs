@@ -1,11 +1,11 @@
-//! Tool schemas as providers take them: an object at the root, and without the keywords that some refuse.
+//! Tool schemas for providers: an object at the root, and without unsupported keywords.
 
 use serde_json::{Map, Value, json};
 
 mod gemini;
 mod root;
 
-/// Keywords that Gemini refuses.
+/// Keywords that Gemini rejects.
 const GEMINI_REFUSES: &[&str] = &[
     "patternProperties",
     "additionalProperties",
@@ -30,7 +30,7 @@ const GEMINI_REFUSES: &[&str] = &[
     "not",
 ];
 
-/// Keywords that Kimi refuses: limits, but not references.
+/// Keywords that Kimi rejects: limits, but not references.
 const KIMI_REFUSES: &[&str] = &[
     "minLength",
     "maxLength",
@@ -46,16 +46,16 @@ const KIMI_REFUSES: &[&str] = &[
     "maxProperties",
 ];
 
-/// Keywords that xAI refuses.
+/// Keywords that xAI rejects.
 const XAI_REFUSES: &[&str] = &["minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"];
 
-/// Providers that take the same schemas.
+/// Providers that accept the same schemas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SchemaDialect {
-    /// Takes everything.
+    /// Accepts everything.
     #[default]
     Plain,
-    /// Google's models, from any provider that serves them under Google's name.
+    /// Google's models, from any provider that offers them under Google's name.
     Gemini,
     /// xAI's models.
     Xai,
@@ -64,7 +64,7 @@ pub enum SchemaDialect {
 }
 
 impl SchemaDialect {
-    /// Reads the name used in models.json.
+    /// Parses the name used in models.json.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "plain" => Some(Self::Plain),
@@ -75,7 +75,7 @@ impl SchemaDialect {
         }
     }
 
-    /// The family of a model, by provider id and model id.
+    /// Returns the family of a model, by provider id and model id.
     pub fn of(provider: &str, model: &str) -> Self {
         let (provider, model) = (provider.to_lowercase(), model.to_lowercase());
         let is_xai = ["xai", "x-ai"].iter().any(|name| provider.contains(name))
@@ -93,7 +93,7 @@ impl SchemaDialect {
     }
 }
 
-/// The schema as the family takes it. A schema that says nothing becomes that of an object.
+/// Returns the schema in the family's form. An empty schema becomes that of an object.
 pub fn clean(parameters: &Value, family: SchemaDialect) -> Value {
     let shaped = root::shaped(parameters);
     match family {
@@ -104,7 +104,7 @@ pub fn clean(parameters: &Value, family: SchemaDialect) -> Value {
     }
 }
 
-/// The schema with each `const` as an `enum` of one value, in all subschemas: Google's models only support the latter.
+/// Replaces each `const` with an `enum` of one value, in all subschemas: Google's models only support the latter.
 pub fn without_const(schema: &Value) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     let fixed = members.get("const").map(|value| ("enum".to_owned(), Value::Array(vec![value.clone()])));
@@ -113,7 +113,7 @@ pub fn without_const(schema: &Value) -> Value {
     Value::Object(others.chain(fixed.clone()).collect())
 }
 
-/// Removes keywords from all subschemas; members of the same name that are not keywords stay.
+/// Removes keywords from all subschemas; members with the same name that are not keywords stay.
 fn without(schema: &Value, keywords: &[&str]) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     let kept = members.iter().filter(|(name, _)| !keywords.contains(&name.as_str()));
@@ -122,7 +122,7 @@ fn without(schema: &Value, keywords: &[&str]) -> Value {
     Value::Object(cleaned.collect())
 }
 
-/// Applies `change` to the schemas that are the value of a keyword; other values stay.
+/// Applies `change` to the schemas in a keyword's value; other values stay.
 fn at_schemas(keyword: &str, value: &Value, change: &mut dyn FnMut(&Value) -> Value) -> Value {
     match (keyword, value) {
         ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
@@ -136,7 +136,7 @@ fn at_schemas(keyword: &str, value: &Value, change: &mut dyn FnMut(&Value) -> Va
     }
 }
 
-/// What a tool without a schema takes.
+/// Returns the schema of a tool without parameters.
 fn empty() -> Value {
     json!({"type": "object", "properties": {}})
 }

@@ -1,4 +1,4 @@
-//! Bringing arguments into the shape a schema asks for, where what the model meant is beyond doubt.
+//! Coerces arguments to a schema where the model's intention is unambiguous.
 
 use std::cell::Cell;
 
@@ -9,16 +9,16 @@ use serde_json::{Map, Number, Value};
 use super::Schema;
 use super::compiled::resolve;
 
-/// References and unions inside one another that are followed; more is a schema that leads round in circles.
+/// Maximum nesting of references and unions; more is a cyclic schema.
 const MAX_DEPTH: usize = 64;
 
-/// Parts of the schema that are looked at in all: unions of references to unions multiply.
+/// Maximum number of visited subschemas, because unions of references to unions multiply.
 const MAX_STEPS: usize = 100_000;
 
-/// Largest whole number that JavaScript holds exactly.
+/// Largest integer that JavaScript represents exactly.
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 
-/// Changes `value` towards the schema. What cannot be changed stays as it is, for the validator to complain about.
+/// Coerces `value` towards the schema. Anything that cannot be coerced is left to the validator.
 pub(super) fn coerce(schema: &Schema, value: &mut Value) {
     let n_left = Cell::new(MAX_STEPS);
     let place = Position { root: schema.raw(), schema, depth: 0, n_left: &n_left };
@@ -30,7 +30,7 @@ struct Position<'a> {
     root: &'a Value,
     schema: &'a Schema,
     depth: usize,
-    /// Steps that may still be made.
+    /// Remaining steps.
     n_left: &'a Cell<usize>,
 }
 
@@ -63,7 +63,7 @@ impl Position<'_> {
         self.depth < MAX_DEPTH && self.n_left.get() > 0
     }
 
-    /// A value that fits a member as it is stays; else the first member whose coerced value fits wins.
+    /// Keeps a value that already fits a member; otherwise the first member that the coerced value fits is used.
     fn coerce_union(self, rules: &Map<String, Value>, union: &str, pointer: &str, value: &mut Value) {
         let at = |i: usize| format!("{pointer}/{union}/{i}");
         let n_members = list(rules, union).count();
@@ -96,7 +96,7 @@ impl Position<'_> {
         }
     }
 
-    /// Lists and objects that came as JSON text, single values where a list is wanted.
+    /// Converts lists and objects in JSON text, and single values where a list is expected.
     fn convert_leniently(
         self,
         value: &Value,
@@ -124,7 +124,7 @@ impl Position<'_> {
         let properties = rules.get("properties").and_then(Value::as_object);
         let patterns = rules.get("patternProperties").and_then(Value::as_object);
         let is_required = |name: &str| list(rules, "required").any(|required| required == name);
-        // Strict modes of some providers make models write null for everything they want to leave out.
+        // The strict modes of some providers make models write null for omitted members.
         members.retain(|name, value| {
             let rule = properties.and_then(|properties| properties.get(name));
             !(value.is_null() && !is_required(name) && rule.is_some_and(|rule| !self.allows_null(rule, 0)))
@@ -162,7 +162,7 @@ impl Position<'_> {
         }
     }
 
-    /// Whether these rules allow null.
+    /// Returns whether these rules allow null.
     fn allows_null(self, rules: &Value, depth: usize) -> bool {
         let Value::Object(members) = rules else { return rules != &Value::Bool(false) };
         let place = Position { depth, ..self };
@@ -191,7 +191,7 @@ fn list<'a>(rules: &'a Map<String, Value>, name: &str) -> impl Iterator<Item = &
     rules.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// A name as a step of a JSON pointer.
+/// Escapes a name as a step of a JSON pointer.
 fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
@@ -209,7 +209,7 @@ fn is_of(value: &Value, wanted: &str) -> bool {
     }
 }
 
-/// The value as the wanted type; `None` when that would be a guess.
+/// Converts the value to the wanted type; returns `None` if that would be a guess.
 fn convert(value: &Value, wanted: &str) -> Option<Value> {
     match wanted {
         "number" => to_number(value).map(number_value),
@@ -234,14 +234,14 @@ fn to_number(value: &Value) -> Option<f64> {
     }
 }
 
-/// Decimal, with an exponent or not, or `0x` and hexadecimal digits.
+/// Parses a decimal number, with or without an exponent, or `0x` and hexadecimal digits.
 fn read_number(text: &str) -> Option<f64> {
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let is_hex = !hex.is_empty() && hex.bytes().all(|b| b.is_ascii_hexdigit());
         return is_hex
             .then(|| hex.bytes().fold(0.0, |sum, b| sum * 16.0 + f64::from(char::from(b).to_digit(16).unwrap_or(0))));
     }
-    // Rust also reads "inf", "nan" and the like.
+    // Rust also accepts "inf", "nan" and the like.
     let is_plain = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
     text.parse::<f64>().ok().filter(|number| is_plain && number.is_finite())
 }

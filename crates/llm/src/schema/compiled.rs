@@ -1,4 +1,4 @@
-//! Schemas as validators.
+//! Compiled schemas.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Schema;
 
-/// What is made of a schema when it is first needed.
+/// The validators of a schema, compiled on first use.
 #[derive(Default)]
 pub(super) struct Compiled {
     whole: OnceLock<Option<Validator>>,
@@ -15,13 +15,14 @@ pub(super) struct Compiled {
 }
 
 impl Schema {
-    /// The compiled schema; `None` when it cannot be compiled: then nothing is checked, the tool has to look for itself.
+    /// Returns the compiled schema, or `None` if it cannot be compiled, in which case nothing is checked and the tool has to validate its
+    /// arguments.
     pub(super) fn whole(&self) -> Option<&Validator> {
         let whole = &self.0.compiled.whole;
         whole.get_or_init(|| compile(&self.0.raw, |schema| options(schema).build(schema))).as_ref()
     }
 
-    /// Whether a value fits the part of the schema under a JSON pointer; without a compiled schema everything does.
+    /// Returns whether a value fits the subschema at a JSON pointer; without a compiled schema every value does.
     pub(super) fn part_fits(&self, pointer: &str, value: &Value) -> bool {
         let parts = &self.0.compiled.parts;
         let parts = parts.get_or_init(|| compile(&self.0.raw, |schema| options(schema).build_map(schema)));
@@ -30,10 +31,10 @@ impl Schema {
     }
 }
 
-/// Never fetches anything: schemas come from strangers.
+/// Returns options that never fetch anything, because schemas are untrusted.
 fn options(schema: &Value) -> jsonschema::ValidationOptions<'static> {
     let options = jsonschema::options().offline().should_validate_formats(true);
-    // Without a version of its own a schema with a list of `items` schemas means the older drafts.
+    // Without an explicit version, a schema with a list of `items` schemas follows the older drafts.
     if schema.get("$schema").is_none() && has_tuple(schema) { options.with_draft(Draft::Draft201909) } else { options }
 }
 
@@ -45,7 +46,7 @@ fn has_tuple(schema: &Value) -> bool {
     }
 }
 
-/// Compiles; when that fails, once more with references that lead nowhere replaced by "nothing fits here".
+/// Compiles; if that fails, tries again with unresolvable references replaced by "nothing fits here".
 fn compile<T>(schema: &Value, build: impl Fn(&Value) -> Result<T, jsonschema::ValidationError<'static>>) -> Option<T> {
     let first = match build(schema) {
         Ok(compiled) => return Some(compiled),
@@ -78,7 +79,7 @@ fn cut_dangling(schema: &mut Value, root: &Value) {
     }
 }
 
-/// What a reference inside the same schema leads to.
+/// Resolves a reference inside the same schema.
 pub(super) fn resolve<'a>(root: &'a Value, target: &str) -> Option<&'a Value> {
     root.pointer(target.strip_prefix('#')?)
 }

@@ -1,4 +1,4 @@
-//! JSON Schemas of Rust types.
+//! JSON Schemas derived from Rust types.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::message::ToolDecl;
 
-/// The JSON Schema of a type, in the form that providers accept: nested types are written in place, and what only programs read (`$schema`,
-/// the name of the type as `title`, formats of Rust's numbers) is left out.
+/// Returns the JSON Schema of a type in a form that providers accept: nested types are inlined, and parts that matter only to programs
+/// (`$schema`, the type name as `title`, formats of Rust's numbers) are omitted.
 pub fn schema_of<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
@@ -15,7 +15,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Value::Object(members) = &mut schema {
         members.shift_remove("title");
-        // The arguments of a tool are an object, those of a tool without any as well.
+        // The arguments of a tool are an object, even if there are none.
         if members.get("type").is_some_and(|kind| kind == "object") {
             members.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
         }
@@ -25,7 +25,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
 }
 
 impl ToolDecl {
-    /// A tool whose arguments are those from which a `T` can be read.
+    /// Creates a tool whose arguments deserialize to a `T`.
     pub fn of<T: JsonSchema>(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self::new(name, description, schema_of::<T>())
     }
@@ -40,7 +40,7 @@ fn remove_rust_formats(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             let is_rust = |format: &Value| format.as_str().is_some_and(|format| RUST_FORMATS.contains(&format));
-            // A property may be called `format` too; then its value is a schema, not a string.
+            // A property may also be called `format`; then its value is a schema, not a string.
             if members.get("format").is_some_and(is_rust) {
                 members.shift_remove("format");
             }

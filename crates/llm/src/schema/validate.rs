@@ -1,4 +1,4 @@
-//! Checking the arguments of a tool call, with an answer that a model can learn from.
+//! Validates the arguments of a tool call, with errors that a model can learn from.
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -9,19 +9,19 @@ use super::Schema;
 use super::coerce::coerce;
 use crate::message::ToolCall;
 
-/// Arguments that do not fit. The text is for the model.
+/// Invalid arguments. The text is for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 #[non_exhaustive]
 pub struct ArgumentsError {
-    /// What is wrong where, and what was received.
+    /// The violations and their locations, and the received arguments.
     pub text: String,
 }
 
-/// Checks a call: its arguments as they may be used, changed where the schema leaves no doubt.
+/// Validates a call and returns its arguments, coerced where the schema is unambiguous.
 ///
 /// # Errors
-/// [`ArgumentsError`], also when the text of the arguments was no JSON object.
+/// Returns [`ArgumentsError`] if they are invalid, or if the text of the arguments was not a JSON object.
 pub fn validate_tool_call(schema: &Schema, call: &ToolCall) -> Result<Map<String, Value>, ArgumentsError> {
     match &call.arguments_error {
         Some(why) => {
@@ -31,11 +31,11 @@ pub fn validate_tool_call(schema: &Schema, call: &ToolCall) -> Result<Map<String
     }
 }
 
-/// Checks arguments against a schema and returns them as they may be used, changed where the schema leaves no doubt. Defaults are not filled
-/// in, unknown members stay unless the schema forbids them.
+/// Validates arguments against a schema and returns them, coerced where the schema is unambiguous. Defaults are not filled in, and unknown
+/// members stay unless the schema forbids them.
 ///
 /// # Errors
-/// [`ArgumentsError`].
+/// Returns [`ArgumentsError`] if they are invalid.
 pub fn validate_tool_arguments(
     tool: &str,
     schema: &Schema,
@@ -64,15 +64,15 @@ pub fn validate_tool_arguments(
     }
 }
 
-/// What is wrong at one place.
+/// A violation at one location.
 #[derive(PartialEq)]
 enum Violation {
     Text(String),
-    /// Members that are missing; all of one object are named in one line.
+    /// Missing members; all of one object are reported in one line.
     Missing(Vec<String>),
 }
 
-/// Places and what is wrong there, in the order found, each once.
+/// Locations and their violations, in order, each once.
 #[derive(Default)]
 struct Violations(Vec<(Vec<String>, Violation)>);
 
@@ -129,7 +129,7 @@ impl Violations {
                     format!("must have required properties {}", names.join(", "))
                 }
             };
-            // As pi writes places: a slash inside a name becomes a dot too.
+            // In pi's notation, a slash inside a name becomes a dot too.
             let at = at.join(".").replace('/', ".");
             format!("  - {}: {text}", if at.is_empty() { "root" } else { &at })
         };
@@ -137,12 +137,12 @@ impl Violations {
     }
 }
 
-/// The steps of a JSON pointer.
+/// Splits a JSON pointer into steps.
 fn steps(pointer: &str) -> Vec<String> {
     pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
 
-/// When a value failed the schema for additional members: the object that has it, which counts as wrong too.
+/// If a value failed the schema for additional members, returns the object that contains it, which counts as wrong too.
 fn holder_of_additional(at: &[String], schema_path: &str) -> Option<Vec<String>> {
     let path = steps(schema_path);
     let mut n_down = 0;
@@ -204,7 +204,7 @@ fn message(error: &ValidationError<'_>) -> String {
         Kind::Contains => "must contain at least 1 valid item".into(),
         Kind::PropertyNames { error } => format!("property names {} are invalid", error.instance()),
         Kind::Required { property } => format!("must have properties {}", property.as_str().unwrap_or_default()),
-        // The crate's own words for the rest: they are prose for the model.
+        // The library's own message for the rest, which is fine as prose for the model.
         _ => error.to_string(),
     }
 }

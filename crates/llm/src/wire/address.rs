@@ -8,32 +8,32 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::model::Model;
 use crate::request::Request;
 
-/// The base URL of a request: that of its credentials, else the model's.
+/// Returns the base URL of a request: that of its credentials, else the model's.
 pub(crate) fn base(request: &Request) -> &str {
     request.auth.base_url.as_deref().unwrap_or(&request.model.base_url)
 }
 
-/// The URL of a path below a request's base URL, with `{NAME}` placeholders replaced by variables of the request's environment.
+/// Returns the URL of a path below a request's base URL, with `{NAME}` placeholders replaced by variables in the request's environment.
 ///
 /// # Errors
-/// When there is no base URL, or a placeholder's variable is not set.
+/// Returns an error if there is no base URL, or a placeholder's variable is not set.
 pub fn url(request: &Request, path: &str) -> Result<String, LlmError> {
     url_under(request, base(request), path)
 }
 
-/// The URL of a path under some base URL, placeholders filled in.
+/// Returns the URL of a path below a base URL, with placeholders replaced.
 ///
 /// # Errors
-/// When the base URL is empty, or a placeholder's variable is not set.
+/// Returns an error if the base URL is empty, or a placeholder's variable is not set.
 pub(crate) fn url_under(request: &Request, base: &str, path: &str) -> Result<String, LlmError> {
     let base = filled(request, base)?;
     Ok(format!("{}/{}", base.trim_end_matches('/'), path.trim_start_matches('/')))
 }
 
-/// A request's base URL, placeholders filled in.
+/// Returns a request's base URL with placeholders replaced.
 ///
 /// # Errors
-/// When there is none, or a placeholder's variable is not set.
+/// Returns an error if there is none, or a placeholder's variable is not set.
 pub(crate) fn filled_base(request: &Request) -> Result<String, LlmError> {
     filled(request, base(request))
 }
@@ -47,24 +47,24 @@ fn filled(request: &Request, base: &str) -> Result<String, LlmError> {
     fill(base, &request.model, request.host.env())
 }
 
-/// What [`encoded`] texts do not have as it is: all but the unreserved characters of RFC 3986, as the signatures of Amazon demand it.
+/// Characters that [`encoded`] escapes: all except the unreserved characters of RFC 3986, as required for Amazon's signatures.
 #[cfg(any(feature = "bedrock", feature = "vertex"))]
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// A text as part of a path or query: everything but letters, digits and `-_.~` is encoded.
+/// Encodes a text for a path or query: everything except letters, digits and `-_.~` is escaped.
 #[cfg(any(feature = "bedrock", feature = "vertex"))]
 pub(crate) fn encoded(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, ENCODED)
 }
 
-/// Pairs as forms and queries have them, with spaces as `%20`.
+/// Encodes pairs for forms and queries, with spaces as `%20`.
 #[cfg(any(feature = "bedrock", feature = "vertex"))]
 pub(crate) fn pairs(pairs: &[(&str, &str)]) -> String {
     let pairs = pairs.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
     pairs.collect::<Vec<_>>().join("&")
 }
 
-/// Replaces `{NAME}` by the variable of that name.
+/// Replaces each `{NAME}` with the variable of that name.
 fn fill(base: &str, model: &Model, env: &Env) -> Result<String, LlmError> {
     let mut filled = String::with_capacity(base.len());
     let mut rest = base;

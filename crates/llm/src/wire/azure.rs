@@ -1,4 +1,4 @@
-//! OpenAI's Responses format at Azure.
+//! OpenAI's Responses format on Azure.
 
 use http::{HeaderMap, StatusCode};
 
@@ -12,8 +12,8 @@ use super::{Decoder, HttpRequest, WireCall, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
 
-/// OpenAI's Responses format at Azure. Settings of a call by name: `azureApiVersion`, `azureBaseUrl`, `azureResourceName`,
-/// `azureDeploymentName`; each has a variable of the environment beside it.
+/// OpenAI's Responses format on Azure. Native options of a call: `azureApiVersion`, `azureBaseUrl`, `azureResourceName`,
+/// `azureDeploymentName`; each also has an environment variable.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Azure;
 

@@ -34,7 +34,7 @@ impl WireFormat for Bedrock {
         Framing::AwsEvents
     }
 
-    /// Some gateways in front of Bedrock break streams over HTTP/2: `AWS_BEDROCK_FORCE_HTTP1=1` avoids it.
+    /// Some gateways in front of Bedrock break streams over HTTP/2, which `AWS_BEDROCK_FORCE_HTTP1=1` avoids.
     fn needs_http1(&self, call: &WireCall<'_>) -> bool {
         call.request.host.env().get("AWS_BEDROCK_FORCE_HTTP1") == Some("1")
     }

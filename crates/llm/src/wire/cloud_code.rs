@@ -1,4 +1,4 @@
-//! Google's Cloud Code Assist: Google's messages in an envelope of their own, paid for with a Google account.
+//! Google's Cloud Code Assist: Google's messages in another envelope, paid for with a Google account.
 
 use http::{HeaderMap, StatusCode};
 
@@ -12,8 +12,8 @@ use super::{Decoder, Encoding, HttpRequest, WireCall, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
 
-/// Cloud Code Assist. The key of a request is the JSON text `{"token": …, "projectId": …}`, or a token alone when the setting `project` or
-/// the environment names the project.
+/// Cloud Code Assist. The key of a request is the JSON text `{"token": …, "projectId": …}`, or only a token if the option `project` or the
+/// environment names the project.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CloudCode;
 

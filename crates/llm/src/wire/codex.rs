@@ -1,4 +1,4 @@
-//! OpenAI's Responses format as subscriptions of ChatGPT have it.
+//! OpenAI's Responses format for ChatGPT subscriptions.
 
 use http::{HeaderMap, StatusCode};
 
@@ -16,8 +16,7 @@ use super::{Decoder, HttpRequest, WireCall, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
 
-/// OpenAI's Responses format as subscriptions of ChatGPT have it, over server-sent events. Settings of a call by name: `serviceTier`,
-/// `textVerbosity`.
+/// OpenAI's Responses format for ChatGPT subscriptions, over server-sent events. Native options of a call: `serviceTier`, `textVerbosity`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Codex;
 
@@ -39,7 +38,7 @@ impl WireFormat for Codex {
     }
 }
 
-/// A decoder that calls a frame it cannot read so.
+/// Creates a decoder with an error text for unreadable frames.
 pub(crate) fn decoder(call: &WireCall<'_>, bad_json: &'static str) -> Box<dyn Decoder> {
     let tier = models::service_tier(call.request).map(str::to_owned);
     Box::new(ResponsesDecoder::new(call, error::CodexErrors { tier, now: call.timestamp, bad_json }))

@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions format, and what its many imitations make of it.
+//! OpenAI's Chat Completions format and its many variants.
 
 use http::{HeaderMap, StatusCode};
 

@@ -1,15 +1,15 @@
-//! From thinking levels to what wire formats say.
+//! Converts thinking levels to the parameters of wire formats.
 
 use crate::model::Model;
 use crate::request::ThinkingBudgets;
 use crate::thinking::ThinkingLevel;
 
-/// The word of a level: the model's own, else the level's name.
+/// Returns the word for a level: the model's own, else the level's name.
 pub(crate) fn word(model: &Model, level: ThinkingLevel) -> &str {
     model.thinking.word(level).unwrap_or(level.as_str())
 }
 
-/// Tokens of thinking for a level, where a format wants a number.
+/// Returns the token budget for a level, for formats that need a number.
 pub(crate) fn budget(budgets: &ThinkingBudgets, level: ThinkingLevel) -> u64 {
     match level {
         ThinkingLevel::Off => 0,

@@ -1,7 +1,7 @@
-//! Reads the JSON of streamed frames: borrowed where it is intact, repaired where it is not.
+//! Parses the JSON of streamed frames: borrowed if it is valid, repaired otherwise.
 //!
-//! A decoder declares the members it needs as a `Deserialize` struct of these types, which never fail on a member of another type, and reads
-//! each frame with [`read`].
+//! A decoder declares the members it needs as a `Deserialize` struct of these types, which never fail for a member of another type, and
+//! parses each frame with [`read`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,34 +19,34 @@ use crate::error::LlmErrorKind;
 pub struct ReadFrame<T> {
     /// The content.
     pub value: T,
-    /// Whether the frame had to be repaired. Pass it on to [`ReplyBuilder::delta`](super::reply::ReplyBuilder::delta).
+    /// Whether the frame was repaired. Pass it to [`ReplyBuilder::delta`](super::reply::ReplyBuilder::delta).
     pub quality: TextQuality,
 }
 
-/// Whether the text of a frame was valid JSON. Strings of a repaired frame may hold marks for halves of surrogate pairs;
+/// Whether the text of a frame was valid JSON. Strings of a repaired frame may contain marks for lone surrogates;
 /// [`ReplyBuilder::delta`](super::reply::ReplyBuilder::delta) joins or removes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextQuality {
     /// Valid JSON.
     #[default]
     Intact,
-    /// The text was repaired before it was read.
+    /// The text was repaired before it was parsed.
     Repaired,
 }
 
 impl TextQuality {
-    /// Repaired if either is.
+    /// Returns `Repaired` if either is.
     #[must_use]
     pub(crate) fn worse(self, other: Self) -> Self {
         if self == Self::Repaired { self } else { other }
     }
 }
 
-/// Reads the JSON of a frame, with one retry after broken strings (raw control characters, invalid escapes, halves of surrogate pairs) are
-/// repaired. `scratch` then holds the repaired text.
+/// Parses the JSON of a frame, retrying once after repairing broken strings (raw control characters, invalid escapes, lone surrogates).
+/// `scratch` then holds the repaired text.
 ///
 /// # Errors
-/// The strict reader's error.
+/// Returns the strict parser's error.
 pub fn read<'a, T: Deserialize<'a>>(text: &'a str, scratch: &'a mut String) -> Result<ReadFrame<T>, serde_json::Error> {
     match serde_json::from_str(text) {
         Ok(value) => Ok(ReadFrame { value, quality: TextQuality::Intact }),
@@ -60,16 +60,16 @@ pub fn read<'a, T: Deserialize<'a>>(text: &'a str, scratch: &'a mut String) -> R
     }
 }
 
-/// The kind of failure for a frame that cannot be read: JSON that ends too early means that the stream was cut.
+/// Returns the failure kind for an unreadable frame: JSON that ends too early means that the stream was cut off.
 pub fn error_kind(error: &serde_json::Error) -> LlmErrorKind {
     if error.is_eof() { LlmErrorKind::StreamCut } else { LlmErrorKind::Protocol }
 }
 
-/// Where marks for halves of surrogate pairs begin: private use, so that no text of a person is taken for one. Only repaired frames are
-/// searched for them.
+/// First code point of the marks for lone surrogates: in a private use area, so that no real text is mistaken for one. Only repaired frames
+/// are searched for them.
 const MARKS: u32 = 0xF_0000;
 
-/// Replaces `\udXXX` escapes that are not part of a pair by marks, so that a strict reader takes the text.
+/// Replaces lone `\udXXX` escapes with marks, so that a strict parser accepts the text.
 fn mark_surrogates(text: &str) -> String {
     let mut marked = String::with_capacity(text.len());
     let mut rest = text;
@@ -93,15 +93,15 @@ fn mark_surrogates(text: &str) -> String {
     marked
 }
 
-/// Joins halves of surrogate pairs that a provider split over two deltas of one block, and drops unpaired ones.
+/// Joins surrogate pairs that a provider split across two deltas of a block, and drops lone surrogates.
 #[derive(Debug, Default)]
 pub(crate) struct Surrogates {
-    /// The block whose last delta ended with a high half, and that half.
+    /// The block whose last delta ended with a high surrogate, and that surrogate.
     held: Option<(usize, u32)>,
 }
 
 impl Surrogates {
-    /// The text of a delta without marks. Costs nothing for text that was read as it came.
+    /// Returns the text of a delta without marks. Costs nothing for intact text.
     pub(crate) fn clean<'t>(&mut self, index: usize, text: &'t str, quality: TextQuality) -> Cow<'t, str> {
         if quality == TextQuality::Intact {
             self.held = None;
@@ -123,22 +123,22 @@ impl Surrogates {
     }
 }
 
-/// The text of a frame by itself, without marks.
+/// Returns the text of a single frame without marks.
 pub(crate) fn unmarked(text: &str, quality: TextQuality) -> Cow<'_, str> {
     Surrogates::default().clean(0, text, quality)
 }
 
-/// A text member: a string, or nothing when the member is null or of another type.
+/// A text member: a string, or nothing if the member is null or of another type.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct TextMember<'a>(pub(crate) Option<Cow<'a, str>>);
 
 impl TextMember<'_> {
-    /// The text, if there is one.
+    /// Returns the text, if any.
     pub fn get(&self) -> Option<&str> {
         self.0.as_deref()
     }
 
-    /// The text, if there is one that is not empty.
+    /// Returns the text if it is not empty.
     pub fn non_empty(&self) -> Option<&str> {
         self.get().filter(|text| !text.is_empty())
     }
@@ -150,15 +150,15 @@ impl<'de: 'a, 'a> Deserialize<'de> for TextMember<'a> {
     }
 }
 
-/// Reads a text; a value of another type is none.
+/// Parses a text; a value of another type gives none.
 struct TextVisitor {
     objects: Objects,
 }
 
-/// What becomes of an object where a text is expected.
+/// Treatment of an object where a text is expected.
 enum Objects {
     Ignored,
-    /// Its JSON is the text.
+    /// Use its JSON as the text.
     AsText,
 }
 
@@ -216,12 +216,12 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// A member that should be JSON as text, such as the arguments of a call; the JSON itself is accepted as well.
+/// A member with JSON as text, such as the arguments of a call; embedded JSON is accepted as well.
 #[derive(Debug, Default)]
 pub struct JsonText<'a>(pub(crate) Option<Cow<'a, str>>);
 
 impl JsonText<'_> {
-    /// The JSON text, if there is one.
+    /// Returns the JSON text, if any.
     pub fn get(&self) -> Option<&str> {
         self.0.as_deref()
     }
@@ -233,7 +233,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
     }
 }
 
-/// The first element of a list, if the member is a list and not empty; the others are ignored.
+/// The first element of a list, if the member is a non-empty list; the others are ignored.
 #[derive(Debug)]
 pub struct First<T>(pub Option<T>);
 
@@ -267,17 +267,17 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
     }
 }
 
-/// A text member that few frames have: one word where it is missing, since the reader moves its values several times.
+/// A text member that is rarely present: one word if it is missing, since the parser moves its values several times.
 #[derive(Debug, Default)]
 pub struct RareText<'a>(Option<Box<TextMember<'a>>>);
 
 impl RareText<'_> {
-    /// The text, if there is one.
+    /// Returns the text, if any.
     pub fn get(&self) -> Option<&str> {
         self.0.as_deref().and_then(TextMember::get)
     }
 
-    /// The text, if there is one that is not empty.
+    /// Returns the text if it is not empty.
     pub fn non_empty(&self) -> Option<&str> {
         self.0.as_deref().and_then(TextMember::non_empty)
     }
@@ -285,19 +285,19 @@ impl RareText<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for RareText<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        // A null allocates nothing.
+        // Null does not allocate.
         Ok(Self(Option::deserialize(from)?))
     }
 }
 
-/// Larger than any real count. Anything beyond is a server's mistake, and must not overflow the sums that counts go into.
+/// Larger than any real count. Anything above is a server's bug, and must not overflow sums.
 const MAX_COUNT: u64 = 1 << 53;
 
-/// Reads a counting member, for `#[serde(default, deserialize_with = "count")]`: a number, or `None` for a member of another type. Negative
+/// Deserializes a count, for `#[serde(default, deserialize_with = "count")]`: a number, or `None` for a member of another type. Negative
 /// numbers count as zero.
 ///
 /// # Errors
-/// When the text is not JSON.
+/// Returns an error if the text is not JSON.
 pub fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     from.deserialize_any(CountVisitor)
 }
@@ -397,13 +397,13 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_surrogate_pairs_are_joined() {
+    fn split_surrogate_pairs_are_joined() {
         let frames = [(0, r#"{"text":"a\ud83d"}"#), (0, r#"{"text":"\ude00b"}"#)];
         assert_eq!(deltas(&frames), ["a", "😀b"]);
     }
 
     #[test]
-    fn unpaired_halves_are_dropped() {
+    fn lone_surrogates_are_dropped() {
         let frames = [(0, r#"{"text":"a\ud83d"}"#), (1, r#"{"text":"\ude00b"}"#), (0, r#"{"text":"c"}"#)];
         assert_eq!(deltas(&frames), ["a", "b", "c"]);
         assert_eq!(deltas(&[(0, r#"{"text":"\ud83d\ud83d\ude00 \\ud83d"}"#)]), ["😀 \\ud83d"]);

@@ -1,4 +1,4 @@
-//! Headers of requests: layers on top of one another, the API key, and what some providers need besides.
+//! Request headers: layers of overrides, the API key, and headers for individual providers.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,15 +14,15 @@ use crate::model::Model;
 use crate::model::dialect::{AffinityFormat, KeyHeader};
 use crate::request::{CacheRetention, Request};
 
-/// Conversation names longer than this are sent as their hash: OpenAI's limit.
+/// Conversation ids longer than this are sent as their hash, because of OpenAI's limit.
 const MAX_SESSION_CHARACTERS: usize = 64;
 
-/// Headers that hold credentials.
+/// Headers that contain credentials.
 const AUTHORISING: [&str; 5] = ["authorization", "x-api-key", "api-key", "cf-aig-authorization", "x-goog-api-key"];
 
-/// Headers under construction: later layers replace and remove those of earlier ones. Headers that hold credentials are marked as sensitive.
+/// Headers under construction: later layers replace and remove headers of earlier ones. Headers with credentials are marked as sensitive.
 ///
-/// The order that every format keeps is: the format's own headers, those of the model, of the credential, and of the call.
+/// All formats use this order: the format's own headers, then those of the model, the credential, and the call.
 #[derive(Debug)]
 pub struct HeaderLayers<'a> {
     model: &'a Model,
@@ -30,7 +30,7 @@ pub struct HeaderLayers<'a> {
 }
 
 impl<'a> HeaderLayers<'a> {
-    /// No headers yet.
+    /// Creates an empty set of headers.
     pub fn new(model: &'a Model) -> Self {
         Self { model, headers: HeaderMap::new() }
     }
@@ -38,12 +38,12 @@ impl<'a> HeaderLayers<'a> {
     /// Sets a header, replacing an earlier one.
     ///
     /// # Errors
-    /// When name or value hold characters that no header may have. The error does not show the value.
+    /// Returns an error if name or value contain invalid characters. The error does not show the value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), LlmError> {
         let (name, mut value) = match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
             (Ok(name), Ok(value)) => (name, value),
             _ => {
-                // The value may be a secret: it stays out of the text.
+                // The value may be a secret, so it is not part of the text.
                 let text =
                     format!("header \"{name}\" cannot be sent: its name or value holds characters no header may have");
                 return Err(LlmError::new(self.model.provider.clone(), LlmErrorKind::InvalidRequest, text));
@@ -57,7 +57,7 @@ impl<'a> HeaderLayers<'a> {
     /// Adds a layer on top; `None` removes a header.
     ///
     /// # Errors
-    /// As [`HeaderLayers::set`].
+    /// See [`HeaderLayers::set`].
     pub fn lay(&mut self, list: &[(String, Option<String>)]) -> Result<(), LlmError> {
         for (name, value) in list {
             match value {
@@ -68,7 +68,7 @@ impl<'a> HeaderLayers<'a> {
         Ok(())
     }
 
-    /// The finished headers.
+    /// Returns the finished headers.
     pub fn finish(self) -> HeaderMap {
         self.headers
     }
@@ -78,7 +78,7 @@ fn is_secret(name: &HeaderName) -> bool {
     AUTHORISING.contains(&name.as_str())
 }
 
-/// Whether the caller brings a header that authorises, so that no key is needed.
+/// Returns whether the caller supplies an authorization header, so that no key is needed.
 pub(crate) fn brings_authorisation(request: &Request) -> bool {
     let given = request.model.headers.iter().chain(&request.auth.headers).chain(&request.options.headers);
     given
@@ -90,27 +90,27 @@ pub(crate) fn brings_authorisation(request: &Request) -> bool {
 #[derive(Clone, Debug)]
 pub struct AuthKey {
     secret: Secret,
-    /// Whether it is a bearer token by the meaning of the variable it comes from.
+    /// Whether its variable holds bearer tokens.
     pub is_bearer: bool,
 }
 
 impl AuthKey {
-    /// The secret, for the header that holds it.
+    /// Returns the secret, for the header that contains it.
     pub fn reveal(&self) -> &str {
         self.secret.reveal()
     }
 
-    /// The value of an `Authorization: Bearer` header.
+    /// Returns the value of an `Authorization: Bearer` header.
     pub fn bearer(&self) -> String {
         format!("Bearer {}", self.secret.reveal())
     }
 }
 
-/// The key of a request: the one given, else that of the provider in the request's environment; `None` when the server needs none or the
-/// caller authorises with headers.
+/// Returns the key of a request: the given one, else that of the provider in the request's environment; `None` if the server needs none or
+/// the caller authorizes with headers.
 ///
 /// # Errors
-/// [`LlmErrorKind::Auth`] when there is no key and one is needed.
+/// Returns [`LlmErrorKind::Auth`] if a required key is missing.
 pub fn key(request: &Request) -> Result<Option<AuthKey>, LlmError> {
     let provider = &request.model.provider;
     if let Some(secret) = request.auth.key.clone().filter(|key| !keys::is_placeholder(key)) {
@@ -128,7 +128,7 @@ pub fn key(request: &Request) -> Result<Option<AuthKey>, LlmError> {
     }
 }
 
-/// The key as OpenAI's formats send it.
+/// Sets the key as in OpenAI's formats.
 pub(crate) fn bearer(layers: &mut HeaderLayers<'_>, request: &Request, key: Option<&AuthKey>) -> Result<(), LlmError> {
     let Some(key) = key else { return Ok(()) };
     let name = match request.model.dialect.wire.key_header {
@@ -138,17 +138,17 @@ pub(crate) fn bearer(layers: &mut HeaderLayers<'_>, request: &Request, key: Opti
     layers.set(name, &key.bearer())
 }
 
-/// Sets what every request carries: `accept`, `content-type` and `user-agent`.
+/// Sets the headers of every request: `accept`, `content-type` and `user-agent`.
 ///
 /// # Errors
-/// As [`HeaderLayers::set`].
+/// See [`HeaderLayers::set`].
 pub fn common(layers: &mut HeaderLayers<'_>) -> Result<(), LlmError> {
     layers.set("accept", "application/json")?;
     layers.set("content-type", "application/json")?;
     layers.set("user-agent", concat!("pinch/", env!("CARGO_PKG_VERSION")))
 }
 
-/// What some providers want to know about the conversation.
+/// Sets headers with conversation details that some providers need.
 pub(crate) fn provider_quirks(layers: &mut HeaderLayers<'_>, request: &Request) -> Result<(), LlmError> {
     let wire = &request.model.dialect.wire;
     if wire.copilot_headers {
@@ -175,7 +175,7 @@ fn has_image(message: &Message) -> bool {
     }
 }
 
-/// The retention that is requested.
+/// Returns the requested retention.
 pub(crate) fn retention(request: &Request) -> CacheRetention {
     request.options.cache_retention.unwrap_or_else(|| match request.host.env().get("PI_CACHE_RETENTION") {
         Some("long") => CacheRetention::Long,
@@ -183,7 +183,7 @@ pub(crate) fn retention(request: &Request) -> CacheRetention {
     })
 }
 
-/// The conversation's name as providers take it.
+/// Returns the conversation's id in a form that providers accept.
 pub(crate) fn session(request: &Request) -> Option<Cow<'_, str>> {
     let id = request.options.session_id.as_deref().filter(|id| !id.is_empty())?;
     if id.chars().count() <= MAX_SESSION_CHARACTERS {
@@ -197,7 +197,7 @@ pub(crate) fn session(request: &Request) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(hex))
 }
 
-/// Headers that keep a conversation on one machine, where the model's server has them and caching is wanted.
+/// Sets headers that keep a conversation on one machine, if the model's server supports them and caching is enabled.
 pub(crate) fn affinity(layers: &mut HeaderLayers<'_>, request: &Request, names: &[&str]) -> Result<(), LlmError> {
     let wanted = request.model.dialect.wire.affinity;
     let Some(session) = session(request).filter(|_| wanted.send && retention(request) != CacheRetention::None) else {

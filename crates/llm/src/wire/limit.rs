@@ -1,21 +1,21 @@
-//! How long an answer may be: the model's limit, or what is left of its context window.
+//! Limits of answers: the model's limit, or the rest of its context window.
 
 use crate::message::{Block, Content, Message, ToolDecl};
 use crate::model::Model;
 use crate::request::Request;
 
-/// Characters counted as one token. Too few rather than too many: an estimate that is too low costs a failed call.
+/// Characters per token. Rather too low than too high: underestimating the tokens causes a failed call.
 const CHARACTERS_PER_TOKEN: f64 = 3.5;
-/// What an image counts as.
+/// Estimated size of an image, in characters.
 const IMAGE_CHARACTERS: usize = 4_800;
 /// Room that is always left free.
 const SMALL_MARGIN: u64 = 4_096;
-/// An answer gets this much at least, or half of what is left.
+/// Minimum room for an answer, unless less than twice as much is left.
 const USABLE_ROOM: u64 = 1_024;
-/// Below this much room the margin is made smaller.
+/// Below this much room the margin shrinks.
 const COMFORTABLE_ROOM: u64 = 32_768;
 
-/// The limit to send: what is wanted, or the model's own limit, never more than the room. 0 = neither is known.
+/// Returns the limit to send: the requested one, or the model's own, but never more than the room. 0 means that neither is known.
 pub fn output_limit(request: &Request, wanted: Option<u64>) -> u64 {
     let model = &*request.model;
     let limit = wanted.filter(|n| *n > 0).unwrap_or(model.max_tokens);
@@ -25,7 +25,7 @@ pub fn output_limit(request: &Request, wanted: Option<u64>) -> u64 {
     room(model, request).map_or(limit, |room| limit.min(room.max(1)))
 }
 
-/// The limit to send in formats that demand none; `None` when the server may choose.
+/// Returns the limit to send in formats that require none; `None` if the server may choose.
 pub fn limit_to_send(request: &Request) -> Option<u64> {
     let wanted = request.options.max_tokens.filter(|n| *n > 0);
     if wanted.is_none() && request.options.omit_output_limit {
@@ -34,7 +34,7 @@ pub fn limit_to_send(request: &Request) -> Option<u64> {
     Some(output_limit(request, wanted)).filter(|limit| *limit > 0)
 }
 
-/// Tokens left for the answer; `None` when the model's window is unknown.
+/// Returns the tokens left for the answer, or `None` if the model's window is unknown.
 fn room(model: &Model, request: &Request) -> Option<u64> {
     if model.context_window == 0 {
         return None;
@@ -46,20 +46,20 @@ fn room(model: &Model, request: &Request) -> Option<u64> {
         return Some(room);
     }
     let left = model.context_window.saturating_sub(input);
-    // An estimate that leaves hardly anything may be too high: an answer of one token would be of no use to anybody.
+    // An estimate that leaves hardly any room may be too high, and an answer of one token would be useless.
     let room = COMFORTABLE_ROOM.min(left.saturating_sub(SMALL_MARGIN)).max(USABLE_ROOM.min(left / 2));
-    // The margin is for larger windows: a small one keeps an eighth free, and half of what is left when that is less.
+    // The margin suits larger windows: a small one keeps an eighth free, or half of the rest if that is less.
     let is_small = model.context_window < 2 * SMALL_MARGIN;
     Some(if is_small { left.saturating_sub(model.context_window / 8).max(left / 2) } else { room })
 }
 
-/// Tokens of a request: the usage of the last answer that reports one, and an estimate of what came after it.
+/// Estimates the tokens of a request: the last reported usage, plus an estimate of the messages after it.
 pub fn estimate_request(request: &Request) -> u64 {
     let messages = &request.messages;
     let reported = (0..messages.len()).rev().find_map(|at| {
         let answer = messages[at].as_assistant()?;
         let valid = !answer.stop_reason.is_failure() && !answer.usage.is_zero();
-        // A prefix that is younger than the answer was put in later, by a compaction: the usage counts what is gone.
+        // A prefix that is newer than the answer was inserted by a compaction, so the usage counts removed messages.
         let as_then = messages[..at].iter().all(|earlier| earlier.timestamp() <= answer.timestamp);
         (valid && as_then).then(|| (at + 1, answer.usage.context_tokens()))
     });
@@ -71,7 +71,7 @@ pub fn estimate_request(request: &Request) -> u64 {
     counted + messages[from..].iter().map(|message| estimate_message(message)).sum::<u64>()
 }
 
-/// Tokens of one message, estimated.
+/// Estimates the tokens of one message.
 pub fn estimate_message(message: &Message) -> u64 {
     to_tokens(match message {
         Message::System(m) => {

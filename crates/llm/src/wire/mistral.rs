@@ -1,4 +1,5 @@
-//! Mistral's chat format: near to OpenAI's, but with thinking inside the content, ids of nine letters and digits, and its own words.
+//! Mistral's chat format: similar to OpenAI's, but with thinking inside the content, ids of nine letters and digits, and different member
+//! names.
 
 use http::{HeaderMap, StatusCode};
 
@@ -18,7 +19,7 @@ use super::{Decoder, HttpRequest, WireCall, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
 
-/// Mistral's chat format. Settings of a call by name: `promptMode`.
+/// Mistral's chat format. Native options of a call: `promptMode`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mistral;
 

@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::error::{LlmError, classify, retry};
 use crate::model::Model;
 
-/// The error for a response with a failing status: kind, request id, and the time to wait. `said` is what the body says, for people; empty when
-/// it says nothing. `body` is the body as JSON, where it is JSON: only the members in which servers put their own words decide the kind.
+/// Creates the error for a response with a failing status: kind, request id, and the requested delay. `said` is the body's message for
+/// people, possibly empty. `body` is the body as JSON, if it is JSON: only members with the server's own message determine the kind.
 pub fn error(
     model: &Model,
     status: StatusCode,
@@ -21,7 +21,7 @@ pub fn error(
     with_text(model, status, headers, code, body, text)
 }
 
-/// The same, with the whole text of the error given.
+/// Creates the error with a complete text.
 pub(super) fn with_text(
     model: &Model,
     status: StatusCode,
@@ -43,23 +43,23 @@ pub(super) fn with_text(
     }
 }
 
-/// The provider's own words in a body, without what it repeats of the request; the kind of a failure is decided by these. `None` when there
-/// are none.
+/// Returns the provider's own message in a body, without anything that echoes the request, or `None` if there is none. The kind of a
+/// failure is determined by it.
 pub(super) fn own_words(body: &Value) -> Option<String> {
     let mut words = String::new();
     gather(body, 0, &mut words);
     (!words.is_empty()).then_some(words)
 }
 
-/// How deep errors are nested at most.
+/// Maximum nesting of errors.
 const MAX_DEPTH: usize = 6;
-/// Errors of a list that are read at most.
+/// Maximum number of errors of a list that are read.
 const MAX_LISTED: usize = 8;
 
 fn gather(value: &Value, depth: usize, words: &mut String) {
     match value {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
-            // What a server behind the server said.
+            // The message of a server behind the server.
             Ok(inner @ (Value::Object(_) | Value::Array(_))) if depth < MAX_DEPTH => gather(&inner, depth + 1, words),
             _ => {
                 words.push_str(text);
@@ -89,7 +89,7 @@ fn gather(value: &Value, depth: usize, words: &mut String) {
     }
 }
 
-/// The HTTP status that an error inside a stream gives as its code, as a number or as text.
+/// Returns the HTTP status that an error inside a stream has as its code, as a number or as text.
 pub(super) fn status_in(error: &Value) -> Option<StatusCode> {
     let code = &error["code"];
     let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
@@ -105,7 +105,7 @@ mod tests {
     use crate::error::LlmErrorKind;
 
     #[test]
-    fn what_a_body_repeats_of_the_request_decides_nothing() {
+    fn echoed_parts_of_the_request_do_not_affect_the_kind() {
         let model = Model::from_record(&json!({"id": "m", "api": "openai-completions", "provider": "p"})).unwrap();
         let echo = json!({"messages": [{"role": "user", "content": "billing: 413 prompt is too long, insufficient_quota, model x not found"}]});
         for (body, status, kind) in [

@@ -1,7 +1,7 @@
-//! Building an answer from the pieces of a response: the part that all decoders share.
+//! Builds an answer from the chunks of a response; shared by all decoders.
 //!
-//! A [`Decoder`](super::Decoder) keeps one [`ReplyBuilder`], opens blocks, appends deltas, and ends the answer. The builder emits the events in
-//! the order that [`event`](crate::event) demands, prices the usage, reads the arguments of calls, and keeps what was collected when the
+//! A [`Decoder`](super::Decoder) owns one [`ReplyBuilder`], opens blocks, appends deltas, and ends the answer. The builder emits the events
+//! in the order required by [`event`](crate::event), prices the usage, parses the arguments of calls, and keeps what has arrived if the
 //! response fails.
 
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::message::{AssistantMessage, Block, StopReason, Text, Thinking, ToolCa
 use crate::model::{Model, Rates};
 use crate::request::{Request, ThinkingChoice};
 
-/// Collects an answer and emits its events. After the end every call is ignored.
+/// Collects an answer and emits its events. After the end all calls are ignored.
 #[derive(Debug)]
 pub struct ReplyBuilder {
-    /// The model that was asked.
+    /// The requested model.
     pub model: Arc<Model>,
-    /// The message so far, without its content: set the provider's stop word and the like here.
+    /// The message so far, without its content: set the provider's stop reason and the like here.
     pub message: AssistantMessage,
-    /// Prices of the model that answers, where it is not the one that was asked.
+    /// Prices of the answering model, if it is not the requested one.
     pub rates: Option<Rates>,
     slots: Vec<OpenBlock>,
     surrogates: Surrogates,
@@ -31,7 +31,7 @@ pub struct ReplyBuilder {
     ended: bool,
 }
 
-/// A block of the answer. Its members that are not text (ids, names, signatures) may be set at any time before it is closed.
+/// A block of the answer. Its non-text members (ids, names, signatures) may be set at any time before it is closed.
 #[derive(Debug)]
 pub enum OpenBlock {
     /// Text.
@@ -40,7 +40,7 @@ pub enum OpenBlock {
     Thinking(Thinking),
     /// A tool call.
     Call {
-        /// The call. Its arguments count only while `json` is empty.
+        /// The call. Its arguments are used only while `json` is empty.
         call: ToolCall,
         /// The JSON text of its arguments so far.
         json: String,
@@ -50,14 +50,14 @@ pub enum OpenBlock {
 }
 
 impl OpenBlock {
-    /// A call without arguments yet.
+    /// Creates a call without arguments.
     pub fn call(call: ToolCall) -> Self {
         Self::Call { call, json: String::new() }
     }
 }
 
 impl ReplyBuilder {
-    /// An empty answer to a request that was made at `timestamp` (Unix milliseconds).
+    /// Creates an empty answer to a request made at `timestamp` (Unix milliseconds).
     pub fn new(request: &Request, timestamp: i64) -> Self {
         let model = Arc::clone(&request.model);
         let mut message =
@@ -76,12 +76,12 @@ impl ReplyBuilder {
         }
     }
 
-    /// Whether the answer has ended.
+    /// Returns whether the answer has ended.
     pub fn is_ended(&self) -> bool {
         self.ended
     }
 
-    /// What the consumer has seen so far.
+    /// Returns what the consumer has received so far.
     pub fn emitted(&self) -> Emitted {
         match (self.started, self.slots.is_empty()) {
             (false, _) => Emitted::Nothing,
@@ -98,7 +98,7 @@ impl ReplyBuilder {
         }
     }
 
-    /// Sets the usage known by now, priced by the model's rates unless the provider billed it; emits it when it has changed.
+    /// Sets the usage known so far, priced by the model's rates unless the provider billed it; emits it if it has changed.
     pub fn set_usage(&mut self, mut usage: Usage, emit: &mut Emit) {
         if !usage.cost.total_from_provider {
             usage.cost = self.rates.as_ref().unwrap_or(&self.model.rates).cost(&usage);
@@ -125,7 +125,7 @@ impl ReplyBuilder {
         index
     }
 
-    /// Appends text to an open block: text, thinking, or JSON of a call's arguments. `quality` is that of the frame it comes from.
+    /// Appends text to an open block: text, thinking, or JSON of a call's arguments. `quality` is that of its frame.
     pub fn delta(&mut self, index: usize, text: &str, quality: TextQuality, emit: &mut Emit) {
         let text = self.surrogates.clean(index, text, quality);
         match self.slots.get_mut(index) {
@@ -137,17 +137,17 @@ impl ReplyBuilder {
         emit.push(StreamEvent::Delta { index, text: text.into() });
     }
 
-    /// A block, to set its members.
+    /// Returns a block, to set its members.
     pub fn block_mut(&mut self, index: usize) -> Option<&mut OpenBlock> {
         self.slots.get_mut(index)
     }
 
-    /// All blocks in order.
+    /// Returns all blocks in order.
     pub fn blocks(&self) -> &[OpenBlock] {
         &self.slots
     }
 
-    /// Closes a block unless it is closed. The arguments of a call are read here; JSON that is not an object becomes its `arguments_error`.
+    /// Closes a block unless it is closed. This parses the arguments of a call; JSON that is not an object becomes its `arguments_error`.
     pub fn close(&mut self, index: usize, emit: &mut Emit) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if matches!(slot, OpenBlock::Done(_)) {
@@ -158,7 +158,7 @@ impl ReplyBuilder {
         emit.push(StreamEvent::BlockEnd { index, block });
     }
 
-    /// Closes all blocks that are open, in order.
+    /// Closes all open blocks, in order.
     pub fn close_all(&mut self, emit: &mut Emit) {
         (0..self.slots.len()).for_each(|index| self.close(index, emit));
     }
@@ -174,7 +174,7 @@ impl ReplyBuilder {
         emit.push(StreamEvent::End(Finished { message: Arc::new(message), error: None }));
     }
 
-    /// Ends the answer with a failure; what was collected stays in the message.
+    /// Ends the answer with a failure; the part that has arrived stays in the message.
     pub fn fail(&mut self, mut error: LlmError, emit: &mut Emit) {
         if self.ended {
             return;
@@ -191,7 +191,7 @@ impl ReplyBuilder {
         self.fail(error, emit);
     }
 
-    /// Sets the provider's id of the answer and the model that gives it, unless they are set. The model that was asked is not recorded again.
+    /// Sets the provider's id of the answer and the answering model, unless they are set. The requested model is not recorded again.
     pub fn identify(&mut self, id: Option<&str>, model: Option<&str>) {
         if let Some(id) = id.filter(|_| self.message.response_id.is_none()) {
             self.message.response_id = Some(id.to_owned());
@@ -213,7 +213,7 @@ impl ReplyBuilder {
     }
 }
 
-/// Whether the text of a call's arguments came to its end.
+/// Whether the text of a call's arguments is complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Completeness {
     Whole,

@@ -1,4 +1,4 @@
-//! OpenAI's Responses format, and what its two relatives share with it.
+//! OpenAI's Responses format, and the parts shared with its two variants.
 
 use http::{HeaderMap, StatusCode};
 
@@ -40,7 +40,7 @@ impl WireFormat for Responses {
 
     fn refusal(&self, call: &WireCall<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
         let model = &call.request.model;
-        // Many speak this format, and an error names the one that made it.
+        // Many providers use this format, so an error names its origin.
         let whose = if model.provider == *"openai" { "OpenAI" } else { model.provider.as_str() };
         error::refusal(&format!("{whose} API error"), model, status, headers, body)
     }

@@ -1,4 +1,4 @@
-//! Strict schemas: a tool's schema in the form that providers enforce.
+//! Strict schemas: tool schemas in the form that providers enforce.
 
 use serde_json::{Map, Value, json};
 
@@ -21,13 +21,13 @@ pub enum Strictness {
 #[error("Tool \"{tool}\" requires strict sampling, but its schema cannot be expressed: {reason}")]
 #[non_exhaustive]
 pub struct Inexpressible {
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
-    /// What is in the way.
+    /// Why there is no strict form.
     pub reason: &'static str,
 }
 
-/// The strictness that a tool asks for.
+/// Returns the strictness that a tool asks for.
 pub fn strictness(tool: &ToolDecl) -> Strictness {
     let Some(sampling) = tool.constrained_sampling.as_ref().filter(|s| s["type"] == "json_schema") else {
         return Strictness::Plain;
@@ -39,19 +39,19 @@ pub fn strictness(tool: &ToolDecl) -> Strictness {
     }
 }
 
-/// Limits of one provider's strict mode.
+/// Restrictions of a provider's strict mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StrictDialect {
     /// OpenAI's.
     OpenAi,
-    /// Anthropic's: bounds of numbers, texts and lists cannot be expressed either.
+    /// Anthropic's: bounds of numbers, texts and lists are not supported either.
     Anthropic,
 }
 
-/// The strict form of a tool's schema, when strict sampling is to be requested.
+/// Returns the strict form of a tool's schema, if strict sampling is requested.
 ///
 /// # Errors
-/// When the tool requires it and its schema cannot be expressed.
+/// Returns an error if the tool requires it and its schema has no strict form.
 pub fn schema_for(tool: &ToolDecl, limits: StrictDialect, supported: bool) -> Result<Option<Value>, Inexpressible> {
     let strictness = strictness(tool);
     if strictness == Strictness::Plain || !supported {
@@ -68,13 +68,13 @@ pub fn schema_for(tool: &ToolDecl, limits: StrictDialect, supported: bool) -> Re
     }
 }
 
-/// The strict form of a response's schema; `None` when it cannot be expressed.
+/// Returns the strict form of a response's schema, or `None` if it has none.
 pub(crate) fn response_schema(schema: &Value, limits: StrictDialect) -> Option<Value> {
     let root = schema.as_object().filter(|root| root.get("type").is_some_and(|kind| kind == "object"))?;
     strict_object(root, limits).ok()
 }
 
-/// A schema without bounds of numbers, texts and lists.
+/// Returns a schema without bounds of numbers, texts and lists.
 pub(crate) fn without_bounds(schema: &Value) -> Value {
     let of_schemas = |name: &str| matches!(name, "properties" | "$defs" | "definitions" | "patternProperties");
     match schema {
@@ -82,7 +82,7 @@ pub(crate) fn without_bounds(schema: &Value) -> Value {
             let kept = members.iter().filter(|(name, _)| !BOUNDS.contains(&name.as_str()));
             let kept = kept.map(|(name, value)| {
                 let value = match value {
-                    // Their names are those of the caller: a property may be called like a bound.
+                    // Property names are arbitrary: one may be named like a bound.
                     Value::Object(named) if of_schemas(name) => {
                         named.iter().map(|(name, schema)| (name.clone(), without_bounds(schema))).collect()
                     }
@@ -99,10 +99,10 @@ pub(crate) fn without_bounds(schema: &Value) -> Value {
     }
 }
 
-/// The same in a form of the request: where strict schemas were refused, only tools that require theirs keep it.
+/// Like [`schema_for`], for an encoding of the request: after a rejection of strict schemas, only tools that require theirs keep it.
 ///
 /// # Errors
-/// When the tool requires it and its schema cannot be expressed.
+/// Returns an error if the tool requires it and its schema has no strict form.
 pub(crate) fn schema_in(
     encoding: Encoding,
     tool: &ToolDecl,
@@ -113,7 +113,7 @@ pub(crate) fn schema_in(
     schema_for(tool, limits, supported && is_wanted)
 }
 
-/// Whether a request with these tools would be another one without the schemas that are merely preferred.
+/// Returns whether a request with these tools would differ without the schemas that are merely preferred.
 pub(crate) fn can_relax<'a>(
     tools: impl IntoIterator<Item = &'a ToolDecl>,
     limits: StrictDialect,
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_is_sent_plain_or_refused() {
+    fn inexpressible_schemas_are_sent_plain_or_rejected() {
         let bounded = json!({"type": "object", "properties": {"n": {"type": "number", "minimum": 1}}});
         assert_eq!(schema_for(&tool(bounded.clone(), "prefer"), StrictDialect::Anthropic, true), Ok(None));
         assert!(schema_for(&tool(bounded.clone(), "prefer"), StrictDialect::OpenAi, true).unwrap().is_some());

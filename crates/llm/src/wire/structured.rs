@@ -1,4 +1,4 @@
-//! Response formats in the terms of the providers.
+//! Response formats in the terms of each provider.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::request::{JsonSchemaFormat, Request, ResponseFormat};
 
 impl ResponseFormat {
-    /// The value of `response_format` in Chat Completions; `strict` says whether the server knows strict schemas.
+    /// Encodes `response_format` of Chat Completions; `strict` is set if the server supports strict schemas.
     pub(crate) fn encode_openai(&self, strict: bool) -> Value {
         match self {
             Self::JsonObject => json!({"type": "json_object"}),
@@ -15,7 +15,7 @@ impl ResponseFormat {
         }
     }
 
-    /// The value of `text.format` in Responses.
+    /// Encodes `text.format` of Responses.
     pub(crate) fn encode_responses(&self, strict: bool) -> Value {
         match self {
             Self::JsonObject => json!({"type": "json_object"}),
@@ -29,10 +29,10 @@ impl ResponseFormat {
         }
     }
 
-    /// The schema, for formats that have no JSON mode without one.
+    /// Returns the schema, for formats that have no JSON mode without one.
     ///
     /// # Errors
-    /// When there is no schema.
+    /// Returns an error if there is no schema.
     pub(crate) fn require_schema(&self, request: &Request) -> Result<&JsonSchemaFormat, LlmError> {
         match self {
             Self::JsonSchema(format) => Ok(format),
@@ -58,7 +58,7 @@ impl JsonSchemaFormat {
         written
     }
 
-    /// The schema as Claude takes it.
+    /// Encodes the schema for Claude.
     pub(crate) fn encode_anthropic(&self) -> Value {
         let schema = strict::without_bounds(&self.schema);
         strict::response_schema(&schema, StrictDialect::Anthropic).unwrap_or(schema)

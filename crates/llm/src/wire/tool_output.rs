@@ -1,14 +1,14 @@
-//! Results of tools, for formats that need text in every result.
+//! Tool results, for formats that need text in every result.
 
 use crate::message::block::{Image, join_text};
 use crate::message::{Block, ToolResult};
 
-/// Replaces the text of a result that consists of images.
+/// Text of a result that consists of images.
 pub(crate) const SEE_IMAGE: &str = "(see attached image)";
-/// Replaces the text of an empty result.
+/// Text of an empty result.
 pub(crate) const NO_OUTPUT: &str = "(no tool output)";
 
-/// The text of a result, or a note that there is none: servers refuse or misread results without text.
+/// Returns the text of a result, or a note that there is none: servers reject or misread results without text.
 pub fn output_text(result: &ToolResult) -> String {
     let text = join_text(&result.content, "\n");
     match (text.trim().is_empty(), images(result).next().is_some()) {
@@ -18,7 +18,7 @@ pub fn output_text(result: &ToolResult) -> String {
     }
 }
 
-/// The images of a result.
+/// Returns the images of a result.
 pub fn images(result: &ToolResult) -> impl Iterator<Item = &Image> {
     result.content.iter().filter_map(|block| match block {
         Block::Image(image) => Some(image),

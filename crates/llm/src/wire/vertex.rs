@@ -1,4 +1,4 @@
-//! Google's format in Google's cloud: other addresses, other credentials, the same messages.
+//! Google's format on Google Cloud: other addresses and credentials, the same messages.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::{Decoder, Encoding, HttpRequest, WireCall, WireFormat};
 use crate::error::LlmError;
 use crate::ids::ApiId;
 
-/// Google's format in Google's cloud. Settings of a call by name: `project`, `location`.
+/// Google's format on Google Cloud. Native options of a call: `project`, `location`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vertex;
 

@@ -1,4 +1,4 @@
-//! Cancelling a call where no event is: before it is polled, and while the server is silent.
+//! Cancelling a call while there is no event: before it is polled, and while the server is silent.
 
 use pinch_llm::message::StopReason;
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
@@ -16,7 +16,7 @@ async fn nothing_is_sent_before_the_stream_is_polled() {
 }
 
 #[tokio::test]
-async fn while_the_server_is_silent() {
+async fn a_call_can_be_cancelled_while_the_server_is_silent() {
     for fault in [
         ServerReply::fault(Fault::Hang),
         ServerReply::events().then(Fault::Hang),

@@ -1,4 +1,4 @@
-//! Where AWS credentials come from.
+//! Sources of AWS credentials.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn ask_at(home: Option<&Path>, env: &[(&str, &str)], now: i64) -> Request {
     let model = model_with("bedrock-converse-stream", "http://localhost", json!({"provider": "amazon-bedrock"}));
     let mut request = request(model);
     request.auth = Auth::default();
-    // No one's real machine is asked.
+    // Do not call a real machine's services.
     let quiet = [("AWS_EC2_METADATA_DISABLED", "true"), ("PATH", "/usr/bin:/bin")];
     let env: pinch_llm::stdx::host::Env = quiet.iter().chain(env).copied().collect();
     let host = Host::builder().clock(now, 0).env(env);
@@ -52,7 +52,7 @@ async fn resolve(chain: &AwsChain, request: &Request) -> Result<Option<Auth>, Ll
     chain.resolve(request, &HttpClient::new()).await
 }
 
-/// The name of the key that is found, with its region.
+/// Returns the id of the key that is found, with its region.
 async fn found(request: &Request) -> String {
     in_words(resolve(&AwsChain::new(), request).await)
 }
@@ -96,7 +96,7 @@ async fn credentials_come_from_variables_and_files() {
 }
 
 #[tokio::test]
-async fn keys_in_files_are_read_anew() {
+async fn keys_in_files_are_reread() {
     let user = AwsUser::new("", "[default]\naws_access_key_id=A\naws_secret_access_key=s\n");
     let chain = AwsChain::new();
     let request = user.ask(&[]);
@@ -201,7 +201,7 @@ async fn web_identity_tokens_are_exchanged() {
 }
 
 #[tokio::test]
-async fn logins_of_the_portal() {
+async fn sso_logins_are_used() {
     let server = Server::start().await.unwrap();
     let url = server.url();
     let user = AwsUser::new(
@@ -263,7 +263,7 @@ async fn containers_and_machines_provide_credentials() {
 }
 
 #[tokio::test]
-async fn one_fetch_for_many_calls() {
+async fn concurrent_calls_fetch_once() {
     let server = Server::start().await.unwrap();
     let url = server.url();
     let gate = Gate::new();
@@ -282,7 +282,7 @@ async fn one_fetch_for_many_calls() {
 }
 
 #[tokio::test]
-async fn old_credentials_serve_while_no_new_ones_are_to_be_had() {
+async fn old_credentials_are_used_while_new_ones_are_unavailable() {
     let server = Server::start().await.unwrap();
     let url = server.url();
     server.reply(agent("OLD", 60)).reply(ServerReply::status(500)).reply(ServerReply::status(500));
@@ -295,7 +295,7 @@ async fn old_credentials_serve_while_no_new_ones_are_to_be_had() {
 }
 
 #[test]
-fn nothing_secret_is_shown() {
+fn debug_output_shows_no_secrets() {
     let keys = pinch_llm::request::AwsKeys {
         access_key_id: "AK".into(),
         secret_access_key: "hidden".into(),

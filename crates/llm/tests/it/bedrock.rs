@@ -1,4 +1,4 @@
-//! Amazon Bedrock: what is sent.
+//! Amazon Bedrock: requests.
 
 mod replies;
 
@@ -47,7 +47,7 @@ fn keys() -> Auth {
     Auth::default().with_aws(AwsCredentials { keys: Some(keys), region: None })
 }
 
-/// A request to a server, answered with these bytes.
+/// Sends a request to a server that answers with these bytes.
 async fn answered(reply: ServerReply, change: impl FnOnce(&mut Request)) -> (Finished, Recorded) {
     let server = Server::start().await.unwrap();
     server.reply(reply);
@@ -63,7 +63,7 @@ fn events(frames: Vec<Vec<u8>>) -> ServerReply {
 }
 
 #[test]
-fn effort_of_models_that_think_as_they_see_fit() {
+fn models_with_adaptive_thinking_get_an_effort() {
     let mut request = ask("us.anthropic.claude-opus-4-7");
     request.system = SystemPrompt::text("S");
     request.options.thinking = ThinkingChoice::Level(ThinkingLevel::XHigh);
@@ -88,7 +88,7 @@ fn effort_of_models_that_think_as_they_see_fit() {
 }
 
 #[test]
-fn budgets_of_the_others() {
+fn other_models_get_a_budget() {
     let mut request = ask(SONNET);
     request.options.thinking = ThinkingChoice::Level(ThinkingLevel::Low);
     request.options.temperature = Some(0.5);
@@ -139,7 +139,7 @@ fn history() -> Value {
 }
 
 #[test]
-fn a_conversation_is_written_in_converse_terms() {
+fn a_conversation_is_encoded_for_converse() {
     let mut request = ask(SONNET);
     request.messages = messages(history());
     request.options.cache_retention = Some(CacheRetention::Long);
@@ -166,7 +166,7 @@ fn a_conversation_is_written_in_converse_terms() {
             ]},
         ])
     );
-    // The conversation speaks of a tool that is not there any more: Converse wants to know it.
+    // The conversation refers to a removed tool: Converse requires it.
     let tools = made["toolConfig"]["tools"].as_array().unwrap();
     assert_eq!((tools.len(), &tools[0]["toolSpec"]["name"]), (1, &json!("read")));
     assert_eq!(made["toolConfig"].get("toolChoice"), None);
@@ -189,7 +189,7 @@ fn other_models_show_their_thinking_without_a_signature() {
 }
 
 #[test]
-fn ids_and_thinking_of_other_providers() {
+fn ids_and_thinking_of_other_providers_are_adapted() {
     let long = format!("call_1|fc_{}", "a".repeat(80));
     let short = format!("call_1_fc_{}", "a".repeat(54));
     let mut request = ask(SONNET);
@@ -210,7 +210,7 @@ fn ids_and_thinking_of_other_providers() {
 }
 
 #[test]
-fn tools_and_their_choice() {
+fn tools_and_their_choice_are_encoded() {
     let mut request = ask(SONNET);
     let mut strict = tool("read");
     strict.constrained_sampling = Some(json!({"type": "json_schema", "strict": "prefer"}));
@@ -252,7 +252,7 @@ async fn images_of_other_types_are_refused() {
     assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::InvalidRequest, "Unknown image type: image/bmp"));
 }
 
-/// The signature as Amazon's documentation has it, step by step.
+/// Computes the signature step by step, as in Amazon's documentation.
 fn expected_signature(asked: &Recorded, secret: &str, scope: &str) -> String {
     fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
         let mut block = [0u8; 64];
@@ -303,7 +303,7 @@ async fn requests_are_signed() {
 }
 
 #[tokio::test]
-async fn bearer_tokens_and_no_keys() {
+async fn bearer_tokens_replace_the_signature() {
     let good = || events(BedrockResponse::new().stop("end_turn"));
     let (_, asked) = answered(good(), |request| request.auth = Auth::key("k")).await;
     assert_eq!((asked.header("authorization"), asked.header("x-amz-date")), (Some("Bearer k"), None));
@@ -322,7 +322,7 @@ async fn bearer_tokens_and_no_keys() {
 }
 
 #[tokio::test]
-async fn without_credentials_the_error_says_what_to_set() {
+async fn missing_credentials_are_an_error_that_names_the_variables() {
     let mut request = ask(SONNET);
     request.auth = Auth::default();
     let request = with_env(request, &[("AWS_EC2_METADATA_DISABLED", "true")]);
@@ -332,7 +332,7 @@ async fn without_credentials_the_error_says_what_to_set() {
 }
 
 #[test]
-fn every_model_of_the_catalog_can_be_asked_at_every_level() {
+fn every_catalog_model_accepts_every_thinking_level() {
     let mut n_asked = 0;
     for model in Catalog::built_in().models("amazon-bedrock") {
         for level in ThinkingLevel::ALL {

@@ -14,7 +14,7 @@ async fn end_with(api: &str, reply: ServerReply) -> pinch_llm::event::Finished {
 }
 
 #[tokio::test]
-async fn in_the_middle_of_a_frame() {
+async fn a_response_that_ends_inside_a_frame_is_cut_off() {
     for fault in [Fault::Close, Fault::Reset] {
         let half = "event: content_block_delta\ndata: {\"type\":\"content_bl";
         let text = anthropic::AnthropicResponse::new("m").text("abc").frames().concat();
@@ -39,7 +39,7 @@ async fn a_connection_that_breaks_before_the_response_is_a_connect_error() {
 }
 
 #[tokio::test]
-async fn good_bytes_without_an_end() {
+async fn a_valid_response_without_an_end_is_cut_off() {
     let anthropic =
         end_with(APIS[0], ServerReply::sse(anthropic::AnthropicResponse::new("m").text("a").frames().concat())).await;
     assert_eq!(anthropic.error.unwrap().text, "Anthropic stream ended before message_stop");
@@ -50,7 +50,7 @@ async fn good_bytes_without_an_end() {
     .await;
     let error = completions.error.unwrap();
     assert_eq!((error.text.as_str(), error.kind), ("Stream ended without finish_reason", LlmErrorKind::StreamCut));
-    // The marker of the end stands in for a missing reason.
+    // The end marker replaces a missing reason.
     let marked =
         end_with(APIS[1], ServerReply::sse(completions::CompletionsResponse::new("m", "m").text("a").done().concat()))
             .await;
@@ -58,7 +58,7 @@ async fn good_bytes_without_an_end() {
 }
 
 #[tokio::test]
-async fn an_unfinished_call_keeps_what_it_has() {
+async fn an_unfinished_call_keeps_its_partial_arguments() {
     let whole = anthropic::AnthropicResponse::new("m").tool_call("t", "read", r#"{"path":"a","te"#).frames();
     let end = end_with(APIS[0], ServerReply::sse(whole[..3].concat())).await;
     let call = end.message.tool_calls().next().unwrap().clone();
@@ -66,7 +66,7 @@ async fn an_unfinished_call_keeps_what_it_has() {
 }
 
 #[tokio::test]
-async fn refusals_carry_their_facts() {
+async fn rejections_contain_all_details() {
     let body = json!({"error": {"message": "slow down", "code": "rate_limit_exceeded"}});
     let reply = ServerReply::json(429, &body).header("retry-after", "3").header("x-request-id", "r1");
     let error = end_with(APIS[1], reply).await.error.unwrap();

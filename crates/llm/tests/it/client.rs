@@ -1,4 +1,4 @@
-//! The front door: models by name, credentials, settings of a chat, and replies.
+//! The client: models by name, credentials, options of a chat, and replies.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ async fn a_reply_has_text_usage_cost_and_the_reason_it_stopped() {
 }
 
 #[tokio::test]
-async fn a_server_of_ones_own_serves_any_model_without_a_key() {
+async fn a_custom_server_serves_any_model_without_a_key() {
     let (server, client) = serve([response([AnswerPart::text("ok")])]).await;
     client.chat("local/some/model").user("hi").send().await.unwrap();
     let request = &server.requests()[0];
@@ -108,7 +108,7 @@ async fn every_setting_of_a_chat_reaches_the_request() {
 }
 
 #[tokio::test]
-async fn a_failure_keeps_its_kind_status_and_wait() {
+async fn a_failure_keeps_its_kind_status_and_requested_delay() {
     let busy = ServerReply::json(429, &json!({"error": {"message": "slow down"}})).header("retry-after", "7");
     let (_server, client) = serve([busy]).await;
     let error = client.chat("local/m").user("hi").send().await.unwrap_err();
@@ -177,7 +177,7 @@ fn keys_are_not_shown_in_debug_output() {
 
 #[cfg(feature = "schemars")]
 #[tokio::test]
-async fn a_reply_of_a_derived_form_is_read_as_that_type() {
+async fn a_structured_reply_is_parsed_as_its_type() {
     #[derive(serde::Deserialize, schemars::JsonSchema, Debug, PartialEq)]
     struct Creature {
         name: String,

@@ -27,7 +27,7 @@ fn sse(chunk: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_turn_in_its_envelope() {
+async fn requests_and_responses_are_wrapped_in_an_envelope() {
     let server = Server::start().await.unwrap();
     let call = json!({"functionCall": {"name": "read", "args": {"path": "a"}}});
     let first = json!({"responseId": "r1", "candidates": [{"content": {"parts": [{"text": "hm", "thought": true}, {"text": "hello"}]}}]});
@@ -61,7 +61,7 @@ async fn a_turn_in_its_envelope() {
 }
 
 #[test]
-fn claude_has_words_of_its_own() {
+fn claude_models_have_their_own_thinking_parameters() {
     let mut request = at("http://localhost", "claude-sonnet-4-5-thinking");
     request.tools = Arc::new([tool("read")]);
     let made = encode(&request);
@@ -98,7 +98,7 @@ async fn credentials_are_a_token_and_a_project() {
 }
 
 #[tokio::test]
-async fn refusals_say_when_to_come_back_and_hide_the_token() {
+async fn rejections_contain_the_requested_delay_and_hide_the_token() {
     let server = Server::start().await.unwrap();
     let body = json!({"error": {"code": 429, "message": "Quota of ya29.secret-token will reset after 1m10s", "status": "RESOURCE_EXHAUSTED"}});
     server.reply(ServerReply::json(429, &body));
@@ -108,7 +108,7 @@ async fn refusals_say_when_to_come_back_and_hide_the_token() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_may_be_tried_again() {
+async fn an_empty_answer_is_retryable() {
     let server = Server::start().await.unwrap();
     server.reply(ServerReply::sse(""));
     let error = end_of(at(&server.url(), "gemini-2.5-flash")).await.error.unwrap();

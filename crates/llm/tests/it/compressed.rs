@@ -1,4 +1,4 @@
-//! Bodies that are compressed although that was not asked for, and bodies that end too early.
+//! Bodies that are compressed unasked, and bodies that end too early.
 
 use std::io::Write;
 
@@ -32,11 +32,11 @@ fn raw_deflate(text: &str) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Brotli that compresses nothing: a window of 64 KiB, blocks as they are, and an empty last one.
+/// Encodes uncompressed Brotli: a window of 64 KiB, stored blocks, and an empty last one.
 fn brotli(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, block) in text.as_bytes().chunks(1 << 16).enumerate() {
-        // Of the first byte on: the window, where the stream begins; not the last block; a length of four nibbles; the bytes as they are.
+        // In the first byte, from the lowest bit: the window; not the last block; a length of four nibbles; stored bytes.
         let head = (block.len() as u32 - 1) << 3 | 1 << 19;
         let head = if at == 0 { head << 1 } else { head };
         out.extend_from_slice(&head.to_le_bytes()[..3]);
@@ -64,7 +64,7 @@ const CODINGS: &[(&str, Coder)] = &[
 ];
 
 #[tokio::test]
-async fn compressed_answers_are_read() {
+async fn compressed_answers_are_decoded() {
     for (name, coder) in CODINGS {
         for size in [1, 7, usize::MAX] {
             let server = Server::start().await.unwrap();
@@ -74,7 +74,7 @@ async fn compressed_answers_are_read() {
             let end = end_of(request(model(API, &server.url()))).await;
             assert_eq!(end.message.text(""), "hello ".repeat(2_000), "{name} {size} {:?}", end.error);
         }
-        // A refusal, and an answer that was cut off.
+        // A rejection, and a truncated answer.
         let server = Server::start().await.unwrap();
         let refusal = r#"{"error":{"message":"these are my words"}}"#;
         server.reply(ServerReply::status(400).header("content-encoding", *name).send(coder(refusal)));
@@ -99,7 +99,7 @@ async fn a_small_body_that_becomes_large_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_coding_that_nobody_knows_is_named() {
+async fn the_error_names_an_unknown_encoding() {
     let server = Server::start().await.unwrap();
     server.reply(ServerReply::events().header("content-encoding", "compress").send("x"));
     let error = end_of(request(model(API, &server.url()))).await.error.unwrap();
@@ -108,7 +108,7 @@ async fn a_coding_that_nobody_knows_is_named() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_inside_an_event_may_be_tried_again() {
+async fn a_stream_that_ends_inside_an_event_is_retryable() {
     for (api, cut) in [
         (API, "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"he"),
         (API, "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"he\n\n"),

@@ -1,4 +1,4 @@
-//! Every wire format does what every wire format must do.
+//! Every wire format passes the conformance suite.
 
 use pinch_testing::wires::anthropic::AnthropicServer;
 #[cfg(feature = "bedrock")]

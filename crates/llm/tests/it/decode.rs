@@ -1,4 +1,4 @@
-//! Decoding does not depend on how the network cuts the bytes, and never breaks the laws.
+//! Decoding does not depend on how the network splits the bytes, and never breaks the laws.
 
 use pinch_testing::wires::{anthropic, completions};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{APIS, decode};
 
-/// A response with everything in it.
+/// Returns a response that contains everything.
 fn response(api: &str) -> String {
     let frames = if api == "anthropic-messages" {
         anthropic::AnthropicResponse::new("msg_1")
@@ -63,7 +63,7 @@ fn whole_responses_become_events() {
 }
 
 #[test]
-fn reasoning_details_come_back_in_one_piece() {
+fn reasoning_details_are_joined() {
     let detail = |text: &str| json!({"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": text}]});
     let frames = completions::CompletionsResponse::new("c", "m")
         .delta(&detail("a"))
@@ -78,7 +78,7 @@ fn reasoning_details_come_back_in_one_piece() {
 }
 
 #[test]
-fn arguments_that_are_no_object_are_an_error_of_the_call() {
+fn arguments_other_than_an_object_are_an_error_of_the_call() {
     for (api, frames) in [
         (APIS[0], anthropic::AnthropicResponse::new("m").tool_call("t", "read", "[1]").stop("tool_use")),
         (
@@ -92,7 +92,7 @@ fn arguments_that_are_no_object_are_an_error_of_the_call() {
 }
 
 #[test]
-fn half_a_surrogate_pair_waits_for_the_other_half() {
+fn split_surrogate_pairs_are_joined() {
     let delta = |text: &str| {
         let data = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"TEXT"}}"#;
         format!("event: content_block_delta\ndata: {}\n\n", data.replace("TEXT", text))
@@ -107,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn chunking_changes_nothing(cuts in prop::collection::vec(0usize..4_000, 0..12), which in 0usize..2) {
+    fn chunking_does_not_change_events(cuts in prop::collection::vec(0usize..4_000, 0..12), which in 0usize..2) {
         let text = response(APIS[which]);
         let bytes = text.as_bytes();
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
@@ -118,14 +118,14 @@ proptest! {
     }
 
     #[test]
-    fn every_prefix_has_one_end(len in 0usize..4_000, which in 0usize..2) {
+    fn every_prefix_has_exactly_one_end(len in 0usize..4_000, which in 0usize..2) {
         let text = response(APIS[which]);
         let words = decode(APIS[which], [&text.as_bytes()[..len.min(text.len())]]);
         prop_assert_eq!(words.iter().filter(|word| word.starts_with("end ")).count(), 1);
     }
 
     #[test]
-    fn garbage_has_one_end(at in prop::collection::vec((0usize..4_000, any::<u8>()), 1..8), which in 0usize..2) {
+    fn garbage_has_exactly_one_end(at in prop::collection::vec((0usize..4_000, any::<u8>()), 1..8), which in 0usize..2) {
         let mut bytes = response(APIS[which]).into_bytes();
         let n = bytes.len();
         at.into_iter().for_each(|(at, byte)| bytes[at % n] = byte);
@@ -134,13 +134,13 @@ proptest! {
     }
 
     #[test]
-    fn odd_json_has_one_end(frames in prop::collection::vec(odd_frame(), 0..12), which in 0usize..2) {
+    fn odd_json_has_exactly_one_end(frames in prop::collection::vec(odd_frame(), 0..12), which in 0usize..2) {
         let words = decode(APIS[which], [frames.concat().as_bytes()]);
         prop_assert_eq!(words.iter().filter(|word| word.starts_with("end ")).count(), 1);
     }
 }
 
-/// Frames of known names whose members have any type.
+/// Generates frames of known names whose members have any type.
 fn odd_frame() -> impl Strategy<Value = String> {
     let name = prop::sample::select(vec![
         "",

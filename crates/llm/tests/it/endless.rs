@@ -1,4 +1,4 @@
-//! Answers without end.
+//! Endless answers.
 
 use pinch_llm::error::LlmErrorKind;
 use pinch_testing::server::{Server, ServerReply};
@@ -10,7 +10,7 @@ fn sse(event: &Value) -> String {
     format!("data: {event}\n\n")
 }
 
-/// The answer to frames that come a thousand times, with a limit of 10 000 bytes.
+/// Checks the answer to frames that repeat a thousand times, with a limit of 10 000 bytes.
 async fn check(api: &str, first: &str, again: &str) {
     let server = Server::start().await.unwrap();
     server
@@ -26,7 +26,7 @@ async fn check(api: &str, first: &str, again: &str) {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_an_answer_is_bounded() {
+async fn the_size_of_an_answer_is_bounded() {
     let chunk = |delta: Value| sse(&json!({"id": "c", "choices": [{"index": 0, "delta": delta}]}));
     let piece = "x".repeat(100);
     check("openai-completions", "", &chunk(json!({"content": piece}))).await;
@@ -52,12 +52,12 @@ async fn what_is_kept_of_an_answer_is_bounded() {
     let item = json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "i", "content": []}});
     let text = json!({"type": "response.output_text.delta", "output_index": 0, "item_id": "i", "delta": piece});
     check("openai-responses", &sse(&item), &sse(&text)).await;
-    // Empty pieces are kept nowhere, but their frames never end.
+    // Empty chunks are not kept, but their frames never end.
     check("openai-responses", &sse(&item), &sse(&json!({"type": "response.unknown", "filler": piece}))).await;
 }
 
 #[tokio::test]
-async fn zero_is_no_limit() {
+async fn zero_means_no_limit() {
     let server = Server::start().await.unwrap();
     let chunk = sse(&json!({"id": "c", "choices": [{"index": 0, "delta": {"content": "x".repeat(1_000)}}]}));
     let end = sse(&json!({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}));

@@ -1,4 +1,4 @@
-//! The examples run, each against a server on the loopback.
+//! Runs the examples, each against a server on the loopback interface.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use pinch_testing::wires::completions::CompletionsServer;
 use pinch_testing::wires::{Answer, AnswerPart, Wire};
 use tokio::process::Command;
 
-/// The program of an example: built beside the tests.
+/// Returns the path of an example, which is built beside the tests.
 fn program(name: &str) -> PathBuf {
     let mut folder = std::env::current_exe().unwrap();
     folder.pop(); // deps
@@ -16,7 +16,7 @@ fn program(name: &str) -> PathBuf {
     folder.join("examples").join(name)
 }
 
-/// What an example prints when the server gives these answers.
+/// Returns what an example prints if the server gives these answers.
 async fn run(name: &str, answers: impl IntoIterator<Item = Answer>) -> (String, usize) {
     let server = Server::start().await.unwrap();
     for answer in answers {

@@ -23,7 +23,7 @@ fn asked(api: &str) -> Request {
     request
 }
 
-/// The choice in the request's body.
+/// Returns the choice in the request's body.
 fn choice(api: &str, choice: ToolChoice) -> Value {
     let mut request = asked(api);
     request.options.tool_choice = Some(choice);
@@ -37,7 +37,7 @@ fn choice(api: &str, choice: ToolChoice) -> Value {
 }
 
 #[test]
-fn a_choice_of_tools_is_written_in_each_formats_terms() {
+fn a_tool_choice_is_encoded_in_each_formats_terms() {
     let all = |api: &str| {
         [ToolChoice::Auto, ToolChoice::None, ToolChoice::Required, ToolChoice::tool("look")].map(|c| choice(api, c))
     };
@@ -58,7 +58,7 @@ fn a_choice_of_tools_is_written_in_each_formats_terms() {
 
 #[cfg(feature = "bedrock")]
 #[test]
-fn bedrock_takes_no_tools_for_the_choice_of_none() {
+fn bedrock_gets_no_tools_for_the_choice_none() {
     let api = "bedrock-converse-stream";
     let all = [ToolChoice::Auto, ToolChoice::None, ToolChoice::Required, ToolChoice::tool("look")];
     let named = json!({"tool": {"name": "look"}});
@@ -75,7 +75,7 @@ fn claude_is_not_forced_to_call_a_tool_while_it_thinks() {
 }
 
 #[test]
-fn a_native_choice_is_sent_as_it_is() {
+fn a_native_choice_is_sent_unchanged() {
     assert_eq!(choice("openai-completions", ToolChoice::Native("special".into())), json!("special"));
     assert_eq!(choice("openai-completions", ToolChoice::Native(Value::Null)), Value::Null);
 }
@@ -86,7 +86,7 @@ fn animal() -> ResponseFormat {
     ResponseFormat::json_schema("animal", schema)
 }
 
-/// The strict form of its schema.
+/// Returns the strict form of the schema.
 fn strict(bounds: bool) -> Value {
     let legs = if bounds { json!({"type": "integer", "minimum": 0}) } else { json!({"type": "integer"}) };
     json!({"type": "object", "required": ["name", "legs"], "additionalProperties": false, "properties": {
@@ -101,7 +101,7 @@ fn with_format(api: &str, format: ResponseFormat) -> Result<Value, LlmErrorKind>
 }
 
 #[test]
-fn a_json_schema_is_written_where_each_format_wants_it() {
+fn a_json_schema_is_encoded_for_each_format() {
     let inner = json!({"name": "animal", "strict": true, "schema": strict(true)});
     let wrapped = json!({"type": "json_schema", "json_schema": inner});
     for api in ["openai-completions", "mistral-conversations"] {
@@ -146,7 +146,7 @@ fn bedrock_gets_the_schema_as_text() {
 
 #[cfg(feature = "vertex")]
 #[test]
-fn vertex_takes_the_schema_as_google_does() {
+fn vertex_encodes_the_schema_like_google() {
     let mut request = asked("google-vertex");
     request.options.response_format = Some(ResponseFormat::JsonObject);
     let config = &body(&request)["generationConfig"];
@@ -167,7 +167,7 @@ fn cloud_code_assist_refuses_a_format_for_claude() {
 }
 
 #[test]
-fn json_without_a_schema_is_an_error_where_there_is_no_such_mode() {
+fn json_without_a_schema_is_an_error_in_formats_without_that_mode() {
     let openai = with_format("openai-completions", ResponseFormat::JsonObject).unwrap();
     assert_eq!(openai["response_format"], json!({"type": "json_object"}));
     assert_eq!(with_format("anthropic-messages", ResponseFormat::JsonObject), Err(LlmErrorKind::InvalidRequest));
@@ -176,7 +176,7 @@ fn json_without_a_schema_is_an_error_where_there_is_no_such_mode() {
 }
 
 #[test]
-fn a_schema_that_cannot_be_strict_is_sent_as_it_is() {
+fn a_schema_without_a_strict_form_is_sent_unchanged() {
     let open = json!({"type": "object", "properties": {}, "additionalProperties": true});
     let body = with_format("openai-completions", ResponseFormat::json_schema("open", open.clone())).unwrap();
     let format = &body["response_format"]["json_schema"];
@@ -186,7 +186,7 @@ fn a_schema_that_cannot_be_strict_is_sent_as_it_is() {
 }
 
 #[test]
-fn servers_that_know_no_strict_schemas_get_a_plain_one() {
+fn servers_without_strict_schemas_get_a_plain_one() {
     let mut request = asked("openai-completions");
     request.model = Arc::new(model_with("openai-completions", "http://localhost", json!({})));
     request.options.response_format = Some(animal());
@@ -195,7 +195,7 @@ fn servers_that_know_no_strict_schemas_get_a_plain_one() {
 }
 
 #[test]
-fn a_property_called_like_a_bound_stays() {
+fn a_property_named_like_a_bound_stays() {
     let schema =
         json!({"type": "object", "properties": {"minimum": {"type": "number", "minimum": 1}}, "required": ["minimum"]});
     let body = with_format("anthropic-messages", ResponseFormat::json_schema("range", schema)).unwrap();

@@ -1,4 +1,4 @@
-//! Wire formats that were not compiled say which feature brings them.
+//! Errors for wire formats that are not built in name the feature that enables them.
 
 use pinch_llm::provider::ProviderRegistry;
 

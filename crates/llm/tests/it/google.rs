@@ -1,4 +1,4 @@
-//! Google's format: what is written for which model, how answers end, and which refused requests go out once more.
+//! Google's format: encoding per model, ends of answers, and which rejected requests are resent.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn at(base_url: &str, id: &str, more: Value) -> Request {
     request(model_with(API, base_url, record))
 }
 
-/// An answer of a model with one signed call and one without, and their results.
+/// Returns a model's answer with one signed call and one unsigned, and their results.
 fn history(model: &str, api: &str) -> Value {
     json!([
         {"role": "user", "content": "go", "timestamp": 1},
@@ -76,7 +76,7 @@ fn gemini_3_gets_its_own_answers_with_ids_signatures_and_images_inside() {
 }
 
 #[test]
-fn answers_of_others_lose_thinking_and_signatures_and_their_ids_are_made_to_fit() {
+fn answers_of_other_models_lose_thinking_and_signatures_and_get_valid_ids() {
     let contents = contents_for("gemini-3-pro", "gemini-3-flash");
     assert_eq!(
         contents[1]["parts"],
@@ -89,7 +89,7 @@ fn answers_of_others_lose_thinking_and_signatures_and_their_ids_are_made_to_fit(
 }
 
 #[test]
-fn older_models_get_no_ids_and_images_behind_the_results() {
+fn older_models_get_no_ids_and_images_after_the_results() {
     let contents = contents_for("gemini-2.5-flash", "gemini-2.5-flash");
     assert_eq!(contents[1]["parts"][3]["functionCall"], json!({"name": "read", "args": {}}));
     assert_eq!(contents[2]["parts"].as_array().unwrap().len(), 2, "one content for the whole run");
@@ -97,7 +97,7 @@ fn older_models_get_no_ids_and_images_behind_the_results() {
 }
 
 #[test]
-fn tools_are_declared_with_lists_of_one_value() {
+fn tools_are_declared_with_enums_instead_of_const() {
     let mut request = request_to("gemini-2.5-flash", json!({}));
     let parameters = json!({"type": "object", "properties": {"kind": {"const": "x"}}, "additionalProperties": false});
     request.tools = Arc::new([ToolDecl::new("t", "does t", parameters)]);
@@ -108,7 +108,7 @@ fn tools_are_declared_with_lists_of_one_value() {
 }
 
 #[test]
-fn thinking_by_family_and_by_the_records_words() {
+fn thinking_follows_the_family_and_the_record() {
     let check = |id: &str, map: Value, choice: ThinkingChoice, expected: Value| {
         let mut request = request_to(id, json!({"thinkingLevelMap": map}));
         request.options.thinking = choice.clone();
@@ -152,7 +152,7 @@ fn urls_follow_base_url_and_model_id() {
     assert_eq!(crate::support::format_of(API).encode(&call).unwrap_err().text, "Invalid model id: m?key=x");
 }
 
-/// The end of a response that is this text.
+/// Returns the end of a response with this text.
 fn end(text: &str) -> String {
     decode(API, [text.as_bytes()]).pop().unwrap()
 }
@@ -183,7 +183,7 @@ fn finish_reasons_decide_how_an_answer_ends() {
 }
 
 #[test]
-fn what_is_no_event() {
+fn bodies_that_are_not_events_are_errors() {
     let overloaded = json!({"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}});
     let text = format!("got status: UNAVAILABLE. {overloaded}");
     for body in [overloaded.to_string(), format!("{overloaded:#}"), format!("data: {overloaded}\n\n")] {
@@ -203,7 +203,7 @@ fn what_is_no_event() {
 }
 
 #[test]
-fn calls_without_an_id_get_one_of_their_own() {
+fn calls_without_an_id_get_a_unique_one() {
     let frames = GoogleResponse::new("r", "m")
         .tool_call("", "read", &json!({"n": 1e21, "é": "\u{1F600}"}))
         .tool_call("", "read", &json!(null))
@@ -220,7 +220,7 @@ fn calls_without_an_id_get_one_of_their_own() {
 }
 
 #[test]
-fn however_the_bytes_are_cut_there_is_one_end() {
+fn any_chunking_has_exactly_one_end() {
     let whole = GoogleResponse::new("r", "m")
         .in_pieces(2)
         .thinking("hé 😀", "QUJD")
@@ -240,7 +240,7 @@ fn however_the_bytes_are_cut_there_is_one_end() {
 }
 
 #[test]
-fn every_model_of_the_catalog_can_be_asked_at_every_level() {
+fn every_catalog_model_accepts_every_thinking_level() {
     let catalog = pinch_llm::catalog::Catalog::built_in();
     let mut n_asked = 0;
     for provider in ["google", "opencode", "mistral"] {
@@ -273,7 +273,7 @@ fn cached_tokens_and_thoughts_are_counted_once() {
 }
 
 #[tokio::test]
-async fn refusals_carry_their_facts() {
+async fn rejections_contain_all_details() {
     let refused = |status: u16, error: Value| async move {
         let server = Server::start().await.unwrap();
         server.reply(ServerReply::json(status, &json!({"error": error})));
@@ -298,7 +298,7 @@ async fn refusals_carry_their_facts() {
 }
 
 #[tokio::test]
-async fn bodies_that_name_no_status_get_it() {
+async fn bodies_without_a_status_get_it() {
     let text = |body: Value| async move {
         let server = Server::start().await.unwrap();
         server.reply(ServerReply::json(502, &body));
@@ -310,7 +310,7 @@ async fn bodies_that_name_no_status_get_it() {
 }
 
 #[tokio::test]
-async fn errors_in_a_stream_ask_to_wait_too() {
+async fn errors_in_a_stream_contain_the_requested_delay() {
     let details = json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]);
     let error = json!({"code": 429, "message": "too much", "status": "RESOURCE_EXHAUSTED", "details": details});
     let server = Server::start().await.unwrap();
@@ -334,7 +334,7 @@ async fn ask(provider: &Arc<dyn Provider>, request: &Request) -> bool {
 }
 
 #[tokio::test]
-async fn unsigned_calls_are_marked_when_google_misses_their_signature() {
+async fn unsigned_calls_get_a_placeholder_if_google_requires_a_signature() {
     let server = Server::start().await.unwrap();
     let missing = "Function call is missing a thought_signature in functionCall parts.";
     server.reply(refusal(missing)).reply(answer()).reply(answer());
@@ -356,7 +356,7 @@ async fn unsigned_calls_are_marked_when_google_misses_their_signature() {
 }
 
 #[tokio::test]
-async fn nothing_goes_out_twice_when_it_would_be_the_same() {
+async fn an_identical_request_is_not_resent() {
     let server = Server::start().await.unwrap();
     server.reply(refusal("thought_signature is not valid"));
     let end = end_of(at(&server.url(), "gemini-3-pro", json!({}))).await;
@@ -365,7 +365,7 @@ async fn nothing_goes_out_twice_when_it_would_be_the_same() {
 }
 
 #[tokio::test]
-async fn models_that_cannot_stop_thinking_think_as_little_as_they_can() {
+async fn models_that_cannot_stop_thinking_use_their_minimum() {
     let server = Server::start().await.unwrap();
     server.reply(answer());
     let mut request = at(&server.url(), "gemini-2.5-pro", json!({}));

@@ -1,4 +1,4 @@
-//! Histories of agents, in every state that a crash, a cut, an import or another model may leave them in.
+//! Agent histories, in every state that a crash, a truncation, an import or another model may leave them in.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn block() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A call's id occurs once in an answer, as every server has it.
+/// Makes call ids unique within an answer, as every server does.
 fn with_distinct_ids(blocks: Vec<Value>) -> Vec<Value> {
     let mut seen = Vec::new();
     blocks
@@ -117,13 +117,13 @@ fn transcript() -> impl Strategy<Value = Vec<Arc<Message>>> {
             Arc::new(Message::from_value(&message).unwrap())
         };
         let mut messages: Vec<Arc<Message>> = messages.into_iter().map(timed).collect();
-        // The turn that is asked for.
+        // The requested turn.
         messages.push(Arc::new(Message::user("go on", 50)));
         messages
     })
 }
 
-/// The rules of the providers, and of some whose format is not encoded here.
+/// Generates the rules of the providers, and of some whose format is not encoded here.
 fn any_rules() -> impl Strategy<Value = TranscriptRules> {
     let others = [
         ("google-antigravity", "google-antigravity", "claude-opus-4-5"),
@@ -137,7 +137,7 @@ fn any_rules() -> impl Strategy<Value = TranscriptRules> {
     proptest::sample::select(all)
 }
 
-/// The first rule of its server that a request breaks.
+/// Returns the first rule of its server that a request violates.
 fn broken(request: &Request) -> Result<(), String> {
     let body = body(request);
     match request.model.api.as_str() {
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_prepared_once_needs_no_more(
+    fn preparing_twice_changes_nothing(
         messages in transcript(),
         rules in any_rules(),
         thinking in any::<bool>(),
@@ -188,7 +188,7 @@ proptest! {
 }
 
 #[test]
-fn what_needs_no_change_is_shared() {
+fn unchanged_messages_are_shared() {
     let messages: Vec<Arc<Message>> = [
         json!({"role": "user", "content": [{"type": "text", "text": "hi"}], "timestamp": 1}),
         json!({"role": "assistant", "api": "anthropic-messages", "provider": "anthropic", "model": "m", "stopReason": "toolUse",

@@ -1,4 +1,4 @@
-//! Behaviour of the crate: one binary, one module a concern.
+//! Behaviour of the crate: one binary, one module per concern.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Mistral's chat format: what is written, and what comes back in which order.
+//! Mistral's chat format: encoding, and order of the events.
 
 use pinch_llm::error::LlmErrorKind;
 use pinch_llm::request::{CacheRetention, NativeThinking, Request, ThinkingChoice};
@@ -22,7 +22,7 @@ fn request_to(id: &str, more: Value) -> Request {
 }
 
 #[test]
-fn other_models_calls_get_ids_of_nine_and_results_agree() {
+fn calls_of_other_models_and_their_results_get_ids_of_nine_characters() {
     let mut request = request_to("mistral-large-4", json!({}));
     request.messages = messages(json!([
         {"role": "user", "content": " ", "timestamp": 1},
@@ -52,7 +52,7 @@ fn other_models_calls_get_ids_of_nine_and_results_agree() {
 }
 
 #[test]
-fn changes_of_the_prompt_stay_in_place_where_the_model_takes_them() {
+fn prompt_changes_stay_in_place_if_the_model_supports_them() {
     let list = json!([
         {"role": "system", "content": "", "sections": {"rules": "be kind"}, "timestamp": 0},
         {"role": "user", "content": "one", "timestamp": 1},
@@ -71,7 +71,7 @@ fn changes_of_the_prompt_stay_in_place_where_the_model_takes_them() {
 }
 
 #[test]
-fn thinking_by_mode_and_by_effort() {
+fn thinking_is_requested_by_mode_or_by_effort() {
     let said = |id: &str, map: Value, choice: ThinkingChoice| {
         let mut request = request_to(id, json!({"thinkingLevelMap": map}));
         request.options.thinking = choice;
@@ -155,7 +155,7 @@ fn finish_reasons_decide_how_an_answer_ends() {
 }
 
 #[tokio::test]
-async fn long_refusals_are_cut() {
+async fn long_error_bodies_are_truncated() {
     let server = Server::start().await.unwrap();
     server.reply(ServerReply::status(503).send("é".repeat(4_010))).reply(ServerReply::status(401));
     let error = end_of(at(&server.url(), "m", json!({}))).await.error.unwrap();

@@ -33,7 +33,7 @@ async fn proxies_come_from_the_given_environment() {
 }
 
 #[tokio::test]
-async fn what_every_request_says() {
+async fn every_request_has_the_common_headers() {
     let server = Server::start().await.unwrap();
     server.reply(answer());
     assert!(end_of(request(model(APIS[1], &server.url()))).await.is_ok());
@@ -45,7 +45,7 @@ async fn what_every_request_says() {
 }
 
 #[tokio::test]
-async fn without_a_key_the_environment_is_asked_and_no_other_providers_variable() {
+async fn a_missing_key_is_taken_only_from_the_providers_own_variables() {
     let with = |provider: &str, vars: &[(&str, &str)]| {
         let mut request = request(crate::support::model_with(APIS[0], "http://h", json!({"provider": provider})));
         request.auth = Auth::default();
@@ -91,7 +91,7 @@ impl CallObserver for HeaderSpy {
 }
 
 #[tokio::test]
-async fn observers_see_and_change() {
+async fn observers_can_inspect_and_change_requests() {
     for (spy, good) in [(HeaderSpy::default(), true), (HeaderSpy { fails: true, ..HeaderSpy::default() }, false)] {
         let server = Server::start().await.unwrap();
         server.reply(answer());
@@ -108,7 +108,7 @@ async fn observers_see_and_change() {
 }
 
 #[tokio::test]
-async fn errors_in_a_stream_name_their_status() {
+async fn errors_in_a_stream_contain_their_status() {
     for (api, code, kind) in [
         ("openai-completions", json!(429), LlmErrorKind::RateLimit),
         ("openai-completions", json!("429"), LlmErrorKind::RateLimit),
@@ -126,7 +126,7 @@ async fn errors_in_a_stream_name_their_status() {
     }
 }
 
-/// A server that reads something and answers this, to each connection.
+/// Starts a server that reads something and sends this response on each connection.
 async fn answering(answer: &'static str) -> (u16, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -144,7 +144,7 @@ async fn answering(answer: &'static str) -> (u16, JoinSet<()>) {
 }
 
 #[tokio::test]
-async fn a_wrong_port_and_a_proxy_are_told_by_what_they_answer() {
+async fn a_wrong_port_and_a_proxy_are_recognised_by_their_response() {
     let (port, _tasks) = answering("SSH-2.0-OpenSSH_9.6\r\n").await;
     let error = end_of(request(model(APIS[1], &format!("http://127.0.0.1:{port}")))).await.error.unwrap();
     let text = "Connection error: the server does not speak HTTP; it answered \"SSH-2.0-OpenSSH_9.6\"";

@@ -1,4 +1,4 @@
-//! Logins and refreshes against servers on the loopback.
+//! Logins and refreshes against servers on the loopback interface.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio::sync::watch;
 const NOW: i64 = 1_700_000_000_000;
 const JWT: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjLTEifX0=.s";
 
-/// Sends everything to one server, and tells it where it should have gone.
+/// Sends everything to one server, along with the original URL.
 pub(crate) struct RedirectedTransport {
     server: String,
     network: HttpTransport,
@@ -40,13 +40,13 @@ impl OAuthTransport for RedirectedTransport {
     }
 }
 
-/// A person who pastes, answers and looks.
+/// A user who pastes, answers and looks.
 pub(crate) struct LoginPerson {
     page: watch::Sender<Option<SignInPage>>,
-    /// What is pasted once the page is shown; `<state>` stands for the page's.
+    /// The pasted text once the page is shown; `<state>` stands for the page's state.
     pastes: Option<String>,
     answers: Option<String>,
-    /// The browser is on another machine.
+    /// Whether the browser is on another machine.
     pub(crate) is_remote: bool,
     pub(crate) progress: Mutex<Vec<String>>,
 }
@@ -71,7 +71,7 @@ impl LoginPerson {
     }
 }
 
-/// The value of a query member, as it is encoded.
+/// Returns the value of a query member, still encoded.
 pub(crate) fn query<'a>(url: &'a str, name: &str) -> &'a str {
     let pairs = url.split_once('?').unwrap().1.split('&');
     pairs.filter_map(|pair| pair.split_once('=')).find(|(known, _)| *known == name).unwrap().1
@@ -111,7 +111,7 @@ pub(crate) fn host() -> Host {
     Host::builder().clock(NOW, 0).build()
 }
 
-/// Signs a person in; the provider's servers are all one.
+/// Signs in; one server stands in for all of the provider's.
 pub(crate) async fn login(
     flow: &dyn OAuthFlow,
     server: &Server,
@@ -161,7 +161,7 @@ async fn tokens_are_refreshed() {
 }
 
 #[tokio::test]
-async fn refusals_tell_the_servers_words_and_no_token() {
+async fn rejections_contain_the_servers_message_but_no_token() {
     let server = Server::start().await.unwrap();
     let secret = "refresh-token-that-nobody-may-see";
     let old = json!({"refresh": secret, "access": "a", "expires": 0});
@@ -234,7 +234,7 @@ async fn a_copilot_login_polls_until_the_code_is_entered() {
     assert_eq!(error.to_string(), "Invalid GitHub Enterprise URL/domain");
 }
 
-/// Answers from a list, without any network: time can stand still. A text is the reason why there is no response; a number is a status.
+/// Answers from a list, without a network, so that time can be paused. A text is the reason why there is no response; a number is a status.
 struct Listed {
     answers: Mutex<Vec<Value>>,
     times: Mutex<Vec<tokio::time::Instant>>,
@@ -268,7 +268,7 @@ async fn device_flow(answers: Vec<Value>, cancel: &Cancel) -> (Result<OAuthCrede
 }
 
 #[tokio::test(start_paused = true)]
-async fn devices_are_asked_as_slowly_as_the_server_wishes() {
+async fn device_polling_respects_the_interval_of_the_server() {
     let pending = json!({"error": "authorization_pending"});
     let slow = json!({"error": "slow_down"});
     let good = vec![
@@ -305,8 +305,8 @@ async fn devices_are_asked_as_slowly_as_the_server_wishes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn enabling_models_does_not_hold_a_login_up() {
-    /// Never answers requests for policies, and counts them.
+async fn enabling_models_does_not_delay_a_login() {
+    /// Never answers policy requests, and counts them.
     struct Silent(Listed, Mutex<usize>);
 
     impl OAuthTransport for Silent {
@@ -355,7 +355,7 @@ impl OAuthFlow for Mine {
 }
 
 #[tokio::test]
-async fn the_registry_gives_built_in_flows_back() {
+async fn the_registry_restores_built_in_flows() {
     let mut registry = OAuthRegistry::built_in();
     let names =
         |registry: &OAuthRegistry| registry.list().iter().map(|flow| flow.name().to_owned()).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Logins with a browser: it returns to this machine, or the person pastes what it shows.
+//! Logins with a browser: it redirects to this machine, or the user pastes its result.
 
 use std::sync::Arc;
 
@@ -18,20 +18,20 @@ const JWT: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2N
 const CLAUDE: anthropic::AnthropicLogin = anthropic::AnthropicLogin::with_callback_port(0);
 const CODEX: codex::CodexLogin = codex::CodexLogin::with_callback_port(0);
 
-/// A server that exchanges one code.
+/// Starts a server that exchanges one code.
 async fn server() -> Server {
     let server = Server::start().await.unwrap();
     server.reply(ServerReply::json(200, &json!({"access_token": JWT, "refresh_token": "R", "expires_in": 3_600})));
     server
 }
 
-/// The redirect URI that a page was asked to return to.
+/// Returns the redirect URI of a page.
 fn redirect(url: &str) -> String {
     let encoded = format!("x={}", query(url, "redirect_uri"));
     url::form_urlencoded::parse(encoded.as_bytes()).next().unwrap().1.into_owned()
 }
 
-/// Does what a browser does after the sign-in; the page that is shown then.
+/// Acts like a browser after the sign-in; returns the page that is shown then.
 async fn browse(url: &str, answer: &str) -> OAuthResponse {
     let back = redirect(url).replace("localhost", "127.0.0.1");
     let network = HttpTransport::new(Arc::new(HttpClient::new()), Env::default());
@@ -62,7 +62,7 @@ async fn a_browser_on_this_machine_ends_the_login() {
 }
 
 #[tokio::test]
-async fn a_sign_in_that_is_refused_in_the_browser_ends_the_login() {
+async fn a_sign_in_rejected_in_the_browser_ends_the_login() {
     let server = Server::start().await.unwrap();
     let person = LoginPerson::new(None, None);
     let browser = async {
@@ -74,7 +74,7 @@ async fn a_sign_in_that_is_refused_in_the_browser_ends_the_login() {
 }
 
 #[tokio::test]
-async fn what_was_pasted_counts_as_well_as_the_browser() {
+async fn pasting_completes_the_login_like_the_browser() {
     let server = server().await;
     let person = LoginPerson::new(Some("http://localhost:1455/auth/callback?code=CC&state=<state>"), None);
     let credential = login(&CODEX, &server, &person).await.unwrap();
@@ -106,7 +106,7 @@ async fn what_was_pasted_counts_as_well_as_the_browser() {
 }
 
 #[tokio::test]
-async fn codes_of_other_logins_are_refused() {
+async fn codes_of_other_logins_are_rejected() {
     let server = Server::start().await.unwrap();
     for (pasted, words) in [
         ("http://localhost/cb?code=a&state=forged", "state mismatch"),
@@ -123,16 +123,16 @@ async fn codes_of_other_logins_are_refused() {
 }
 
 #[tokio::test]
-async fn an_empty_paste_asks_and_the_browser_still_counts() {
+async fn after_an_empty_paste_the_browser_can_still_complete_the_login() {
     let server = server().await;
     let asked = LoginPerson::new(Some(" "), Some("CC"));
     assert!(login(&CLAUDE, &server, &asked).await.is_ok());
     assert_eq!(server.requests()[0].json()["code"], "CC");
 }
 
-/// A port in use leaves pasting: at the provider's own page if it has one, else the URL at which the browser ends.
+/// If the port is in use, pasting remains: from the provider's own page if it has one, else the final URL.
 #[tokio::test]
-async fn a_port_in_use_leaves_pasting() {
+async fn pasting_works_if_the_port_is_in_use() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();
     let server = server().await;
@@ -179,12 +179,12 @@ async fn the_environment_names_the_interface_of_the_callback_server() {
     assert!(server.requests().is_empty());
 }
 
-/// Whatever a login waits for, cancelling ends it, and the port is free again.
+/// Cancelling ends a login at every step, and frees the port.
 #[tokio::test]
-async fn a_login_is_cancelled_at_every_step() {
+async fn a_login_can_be_cancelled_at_every_step() {
     let server = Server::start().await.unwrap();
     let (transport, host) = (RedirectedTransport::to(&server), host());
-    // While the browser is waited for.
+    // While waiting for the browser.
     let (cancel, person) = (Cancel::new(), LoginPerson::new(None, None));
     let cx = OAuthCx { transport: &transport, host: &host, cancel: &cancel };
     let giving_up = async {
@@ -196,7 +196,7 @@ async fn a_login_is_cancelled_at_every_step() {
     assert_eq!(done, Err(OAuthError::Cancelled));
     let address = back.replace("http://localhost", "127.0.0.1").replace("/callback", "");
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
-    // While the code is exchanged.
+    // While exchanging the code.
     let gate = Gate::new();
     server.reply(ServerReply::status(200).gate(&gate).send("{}"));
     let (cancel, person) = (Cancel::new(), LoginPerson::new(Some("CC"), None));
@@ -207,7 +207,7 @@ async fn a_login_is_cancelled_at_every_step() {
     };
     let (done, ()) = tokio::join!(CODEX.login(&person, cx), giving_up);
     assert_eq!(done, Err(OAuthError::Cancelled));
-    // Before it begins.
+    // Before the start.
     let cx = OAuthCx { transport: &transport, host: &host, cancel: &cancel };
     assert_eq!(CLAUDE.login(&LoginPerson::new(None, None), cx).await, Err(OAuthError::Cancelled));
 }

@@ -1,4 +1,4 @@
-//! Logins of Cloud Code Assist: the sign-in with an OAuth client of the user's own, and the search for a project.
+//! Cloud Code Assist logins: the sign-in with the user's own OAuth client, and the search for a project.
 
 use pinch_llm::oauth::google::GoogleLogin;
 use pinch_llm::oauth::{OAuthCredential, OAuthCx, OAuthError, OAuthFlow as _};
@@ -20,7 +20,7 @@ async fn server(answers: &[(u16, Value)]) -> Server {
     server
 }
 
-/// Pastes what the browser ended at; the OAuth client comes from the environment with these further variables.
+/// Pastes the final URL; the OAuth client comes from the environment with these additional variables.
 async fn sign_in(
     flow: GoogleLogin,
     server: &Server,
@@ -83,7 +83,7 @@ async fn a_new_account_gets_a_project_of_the_default_tier() {
 }
 
 #[tokio::test]
-async fn accounts_that_need_a_project_of_their_own_take_it_from_the_environment_or_say_so() {
+async fn accounts_that_need_their_own_project_take_it_from_the_environment_or_fail() {
     let perimeter = json!({"error": {"code": 403, "details": [{"reason": "SECURITY_POLICY_VIOLATED"}]}});
     let of_paid = json!({"allowedTiers": [{"id": "standard-tier", "isDefault": true}]});
     let made = json!({"done": true, "response": {}});
@@ -105,7 +105,7 @@ async fn accounts_that_need_a_project_of_their_own_take_it_from_the_environment_
 }
 
 #[tokio::test]
-async fn antigravity_looks_at_both_of_its_services() {
+async fn antigravity_tries_both_of_its_services() {
     let found = json!({"cloudaicompanionProject": {"id": "sand"}});
     let server_1 = server(&[(404, json!({})), (200, found), (200, json!({}))]).await;
     let credential = sign_in(GoogleLogin::ANTIGRAVITY, &server_1, &[]).await.unwrap();
@@ -117,7 +117,7 @@ async fn antigravity_looks_at_both_of_its_services() {
 }
 
 #[tokio::test]
-async fn without_an_oauth_client_nobody_signs_in() {
+async fn signing_in_requires_an_oauth_client() {
     let server = Server::start().await.unwrap();
     let error = login(&GoogleLogin::GEMINI_CLI, &server, &LoginPerson::new(None, Some(" "))).await.unwrap_err();
     assert!(error.to_string().contains("set PINCH_GOOGLE_CLIENT_ID"), "{error}");

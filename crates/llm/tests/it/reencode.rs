@@ -1,4 +1,4 @@
-//! A request that is refused for its strict schemas goes out once more without them.
+//! A request rejected for its strict schemas is resent once without them.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn strict_flags(server: &Server) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn once_and_then_remembered() {
+async fn a_rejected_request_is_resent_once_and_the_encoding_is_remembered() {
     let server = Server::start().await.unwrap();
     server.reply(too_large()).reply(answer()).reply(answer());
     let registry = ProviderRegistry::builtin();
@@ -47,7 +47,7 @@ async fn once_and_then_remembered() {
 }
 
 #[tokio::test]
-async fn tools_that_require_it_stay_strict() {
+async fn tools_that_require_strict_schemas_keep_them() {
     let server = Server::start().await.unwrap();
     server.reply(too_large()).reply(answer());
     let mut request = strict_request(&server);
@@ -60,7 +60,7 @@ async fn tools_that_require_it_stay_strict() {
 }
 
 #[tokio::test]
-async fn what_would_be_the_same_is_not_sent_again() {
+async fn an_identical_request_is_not_resent() {
     let server = Server::start().await.unwrap();
     server.reply(too_large());
     let mut request = strict_request(&server);

@@ -1,4 +1,4 @@
-//! What models with peculiarities are sent.
+//! Requests for models with quirks.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{APIS, body, encode, messages, model_with, request, tool};
 
-/// A conversation in which prompt and tools change.
+/// Returns a conversation in which prompt and tools change.
 fn changing() -> Value {
     let schema = json!({"type": "object", "properties": {}, "required": []});
     let declare = |name: &str| json!({"name": name, "description": "d", "parameters": schema});
@@ -29,7 +29,7 @@ fn roles(body: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn changes_are_folded_into_the_head_where_models_cannot_take_them() {
+fn changes_are_folded_into_the_head_for_models_without_support() {
     for api in APIS {
         let mut request = request(model_with(api, "http://localhost", json!({"reasoning": false})));
         request.messages = messages(changing());
@@ -69,7 +69,7 @@ fn anthropic_takes_changes_in_place() {
 }
 
 #[test]
-fn efforts_stand_in_the_conversation() {
+fn efforts_are_part_of_the_conversation() {
     let compat = json!({"compat": {"supportsMidConvoEffort": true, "forceAdaptiveThinking": true}});
     let mut request = request(model_with(APIS[0], "http://localhost", compat));
     request.messages = messages(changing());
@@ -99,7 +99,7 @@ fn completions_take_additions_in_place_and_fold_the_rest() {
 }
 
 #[test]
-fn a_choice_of_tools_stays_without_tools() {
+fn a_tool_choice_is_kept_without_tools() {
     for api in [APIS[1], "openai-responses", "mistral-conversations"] {
         let mut request = request(model_with(api, "http://localhost", json!({})));
         request.options.tool_choice = Some(ToolChoice::None);
@@ -109,7 +109,7 @@ fn a_choice_of_tools_stays_without_tools() {
 }
 
 #[test]
-fn thinking_in_each_servers_words() {
+fn thinking_is_encoded_in_each_servers_terms() {
     let check = |compat: Value, on: Value, off: Value| {
         let known = [
             "reasoning_effort",
@@ -169,7 +169,7 @@ fn sampling_parameters_come_last() {
 }
 
 #[test]
-fn the_answer_gets_the_room_that_is_left() {
+fn the_answer_limit_is_the_remaining_room() {
     let mut request = request(model_with(APIS[1], "http://localhost", json!({"contextWindow": 20_000})));
     assert_eq!(body(&request)["max_completion_tokens"], 8_000);
     request.system = SystemPrompt::text("x".repeat(35_000));
@@ -207,7 +207,7 @@ fn budgets_too_small_for_anthropic_turn_thinking_off() {
 }
 
 #[test]
-fn headers_of_the_caller_win_and_null_removes() {
+fn headers_of_the_caller_take_precedence_and_null_removes_one() {
     let mut request =
         request(model_with(APIS[0], "http://localhost", json!({"headers": {"x-a": "model", "x-b": "b"}})));
     request.options.headers =
@@ -218,7 +218,7 @@ fn headers_of_the_caller_win_and_null_removes() {
 }
 
 #[test]
-fn required_strictness_that_cannot_be_had_fails() {
+fn required_strictness_without_a_strict_form_fails() {
     let compat = json!({"compat": {"supportsStrictMode": true}});
     let mut tool = tool("t");
     tool.constrained_sampling = Some(json!({"type": "json_schema", "strict": "require"}));
@@ -233,14 +233,14 @@ fn required_strictness_that_cannot_be_had_fails() {
 }
 
 #[test]
-fn every_model_of_the_catalog_can_be_asked_at_every_level() {
+fn every_catalog_model_accepts_every_thinking_level() {
     let catalog = pinch_llm::catalog::Catalog::built_in();
     let env = [("CLOUDFLARE_ACCOUNT_ID", "a"), ("CLOUDFLARE_GATEWAY_ID", "g")];
     let host = pinch_llm::stdx::host::Host::builder().env(env.into_iter().collect()).build();
     let mut n_asked = 0;
     for provider in catalog.providers() {
         for model in catalog.models(provider.as_str()) {
-            // Azure's models have the URL of their owner's resource.
+            // Azure's models use the URL of their owner's resource.
             if !APIS.contains(&model.api.as_str()) || model.base_url.is_empty() {
                 continue;
             }
@@ -284,7 +284,7 @@ fn tools_are_declared_with_the_keywords_a_model_takes() {
 }
 
 #[test]
-fn thoughts_without_a_signature_are_no_words_of_a_model_that_thinks() {
+fn unsigned_thinking_is_not_sent_as_text_to_a_thinking_model() {
     let told = |thinking: ThinkingChoice, more: Value| {
         let mut request = request(model_with(APIS[0], "http://localhost", more));
         let blocks = json!([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}]);
@@ -298,14 +298,14 @@ fn thoughts_without_a_signature_are_no_words_of_a_model_that_thinks() {
     assert_eq!(told(level(ThinkingLevel::High), json!({})), "text");
     assert_eq!(told(level(ThinkingLevel::High), json!({"compat": {"forceAdaptiveThinking": true}})), "text");
     assert_eq!(told(ThinkingChoice::Unset, json!({})), "text");
-    // As recorded: nothing is checked where no thinking is wanted.
+    // As recorded: nothing is checked if no thinking is requested.
     assert_eq!(told(level(ThinkingLevel::Off), json!({})), "text text");
     let unchecked = json!({"compat": {"allowEmptySignature": true}});
     assert_eq!(told(level(ThinkingLevel::High), unchecked), "thinking text");
 }
 
 #[test]
-fn choices_are_kept_without_tools_where_servers_take_that() {
+fn choices_without_tools_are_kept_for_servers_that_accept_them() {
     let choice = |api: &str, member: &str| {
         let mut request = request(model_with(api, "http://localhost", json!({})));
         request.options.tool_choice = Some(ToolChoice::None);

@@ -32,7 +32,7 @@ fn asked(api: &str, more: Value) -> Request {
     request
 }
 
-/// Credentials of a ChatGPT subscription.
+/// Returns the credentials of a ChatGPT subscription.
 pub(crate) fn subscription() -> pinch_llm::request::Auth {
     pinch_llm::request::Auth::key(token())
 }
@@ -46,7 +46,7 @@ fn native(pairs: Value) -> serde_json::Map<String, Value> {
     pairs.as_object().unwrap().clone()
 }
 
-/// A response with everything in it.
+/// Returns a response that contains everything.
 fn whole() -> Vec<String> {
     ResponsesResponse::new("resp_1", "m-2026")
         .in_pieces(3)
@@ -93,7 +93,7 @@ fn a_whole_response_becomes_events() {
 }
 
 #[test]
-fn parallel_items_are_told_apart() {
+fn parallel_items_are_distinguished() {
     let event = |kind: &str, number: u64, more: Value| {
         let mut event = json!({"type": kind, "output_index": number});
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -108,12 +108,12 @@ fn parallel_items_are_told_apart() {
         delta(0, r#"{"a":"#),
         delta(1, "1}"),
         event("response.output_item.done", 1, call(1, "")),
-        // A number that no item has, and one whose item is whole.
+        // An unknown index, and one whose item is complete.
         delta(7, "x"),
         delta(1, "x"),
         delta(0, "0}"),
         event("response.output_item.done", 0, call(0, "")),
-        // What ended once does not end again.
+        // An item ends only once.
         event("response.output_item.done", 0, call(0, "")),
     ];
     let frames = events.into_iter().fold(ResponsesResponse::new("r", "m"), ResponsesResponse::event).completed();
@@ -124,7 +124,7 @@ fn parallel_items_are_told_apart() {
 }
 
 #[test]
-fn parallel_items_without_numbers_are_known_by_id_or_not_at_all() {
+fn parallel_items_without_an_index_are_identified_by_id_only() {
     let message = |id: &str| json!({"type": "response.output_item.added", "item": {"type": "message", "id": id}});
     let two = || ResponsesResponse::new("r", "m").event(message("a")).event(message("b"));
     let named = two()
@@ -137,7 +137,7 @@ fn parallel_items_without_numbers_are_known_by_id_or_not_at_all() {
 }
 
 #[test]
-fn arguments_that_come_differently_at_their_end() {
+fn final_arguments_replace_the_streamed_ones() {
     let item = |arguments: &str| json!({"type": "function_call", "id": "fc", "call_id": "c", "name": "t", "arguments": arguments});
     let with = |deltas: &str, done: &str, last: &str| {
         let events = vec![
@@ -155,7 +155,7 @@ fn arguments_that_come_differently_at_their_end() {
 }
 
 #[test]
-fn halves_of_surrogate_pairs() {
+fn split_surrogate_pairs_are_joined() {
     let item = |text: &str| json!({"type": "message", "id": "m", "content": [{"type": "output_text", "text": text}]});
     let deltas = [r"a\ud83d", r"\ude00b\udc00"];
     let events = deltas.map(|text| json!({"type": "response.output_text.delta", "delta": text})).to_vec();
@@ -197,7 +197,7 @@ async fn a_failed_response_keeps_its_status() {
 }
 
 #[test]
-fn caches_and_tiers_have_their_price() {
+fn caches_and_tiers_are_priced() {
     let usage = json!({"input_tokens": 1000, "output_tokens": 10, "input_tokens_details": {"cached_tokens": 600, "cache_write_tokens": 100},
                        "output_tokens_details": {"reasoning_tokens": 4}});
     let cost = |id: &str, tier: Option<&str>, told: Value, api: &str| {
@@ -223,7 +223,7 @@ fn caches_and_tiers_have_their_price() {
     assert_eq!(cost("m", Some("flex"), Value::Null, OPENAI), 505.0);
     assert_eq!(cost("m", Some("priority"), json!("default"), OPENAI), 1010.0);
     assert_eq!(cost("gpt-5.5", Some("auto"), json!("priority"), OPENAI), 2525.0);
-    // A subscription's response says `default` all the same.
+    // A subscription's response reports `default` anyway.
     assert_eq!(cost("m", Some("priority"), json!("default"), CODEX), 2020.0);
     assert_eq!(cost("m", Some("flex"), json!("flex"), AZURE), 1010.0);
 }
@@ -234,7 +234,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn chunking_changes_nothing(cuts in prop::collection::vec(0usize..4_000, 0..12)) {
+    fn chunking_does_not_change_events(cuts in prop::collection::vec(0usize..4_000, 0..12)) {
         let text = whole().concat();
         let bytes = text.as_bytes();
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
@@ -245,7 +245,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_has_one_end(at in prop::collection::vec((0usize..4_000, any::<u8>()), 1..8), len in 0usize..4_000) {
+    fn garbage_has_exactly_one_end(at in prop::collection::vec((0usize..4_000, any::<u8>()), 1..8), len in 0usize..4_000) {
         let mut bytes = whole().concat().into_bytes();
         bytes.truncate(len.max(1));
         let n = bytes.len();
@@ -254,14 +254,14 @@ proptest! {
     }
 
     #[test]
-    fn odd_events_have_one_end(events in prop::collection::vec(odd_event(), 0..24)) {
+    fn odd_events_have_exactly_one_end(events in prop::collection::vec(odd_event(), 0..24)) {
         let text: String = events.iter().map(frame).collect();
         let words = decode(OPENAI, [text.as_bytes()]);
         prop_assert_eq!(words.iter().filter(|word| word.starts_with("end ")).count(), 1);
     }
 }
 
-/// Events of known names whose members have any type.
+/// Generates events of known names whose members have any type.
 fn odd_event() -> impl Strategy<Value = Value> {
     let kind = prop::sample::select(vec![
         "response.created",

@@ -92,7 +92,7 @@ fn check_note(end: &Finished, text: &str, goes_on: bool) {
 }
 
 #[tokio::test]
-async fn a_conversation_keeps_its_socket_and_sends_what_is_new() {
+async fn a_conversation_keeps_its_socket_and_sends_only_new_items() {
     let bench = Bench::new().await;
     let script = bench.script().hear().send(&answer("ra", "A1")).ping(b"alive?").hear().send(&answer("rb", "A2"));
     bench.socket(script.hear().send(&answer("rc", "A3")));
@@ -153,7 +153,7 @@ async fn without_a_session_the_socket_is_closed() {
 }
 
 #[tokio::test]
-async fn sse_when_that_is_wanted() {
+async fn sse_is_used_on_request() {
     let bench = Bench::new().await;
     bench.server.reply(sse("A"));
     let mut request = bench.request(Some("s"));
@@ -163,7 +163,7 @@ async fn sse_when_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn where_no_socket_can_be_had_the_call_goes_on_and_the_next_does_not_try() {
+async fn without_a_socket_the_call_continues_and_the_next_one_does_not_try() {
     let bench = Bench::new().await;
     bench.server.reply(ServerReply::status(426)).reply(sse("A")).reply(sse("B"));
     let request = bench.request(Some("s"));
@@ -176,7 +176,7 @@ async fn where_no_socket_can_be_had_the_call_goes_on_and_the_next_does_not_try()
 }
 
 #[tokio::test]
-async fn closed_before_the_first_event() {
+async fn a_socket_closed_before_the_first_event_falls_back() {
     let bench = Bench::new().await;
     bench.socket(bench.script().hear().close(1009, ""));
     bench.server.reply(sse("A"));
@@ -199,7 +199,7 @@ async fn closed_before_the_first_event() {
 }
 
 #[tokio::test]
-async fn closed_midway_is_the_end() {
+async fn a_socket_closed_midway_ends_the_answer() {
     let created = json!({"type": "response.created", "response": {"id": "z"}});
     for (code, text) in [
         (Some((1006, "gone")), "WebSocket closed 1006 gone"),
@@ -222,7 +222,7 @@ async fn closed_midway_is_the_end() {
 }
 
 #[tokio::test]
-async fn failures_of_the_service_are_no_failures_of_the_socket() {
+async fn service_errors_do_not_count_as_socket_failures() {
     let bench = Bench::new().await;
     let limit = json!({"type": "error", "status": 429, "error": {"code": "usage_limit_reached", "resets_at": 61}});
     bench.socket(bench.script().hear().send([&limit]));
@@ -238,7 +238,7 @@ async fn failures_of_the_service_are_no_failures_of_the_socket() {
 }
 
 #[tokio::test]
-async fn what_the_server_lost_is_sent_once_more_and_whole() {
+async fn after_lost_state_the_whole_request_is_resent_once() {
     let flat = json!({"type": "error", "code": "previous_response_not_found", "message": "gone"});
     let nested = json!({"type": "error", "status": 400, "error": {"code": "websocket_connection_limit_reached", "message": "60 minutes"}});
     let created = json!({"type": "response.created", "response": {"id": "lost"}});
@@ -282,7 +282,7 @@ async fn a_busy_conversation_gets_a_socket_for_one_call() {
 }
 
 #[tokio::test]
-async fn accounts_have_sockets_of_their_own() {
+async fn each_account_has_its_own_sockets() {
     let bench = Bench::new().await;
     bench.socket(bench.script().hear().send(&answer("ra", "A1")));
     bench.socket(bench.script().hear().send(&answer("rb", "A2")));
@@ -300,7 +300,7 @@ async fn an_idle_socket_that_the_server_closed_is_not_used() {
     bench.socket(bench.script().hear().send(&answer("rb", "A2")));
     let request = bench.request(Some("s"));
     assert!(bench.call(&request).await.is_ok());
-    // The task that keeps the socket sees its end.
+    // The task that keeps the socket alive notices its end.
     for _ in 0..100 {
         tokio::task::yield_now().await;
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -310,7 +310,7 @@ async fn an_idle_socket_that_the_server_closed_is_not_used() {
 }
 
 #[tokio::test]
-async fn cancelling_at_every_event_frees_the_seat() {
+async fn cancelling_at_any_event_frees_the_slot() {
     let events = answer("ra", "A1");
     for stop_after in 0..5 {
         let bench = Bench::new().await;
@@ -342,7 +342,7 @@ async fn cancelling_at_every_event_frees_the_seat() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_frees_the_seat() {
+async fn a_dropped_call_frees_the_slot() {
     let bench = Bench::new().await;
     bench.socket(bench.script().hear().send(&answer("ra", "A1")[..1]));
     bench.socket(bench.script().hear().send(&answer("rb", "A2")));
@@ -355,7 +355,7 @@ async fn a_dropped_call_frees_the_seat() {
 }
 
 #[tokio::test]
-async fn silence_is_an_end_and_no_reason_to_ask_again() {
+async fn silence_ends_the_call_without_a_resend() {
     let bench = Bench::new().await;
     bench.socket(bench.script().hear().send(&answer("ra", "A1")[..2]).ping(b"p"));
     let mut request = bench.request(Some("s"));
@@ -366,7 +366,7 @@ async fn silence_is_an_end_and_no_reason_to_ask_again() {
 }
 
 #[tokio::test]
-async fn a_socket_that_only_pings_is_given_up() {
+async fn a_socket_that_only_pings_times_out() {
     let bench = Bench::new().await;
     bench.socket((0..40).fold(bench.script().hear(), |script, _| script.ping(b"p")));
     let mut request = bench.request(Some("s"));
@@ -376,7 +376,7 @@ async fn a_socket_that_only_pings_is_given_up() {
 }
 
 #[tokio::test]
-async fn the_limit_of_the_whole_call_goes_on_without_a_socket() {
+async fn the_total_timeout_continues_without_a_socket() {
     let bench = Bench::new().await;
     bench.server.reply(ServerReply::fault(Fault::Hang)).reply(ServerReply::fault(Fault::Hang));
     let mut request = bench.request(Some("s"));
@@ -389,7 +389,7 @@ async fn the_limit_of_the_whole_call_goes_on_without_a_socket() {
     assert_eq!(bench.server.requests().len(), 2);
 }
 
-/// Lets time pass at once. Nothing may be on its way: the network's time is real.
+/// Advances the time. Nothing may be in flight, because network time is real.
 async fn wait(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
@@ -401,14 +401,14 @@ async fn idle_sockets_are_closed() {
     let bench = Bench::new().await;
     bench.socket(bench.script().hear().send(&answer("ra", "A1")));
     assert!(bench.call(&bench.request(Some("s"))).await.is_ok());
-    // The task that waits has to be asked once before its time counts.
+    // The waiting task must be polled once before its timer starts.
     tokio::task::yield_now().await;
     wait(Duration::from_secs(301)).await;
     bench.log.wait_for(|frame| *frame == ClientFrame::Close { code: 1000, reason: "idle_timeout".into() }).await;
 }
 
 #[tokio::test]
-async fn old_sockets_begin_no_call() {
+async fn old_sockets_are_not_reused() {
     let bench = Bench::new().await;
     let script = (0..12).fold(bench.script(), |script, n| script.hear().send(&answer(&format!("r{n}"), "A")));
     bench.socket(script).socket(bench.script().hear().send(&answer("rx", "X")));
@@ -423,7 +423,7 @@ async fn old_sockets_begin_no_call() {
 }
 
 #[tokio::test]
-async fn a_silent_server_and_a_second_chance() {
+async fn a_silent_server_falls_back_to_sse_until_the_fallback_expires() {
     let bench = Bench::new().await;
     bench.server.reply(ServerReply::fault(Fault::Hang)).reply(sse("B"));
     let mut request = bench.request(Some("s"));

@@ -1,4 +1,4 @@
-//! Models, requests, and streams formatted.
+//! Models, requests, and formatting of streams.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub(crate) async fn end_of(request: Request) -> Finished {
     stream(request).collect_end().await
 }
 
-/// The events of a response that comes in these chunks, without any network. Each must obey the laws.
+/// Decodes a response that arrives in these chunks, without a network, after checking the laws.
 pub(crate) fn decode<'a>(api: &str, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let request = request(model(api, "http://localhost"));
     let call = WireCall::new(&request, 1_000);

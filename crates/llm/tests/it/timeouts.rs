@@ -1,4 +1,4 @@
-//! Time limits. The server's clock is real: limits are short, and what must not pass them is held by gates.
+//! Time limits. The server's clock is real, so limits are short, and gates hold back everything that must not exceed them.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ async fn the_total_timeout_ends_a_running_call() {
 }
 
 #[tokio::test]
-async fn a_timeout_of_zero_is_none_and_the_headers_timeout_does_not_cut_a_stream() {
+async fn zero_disables_a_timeout_and_the_headers_timeout_does_not_affect_a_stream() {
     let zero = Some(Duration::ZERO);
     let server = Server::start().await.unwrap();
     let gate = Gate::new();
@@ -86,7 +86,7 @@ async fn a_timeout_of_zero_is_none_and_the_headers_timeout_does_not_cut_a_stream
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
-/// A server that reads a request, sends `first`, and then `again` forever. Says when it has the request.
+/// Starts a server that reads a request, sends `first`, and then `again` forever. Reports when it has the request.
 async fn stuck(
     first: &'static str,
     again: Option<(&'static str, Duration)>,
@@ -119,7 +119,7 @@ async fn stuck(
 }
 
 #[tokio::test]
-async fn a_server_that_only_keeps_the_connection_open_is_given_up() {
+async fn a_server_that_only_keeps_the_connection_open_times_out() {
     let short = Timeouts::default().with_headers(SHORT).with_first_content(SHORT);
     let often = Duration::from_millis(5);
     for api in APIS {
@@ -142,7 +142,7 @@ async fn a_server_that_only_keeps_the_connection_open_is_given_up() {
 }
 
 #[tokio::test]
-async fn events_without_content_are_no_content() {
+async fn events_without_content_do_not_reset_timeouts() {
     let often = Duration::from_millis(5);
     for (api, again) in [
         (
@@ -167,11 +167,11 @@ async fn events_without_content_are_no_content() {
 }
 
 #[tokio::test]
-async fn limits_hold_where_nothing_is_set() {
+async fn default_limits_apply() {
     for (first, text) in [("", "Request timed out."), (HEAD, "Stream idle timeout")] {
         let (url, was_asked, _tasks) = stuck(first, None).await;
         let mut ending = std::pin::pin!(end_of(request(model(APIS[0], &url))));
-        // The request is on the network, and what the server sent is read, before time passes.
+        // The request has been sent, and the server's data has been read, before time advances.
         let read = async {
             was_asked.await.unwrap();
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -191,7 +191,7 @@ async fn limits_hold_where_nothing_is_set() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_never_ends_is_a_connection_that_failed() {
+async fn an_endless_handshake_is_a_failed_connection() {
     let (url, _, _tasks) = stuck("", None).await;
     let mut request = request(model(APIS[0], &url.replace("http:", "https:")));
     request.options.timeouts.connect = SHORT;
@@ -201,7 +201,7 @@ async fn a_handshake_that_never_ends_is_a_connection_that_failed() {
 }
 
 #[tokio::test]
-async fn the_readers_own_pauses_do_not_count() {
+async fn pauses_of_the_consumer_do_not_count() {
     let server = Server::start().await.unwrap();
     let gate = Gate::new();
     let frames = anthropic::AnthropicResponse::new("m").text("a").stop("end_turn");

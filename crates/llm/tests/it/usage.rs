@@ -1,4 +1,4 @@
-//! What answers cost: counts that are odd, missing or in unusual places.
+//! Costs of answers: counts that are odd, missing or in unusual members.
 
 use pinch_llm::message::Usage;
 use pinch_llm::wire::limit::estimate_request;
@@ -17,7 +17,7 @@ async fn usage_of(api: &str, frames: Vec<String>) -> Usage {
 }
 
 #[test]
-fn counts_of_files_add_up_whatever_they_are() {
+fn counts_in_files_add_up_whatever_they_are() {
     let usage = json!({"input": 1e300, "output": 1e300, "cacheRead": 1e300, "cacheWrite": -1, "totalTokens": 0});
     let answer = json!({"role": "assistant", "content": [], "api": "x", "provider": "p", "model": "m", "stopReason": "stop",
         "timestamp": 1, "usage": usage});
@@ -29,7 +29,7 @@ fn counts_of_files_add_up_whatever_they_are() {
 }
 
 #[tokio::test]
-async fn a_usage_that_says_nothing_keeps_the_earlier_one() {
+async fn an_empty_usage_keeps_the_earlier_one() {
     for silent in [json!({}), json!({"prompt_tokens": null, "completion_tokens": null}), Value::Null] {
         let told = json!({"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105});
         let answer = completions::CompletionsResponse::new("c1", "m").text("a").usage(&told).finish("stop");
@@ -43,7 +43,7 @@ async fn a_usage_that_says_nothing_keeps_the_earlier_one() {
 }
 
 #[tokio::test]
-async fn writes_that_live_for_an_hour_are_told_apart() {
+async fn cache_writes_for_an_hour_are_distinguished() {
     let price = json!({"cost": {"input": 1.0, "output": 0, "cacheRead": 0, "cacheWrite": 1.25}});
     let told = json!({"input_tokens": 1, "output_tokens": 1, "cache_creation_input_tokens": 1_000_000,
         "cache_creation": {"ephemeral_1h_input_tokens": 400_000}});
@@ -71,7 +71,7 @@ async fn cached_tokens_beside_the_counts_are_cache_reads() {
 }
 
 #[tokio::test]
-async fn thinking_tokens_are_told_and_the_model_that_was_asked_is_no_news() {
+async fn thinking_tokens_are_reported_and_the_requested_model_is_not_repeated() {
     let told = json!({"input_tokens": 1, "output_tokens": 9, "output_tokens_details": {"thinking_tokens": 7}});
     let answer = |usage: &Value| anthropic::AnthropicResponse::with_usage("m", usage).text("a").stop("end_turn");
     assert_eq!(usage_of(APIS[0], answer(&told)).await.reasoning, Some(7));

@@ -1,4 +1,4 @@
-//! Google's cloud: where requests go, and the credentials of a machine.
+//! Google Cloud: addresses of requests, and credentials of a machine.
 
 use std::path::Path;
 
@@ -91,7 +91,7 @@ async fn a_login_becomes_a_token_that_is_sent() {
 }
 
 #[tokio::test]
-async fn refusals_say_what_google_says() {
+async fn rejections_contain_googles_message() {
     let server = Server::start().await.unwrap();
     server.reply(ServerReply::json(
         403,

@@ -1,4 +1,4 @@
-//! Searches on this computer, with ripgrep's own libraries and in this process.
+//! Searches on the local computer, in process, with ripgrep's libraries.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,23 +16,23 @@ use tokio::sync::mpsc;
 use super::walk::{Rules, WalkEntries, path_of, relative};
 use super::{FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, SearchItem, meant, open_regular};
 
-/// Items that are handed over at once.
+/// Items per batch.
 const BATCH: usize = 32;
-/// Batches that may wait: the search is never far ahead of who reads it.
+/// Maximum number of waiting batches, so that the search is never far ahead of its reader.
 const WAITING: usize = 4;
-/// Bytes of a line, with the lines around it, at most. A file with longer ones cannot be searched.
+/// Maximum bytes of a line and its context. A file with longer ones cannot be searched.
 const MAX_HEAP: usize = 64 * 1024 * 1024;
-/// Bytes of a compiled pattern at most.
+/// Maximum bytes of a compiled pattern.
 const MAX_PATTERN: usize = 16 * 1024 * 1024;
 
-/// Where a search puts what it sees.
+/// Collects the items of a search.
 struct SearchSink<T> {
     tx: mpsc::Sender<Vec<SearchItem<T>>>,
     batch: Vec<SearchItem<T>>,
 }
 
 impl<T> SearchSink<T> {
-    /// Hands an item over, sooner or later. False when the receiver is gone.
+    /// Queues an item. Returns false if the receiver is gone.
     fn push(&mut self, item: SearchItem<T>) -> bool {
         self.batch.push(item);
         if self.batch.len() >= BATCH { self.flush() } else { !self.tx.is_closed() }
@@ -43,7 +43,7 @@ impl<T> SearchSink<T> {
         if batch.is_empty() { !self.tx.is_closed() } else { self.tx.blocking_send(batch).is_ok() }
     }
 
-    /// Something that could not be looked into. What is gone by now was never there.
+    /// Reports something unreadable. Things that have disappeared meanwhile are ignored.
     fn unreadable(&mut self, error: io::Error, operation: &'static str, path: Option<&Path>) -> bool {
         if error.kind() == io::ErrorKind::NotFound {
             return !self.tx.is_closed();
@@ -52,7 +52,7 @@ impl<T> SearchSink<T> {
     }
 }
 
-/// Runs a search on a thread of its own; it ends when the stream is dropped.
+/// Runs a search on its own thread; it ends when the stream is dropped.
 fn stream<T: Send + 'static>(
     search: impl FnOnce(&mut SearchSink<T>) -> Result<(), SearchError> + Send + 'static,
 ) -> BoxStream<'static, Result<SearchItem<T>, SearchError>> {
@@ -69,14 +69,14 @@ fn stream<T: Send + 'static>(
                 emitter.emit(Ok(item)).await;
             }
         }
-        let gone = |_| Err(MachineError::new(io::Error::other("the search broke down"), "search", None).into());
+        let gone = |_| Err(MachineError::new(io::Error::other("the search failed"), "search", None).into());
         if let Err(error) = worker.await.unwrap_or_else(gone) {
             emitter.emit(Err(error)).await;
         }
     }))
 }
 
-/// Looks for paths.
+/// Finds paths.
 pub(super) fn find(mut query: FindQuery) -> BoxStream<'static, Result<SearchItem<FoundPath>, SearchError>> {
     stream(move |out| {
         query.root = meant(&query.root).into_owned();
@@ -99,8 +99,8 @@ pub(super) fn find(mut query: FindQuery) -> BoxStream<'static, Result<SearchItem
     })
 }
 
-/// Everything below a directory of this computer, in the order in which [`Machine::find`](crate::Machine::find) reports it and by the same rules.
-/// What cannot be read is left out. Each step blocks until the system has read a directory.
+/// Returns everything below a local directory, in the order and by the rules of [`Machine::find`](crate::Machine::find). Unreadable entries
+/// are skipped. Each step blocks until the system has read a directory.
 pub fn paths_below(root: &Path) -> impl Iterator<Item = FoundPath> {
     let root = meant(root).into_owned();
     let rules = Rules { ignore_file: ".fdignore", globs: Override::empty() };
@@ -111,7 +111,7 @@ pub fn paths_below(root: &Path) -> impl Iterator<Item = FoundPath> {
     })
 }
 
-/// Hands an error of the walk over. Lines of ignore files that make no sense are passed over.
+/// Reports an error of the walk. Invalid lines in ignore files are skipped.
 fn report<T>(out: &mut SearchSink<T>, error: ignore::Error) -> bool {
     let path = path_of(&error);
     match error.into_io_error() {
@@ -120,16 +120,16 @@ fn report<T>(out: &mut SearchSink<T>, error: ignore::Error) -> bool {
     }
 }
 
-/// A glob for names, or for paths below the directory that is searched.
+/// A glob for names, or for paths below the searched directory.
 struct PathPattern {
     glob: Option<GlobMatcher>,
     of: PatternOf,
 }
 
-/// What a pattern is held against.
+/// What a pattern is matched against.
 enum PatternOf {
     Name,
-    /// The path below the directory that is searched: where that directory lies does not matter.
+    /// The path relative to the searched directory, wherever that is.
     PathBelow,
     /// The absolute path.
     WholePath,
@@ -148,7 +148,7 @@ impl PathPattern {
         let is_lower = !pattern.chars().any(char::is_uppercase);
         let glob = GlobBuilder::new(&full).literal_separator(true).case_insensitive(is_lower).build();
         let glob = glob.map_err(|error| SearchError::pattern(&error))?;
-        // Without a pattern everything matches.
+        // An empty pattern matches everything.
         Ok(Self { glob: (!pattern.is_empty()).then(|| glob.compile_matcher()), of })
     }
 
@@ -162,7 +162,7 @@ impl PathPattern {
     }
 }
 
-/// Looks for lines.
+/// Finds lines.
 pub(super) fn grep(mut query: GrepQuery) -> BoxStream<'static, Result<SearchItem<GrepLine>, SearchError>> {
     stream(move |out| {
         query.root = meant(&query.root).into_owned();
@@ -172,7 +172,7 @@ pub(super) fn grep(mut query: GrepQuery) -> BoxStream<'static, Result<SearchItem
         let root = search.query.root.clone();
         if !root.is_dir() {
             let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            // Whoever names a binary file wants to know; what is between its zero bytes counts as lines.
+            // A binary file that is named explicitly is searched; the text between its zero bytes counts as lines.
             search.searcher.set_binary_detection(BinaryDetection::convert(0));
             search.skips_holes = true;
             search.file(&root, name, out);
@@ -194,7 +194,7 @@ pub(super) fn grep(mut query: GrepQuery) -> BoxStream<'static, Result<SearchItem
     })
 }
 
-/// The globs of a query, counted from the directory that is searched.
+/// Compiles the globs of a query, relative to the searched directory.
 fn globs(query: &GrepQuery) -> Result<Override, SearchError> {
     let given = query.glob.as_deref().filter(|glob| !glob.is_empty());
     let Some(given) = given else { return Ok(Override::empty()) };
@@ -227,17 +227,17 @@ fn searcher(query: &GrepQuery) -> Searcher {
         .build()
 }
 
-/// One search through many files.
+/// A search through many files.
 struct FileSearch {
     matcher: RegexMatcher,
     searcher: Searcher,
-    /// Whether the holes of a file are skipped. They would end the search of a file that is not named.
+    /// Whether holes in a file are skipped. They would end the search of a file that is not named explicitly.
     skips_holes: bool,
     query: GrepQuery,
 }
 
 impl FileSearch {
-    /// Searches one file. False when the receiver is gone.
+    /// Searches one file. Returns false if the receiver is gone.
     fn file(&mut self, path: &Path, shown: String, out: &mut SearchSink<GrepLine>) -> bool {
         let file = match open_regular(path) {
             Ok(file) => file,
@@ -258,7 +258,7 @@ impl FileSearch {
     }
 }
 
-/// A file that ends early when the receiver is gone.
+/// A file that ends early once the receiver is gone.
 struct WhileWanted {
     file: File,
     skips_holes: bool,
@@ -282,7 +282,7 @@ impl Read for WhileWanted {
     }
 }
 
-/// Takes the lines of one file.
+/// Receives the lines of one file.
 struct LineSink<'a> {
     path: String,
     max_chars: usize,
@@ -309,11 +309,11 @@ impl Sink for LineSink<'_> {
     }
 }
 
-/// The first characters of a line without its end, and whether there are more.
+/// Returns the first characters of a line without its terminator, and whether there are more.
 fn shorten(line: &[u8], max_chars: usize) -> (String, bool) {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    // A character has four bytes at most: what is decoded is a little more than what is kept.
+    // A character has at most four bytes, so this decodes slightly more than is kept.
     let start = &line[..line.len().min(max_chars.saturating_mul(4).saturating_add(4))];
     let mut text = String::from_utf8_lossy(start).into_owned();
     match text.char_indices().nth(max_chars) {
@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_cut_at_characters() {
+    fn lines_are_truncated_at_character_boundaries() {
         assert_eq!(shorten("äöü\r\n".as_bytes(), 2), ("äö".to_owned(), true));
         assert_eq!(shorten("a\rb\n".as_bytes(), 3), ("a\rb".to_owned(), false));
         assert_eq!(shorten(b"\xff\xfe!", 5), ("\u{fffd}\u{fffd}!".to_owned(), false));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_of_names_or_of_paths() {
+    fn patterns_match_names_or_paths() {
         check("*.rs", &["/w/a.rs", "/w/b/C.RS"], &["/w/a.rs/b"]);
         check("C*", &["/w/Cargo.toml"], &["/w/cargo.toml"]);
         check("src/*.rs", &["/w/src/a.rs", "/w/x/src/a.rs"], &["/w/src/x/a.rs", "/w/a.rs"]);

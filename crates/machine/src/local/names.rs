@@ -1,11 +1,11 @@
-//! File names that are not UTF-8, found by their lossy form.
+//! Lookup of non-UTF-8 file names by their lossy form.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The path that is meant by one that may have been shown. Where nothing has a name with U+FFFD in it, it is the one name that is shown like
-/// this; when several are, none.
+/// Returns the path that a possibly lossy path refers to. If no file has a literal U+FFFD in its name, this is the only file whose name is
+/// shown that way; if several are, the path is returned unchanged.
 pub(super) fn meant(path: &Path) -> Cow<'_, Path> {
     if !may_be_shown(path.as_os_str()) || path.symlink_metadata().is_ok() {
         return Cow::Borrowed(path);
@@ -22,12 +22,12 @@ pub(super) fn meant(path: &Path) -> Cow<'_, Path> {
     Cow::Owned(found)
 }
 
-/// Whether a name contains replacement characters.
+/// Returns whether a name contains replacement characters.
 fn may_be_shown(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.contains(char::REPLACEMENT_CHARACTER))
 }
 
-/// The one name in a directory that is shown as this text.
+/// Returns the only name in a directory that is shown as this text.
 fn only_one(folder: &Path, shown: &str) -> Option<OsString> {
     let names = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.file_name()));
     let mut alike = names.filter(|name| name.to_string_lossy() == shown);

@@ -1,4 +1,4 @@
-//! Searches in a build without them.
+//! Stubs for searches in builds without the feature `search`.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Walks a directory the way ripgrep and fd do.
+//! Walks a directory like ripgrep and fd.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,43 +6,43 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ignore::overrides::Override;
 use ignore::{DirEntry, Walk, WalkBuilder};
 
-/// How a directory is walked.
+/// Rules for walking a directory.
 #[derive(Clone)]
 pub(super) struct Rules {
-    /// Files with rules besides `.gitignore` and `.ignore`.
+    /// Name of the ignore file besides `.gitignore` and `.ignore`.
     pub(super) ignore_file: &'static str,
-    /// Globs that files have to fit.
+    /// Globs that files must match.
     pub(super) globs: Override,
 }
 
-/// The entries below a directory, in the order of their paths; the directory itself is none of them.
+/// Iterates over the entries below a directory, sorted by path, without the directory itself.
 ///
-/// Rules of `.gitignore` files hold outside of repositories too, but never inside a repository below: that is walked by itself.
+/// `.gitignore` rules apply outside repositories too, but never inside a nested repository, which is walked separately.
 pub(super) struct WalkEntries {
     rules: Rules,
-    /// The directory and, above it, repositories that were come upon and not yet walked to their end.
+    /// The directory and, above it, repositories that were found but not yet completely walked.
     levels: Vec<Level>,
-    /// A directory whose rules cannot be read, so that nothing is walked.
+    /// A directory with unreadable rules; nothing is walked then.
     refused: Option<PathBuf>,
 }
 
-/// Directories whose rules cannot be read.
+/// Directories with unreadable rules.
 type Refused = Arc<Mutex<Vec<PathBuf>>>;
 
 struct Level {
     walk: Walk,
-    /// Directories that the walk came upon and left out because their rules cannot be read.
+    /// Directories that were skipped because their rules are unreadable.
     refused: Refused,
-    /// Repositories that the walk came upon and left out.
+    /// Nested repositories that were skipped.
     repositories: Arc<Mutex<Vec<DirEntry>>>,
-    /// An entry that comes behind those.
+    /// An entry that is sorted after those.
     pending: Option<Result<DirEntry, ignore::Error>>,
 }
 
 impl WalkEntries {
     pub(super) fn new(root: &Path, rules: Rules) -> Self {
         let level = Level::new(root, &rules, root.ancestors().any(is_repository));
-        // Rules of the directories above hold as well.
+        // Rules of parent directories apply as well.
         let endless = root.ancestors().find(|folder| has_endless_rules(folder, rules.ignore_file));
         let refused = endless.map(Path::to_owned);
         Self { levels: if refused.is_some() { Vec::new() } else { vec![level] }, refused, rules }
@@ -62,7 +62,7 @@ impl Iterator for WalkEntries {
                 return Some(Err(endless_rules(folder)));
             }
             let Some(entry) = level.pending.take().or_else(|| level.walk.next()) else {
-                // The last entry of the walk is still here.
+                // The last entry of the walk is still pending.
                 if let Some(folder) = level.next_refused() {
                     return Some(Err(endless_rules(folder)));
                 }
@@ -77,7 +77,7 @@ impl Iterator for WalkEntries {
                 return Some(self.enter(repository));
             }
             match entry {
-                // The root of a walk. Its error is all there is to tell.
+                // The root of a walk, of which only an error matters.
                 Ok(entry) if entry.depth() == 0 => {}
                 other => return Some(other),
             }
@@ -99,9 +99,9 @@ impl Level {
         builder
             .hidden(false)
             .follow_links(false)
-            // A search ignores the user's git settings.
+            // Searches ignore the user's git settings.
             .git_global(false)
-            // Inside of a repository the walk sees by itself where another one begins, but only when it looks for repositories at all.
+            // Inside a repository the walker detects nested ones itself, but only if it looks for repositories at all.
             .require_git(in_repository)
             .overrides(rules.globs.clone())
             .sort_by_file_name(std::ffi::OsStr::cmp);
@@ -129,12 +129,12 @@ impl Level {
         Self { walk: builder.build(), refused, repositories, pending: None }
     }
 
-    /// The next of the directories whose rules cannot be read.
+    /// Returns the next directory with unreadable rules.
     fn next_refused(&self) -> Option<PathBuf> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// The next of the repositories that were come upon, in the order of their paths.
+    /// Returns the next nested repository, sorted by path.
     fn next_repository(&self) -> Option<DirEntry> {
         let mut repositories = self.repositories.lock().unwrap_or_else(PoisonError::into_inner);
         (!repositories.is_empty()).then(|| repositories.remove(0))
@@ -145,10 +145,10 @@ fn is_repository(folder: &Path) -> bool {
     [".git", ".jj"].iter().any(|name| folder.join(name).symlink_metadata().is_ok())
 }
 
-/// Bytes of a file with rules at most.
+/// Maximum bytes of an ignore file.
 const MAX_RULES: u64 = 16 * 1024 * 1024;
 
-/// Whether one of the files that a walk reads by itself in a directory is none, or far too long: it would be read forever.
+/// Returns whether an ignore file that a walk reads in a directory is not a regular file or far too long: reading it might never end.
 fn has_endless_rules(folder: &Path, ignore_file: &str) -> bool {
     [".gitignore", ".ignore", ignore_file, ".git", ".git/info/exclude"].iter().any(|name| {
         let meta = folder.join(name).metadata();
@@ -161,14 +161,14 @@ fn endless_rules(folder: PathBuf) -> ignore::Error {
     ignore::Error::WithPath { path: folder, err: Box::new(ignore::Error::Io(why)) }
 }
 
-/// A path below `root` with `/` between its names.
+/// Returns a path relative to `root`, with `/` as the separator.
 pub(super) fn relative(root: &Path, path: &Path) -> String {
     let rest = path.strip_prefix(root).unwrap_or(path);
     let names: Vec<_> = rest.components().map(|name| name.as_os_str().to_string_lossy()).collect();
     names.join("/")
 }
 
-/// The path that an error of the walk is about.
+/// Returns the path that an error of the walk is about.
 pub(super) fn path_of(error: &ignore::Error) -> Option<PathBuf> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path.clone()),

@@ -1,4 +1,4 @@
-//! Replacing a file as a whole: readers see the old content or the new one, also after a crash.
+//! Atomic replacement of files: readers see the old content or the new, even after a crash.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -10,22 +10,22 @@ use super::private::Access;
 
 /// Replaces the content of `path`, or creates it. Its directory must exist. A symbolic link is followed: its target is replaced.
 ///
-/// The content goes to a temporary file in the same directory, reaches the disk, and is then renamed; on failure the old file is untouched
-/// and the temporary one is gone. The new file has the owner, access list and extended attributes of the old one.
+/// The content is written to a temporary file in the same directory, synced, and then renamed; on failure the old file is untouched and the
+/// temporary one is removed. The new file keeps the owner, access list and extended attributes of the old one.
 ///
-/// Where that is impossible the file that is there is overwritten and synced: it has other names (hard links), it is a mount point, its directory
-/// takes no new file, or what it has cannot be given to another file. Callers that need others kept out hold a lock.
+/// If that is impossible, the existing file is overwritten and synced: if it has other names (hard links) or is a mount point, if its
+/// directory accepts no new file, or if its attributes cannot be copied to another file. Callers that need to exclude others hold a lock.
 ///
 /// # Errors
-/// The system's error. Directories, devices, pipes and sockets are refused: see [`write_named`](super::write_named).
+/// Returns the system's error. Directories, devices, pipes and sockets are rejected: see [`write_named`](super::write_named).
 pub fn write_atomic(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
     write_atomic_with(path, access, |file| file.write_all(content))
 }
 
-/// Like [`write_atomic`], for content that is never in memory as a whole. A `write` that fails leaves the old file unchanged.
+/// Like [`write_atomic`], for content that is never completely in memory. If `write` fails, the old file is unchanged.
 ///
 /// # Errors
-/// The system's error, or that of `write`.
+/// Returns the system's error, or that of `write`.
 pub fn write_atomic_with(
     path: &Path,
     access: Access,
@@ -53,7 +53,7 @@ pub fn write_atomic_with(
     builder.prefix(".tmp-");
     #[cfg(unix)]
     if access == Access::Keep && old.is_none() {
-        // The temporary file is private by default; a new file is what the user's mask makes of 0666.
+        // The temporary file is private by default; a new file gets mode 0666 minus the user's mask.
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     }
     let mut temp = match builder.tempfile_in(folder) {
@@ -65,7 +65,7 @@ pub fn write_atomic_with(
         && !keep::give(&target, old, temp.as_file())
     {
         match in_place::overwrite(&target, temp.as_file_mut(), access) {
-            // A file that may be replaced but not written: its new one has what could be kept.
+            // A file that may be replaced but not written: its replacement has everything that could be kept.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             done => return done,
         }
@@ -84,21 +84,22 @@ pub fn write_atomic_with(
     Ok(())
 }
 
-/// Writes over the file that is there; the content is complete before its first byte is touched.
+/// Overwrites the existing file; the content is complete before the first byte is changed.
 fn overwrite_in_place(path: &Path, access: Access, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut content = scratch()?;
     write(&mut content)?;
     in_place::overwrite(path, &mut content, access)
 }
 
-/// Whether an error says that no file can take this one's place, while it may well be written itself: a mount point, a directory without write
-/// permission or on a read-only file system, a directory in which only owners may replace.
+/// Returns whether an error means that the file cannot be replaced, although it may be writable: a mount point, a directory without write
+/// permission or on a read-only file system, or one in which only owners may replace files.
 fn forbids_replacing(error: &io::Error) -> bool {
     use io::ErrorKind::{CrossesDevices, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
     matches!(error.kind(), CrossesDevices | PermissionDenied | ReadOnlyFilesystem | ResourceBusy)
 }
 
-/// The one name of a file, whichever links lead to it: also of one that is not there yet. Programs that mean the same file lock this one.
+/// Returns the canonical name of a file, whichever links lead to it, even if it does not exist yet. Programs lock the same file by this
+/// name.
 pub fn real_path(path: &Path) -> PathBuf {
     if let Ok(real) = std::fs::canonicalize(path) {
         return real;
@@ -117,7 +118,7 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Where a chain of symbolic links ends, also when nothing is there yet.
+/// Resolves a chain of symbolic links, even if its end does not exist yet.
 fn follow_link(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_owned();
     // As many as Linux follows.
@@ -130,7 +131,7 @@ fn follow_link(path: &Path) -> io::Result<PathBuf> {
     Err(too_many_links())
 }
 
-/// What the system says of links that lead in a circle.
+/// Returns the system's error for a cycle of links.
 #[cfg(unix)]
 fn too_many_links() -> io::Error {
     rustix::io::Errno::LOOP.into()
@@ -141,7 +142,7 @@ fn too_many_links() -> io::Error {
     io::Error::other("too many symbolic links")
 }
 
-/// Makes a rename last. Some file systems cannot sync directories; the file itself is safe then.
+/// Makes a rename durable. Some file systems cannot sync directories; the file itself is safe then.
 fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         drop(folder.sync_all());

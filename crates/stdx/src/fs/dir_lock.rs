@@ -1,9 +1,9 @@
-//! Locks that programs written in JavaScript understand: the protocol of npm's `proper-lockfile`.
+//! Locks compatible with JavaScript programs: the protocol of npm's `proper-lockfile`.
 //!
-//! The process that creates the directory `<file>.lock` holds the lock. The holder renews the directory's time of change; a directory that was not renewed for
-//! long is stale and may be taken over. A holder whose directory was taken over must not write any more.
+//! The process that creates the directory `<file>.lock` holds the lock. It keeps renewing the directory's modification time; a directory
+//! that was not renewed for long is stale and may be taken over. A holder whose directory was taken over must not write any more.
 //!
-//! Where the file is there and nothing can be made beside it, the kernel's lock on the file itself is taken instead.
+//! If the file exists and nothing can be created beside it, the kernel's lock on the file itself is used instead.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,26 +13,26 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::lock::{FileLock, LockError, is_still};
 use crate::host::Host;
 
-/// How long a lock lives without renewal, and how long to wait for it.
+/// Options of a lock: how long it lives without renewal, and how long to wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DirLockOptions {
-    /// After this time without renewal a lock counts as abandoned.
+    /// Time without renewal after which a lock counts as abandoned.
     pub stale: Duration,
-    /// Further tries after the first.
+    /// Number of retries after the first attempt.
     pub n_retries: u32,
-    /// Pause before the second try.
+    /// Delay before the second attempt.
     pub first_pause: Duration,
-    /// Each pause is as many times longer than the one before.
+    /// Factor by which each delay exceeds the previous one.
     pub factor: u32,
-    /// The longest pause.
+    /// Maximum delay.
     pub longest_pause: Duration,
-    /// Whether pauses are stretched at random by up to their own length, so that waiters do not meet again and again.
+    /// Whether delays are randomly extended by up to their own length, so that waiting processes do not collide repeatedly.
     pub randomise: bool,
 }
 
 impl DirLockOptions {
-    /// For a quick change of a file: ten tries 20 ms apart, stale after 10 s.
+    /// For a quick change of a file: ten attempts 20 ms apart, stale after 10 s.
     pub const QUICK: Self = Self {
         stale: Duration::from_secs(10),
         n_retries: 9,
@@ -42,7 +42,7 @@ impl DirLockOptions {
         randomise: false,
     };
 
-    /// For work with the network in it, such as refreshing a token: ten retries from 100 ms to 10 s, stale after 30 s.
+    /// For work that uses the network, such as refreshing a token: ten retries from 100 ms to 10 s, stale after 30 s.
     pub const PATIENT: Self = Self {
         stale: Duration::from_secs(30),
         n_retries: 10,
@@ -59,28 +59,28 @@ impl DirLockOptions {
     }
 }
 
-/// A lock could not be acquired or kept.
+/// Reasons why a lock could not be acquired or kept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirLockError {
-    /// It was held by another process for the whole time.
+    /// Another process held it for the whole time.
     #[error("lock file is already being held: {}", path.display())]
     Busy {
         /// The locked file.
         path: PathBuf,
     },
-    /// It was taken over by another process: the locked file must not be written.
+    /// Another process took it over: the locked file must not be written.
     #[error("the lock of {} was taken over", path.display())]
     Compromised {
         /// The locked file.
         path: PathBuf,
     },
-    /// The lock's directory cannot be made or renewed.
+    /// The lock's directory cannot be created or renewed.
     #[error("cannot lock {}", path.display())]
     Io {
         /// The locked file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -92,17 +92,17 @@ pub struct DirLock {
     path: PathBuf,
     folder: PathBuf,
     stale: Duration,
-    /// The directory's time of change as we set it last.
+    /// The directory's modification time as last set by us.
     renewed: SystemTime,
-    /// The kernel's lock on the file itself, where no directory can be made beside it.
+    /// The kernel's lock on the file itself, if no directory can be created beside it.
     kernel: Option<FileLock>,
 }
 
 impl DirLock {
-    /// Locks a file, which need not exist; its directory must. Blocks the thread while it waits.
+    /// Locks a file, which need not exist; its directory must. Blocks the thread while waiting.
     ///
     /// # Errors
-    /// [`DirLockError::Busy`] or [`DirLockError::Io`].
+    /// Returns [`DirLockError::Busy`] or [`DirLockError::Io`].
     pub fn acquire(path: &Path, terms: &DirLockOptions, host: &Host) -> Result<Self, DirLockError> {
         for n_tries in 0..=terms.n_retries {
             if let Some(lock) = Self::try_acquire(path, terms.stale, host)? {
@@ -115,10 +115,10 @@ impl DirLock {
         Err(DirLockError::Busy { path: path.to_owned() })
     }
 
-    /// Locks a file as [`DirLock::acquire`] does, without blocking the thread while it waits. Dropping the future gives up.
+    /// Locks a file like [`DirLock::acquire`], without blocking the thread. Cancel by dropping the future.
     ///
     /// # Errors
-    /// [`DirLockError::Busy`] or [`DirLockError::Io`].
+    /// Returns [`DirLockError::Busy`] or [`DirLockError::Io`].
     pub async fn acquire_async(path: &Path, terms: &DirLockOptions, host: &Host) -> Result<Self, DirLockError> {
         for n_tries in 0..=terms.n_retries {
             if let Some(lock) = Self::try_acquire(path, terms.stale, host)? {
@@ -131,13 +131,13 @@ impl DirLock {
         Err(DirLockError::Busy { path: path.to_owned() })
     }
 
-    /// Locks a file unless it is locked; `None` if another process holds the lock and is alive.
+    /// Locks a file unless it is locked; returns `None` if another live process holds the lock.
     ///
     /// # Errors
-    /// [`DirLockError::Io`].
+    /// Returns [`DirLockError::Io`].
     pub fn try_acquire(path: &Path, stale: Duration, host: &Host) -> Result<Option<Self>, DirLockError> {
         let folder = folder_of(path);
-        // Twice: the second time after a stale lock was removed. Whoever is faster then holds it.
+        // Two attempts, the second after removing a stale lock. The faster process then holds it.
         for may_clear in [true, false] {
             match create_private(&folder) {
                 Ok(()) => {
@@ -162,7 +162,7 @@ impl DirLock {
         Ok(None)
     }
 
-    /// Locks the file itself: programs written in JavaScript cannot make the directory here either.
+    /// Locks the file itself: JavaScript programs cannot create the directory here either.
     fn in_kernel(path: &Path, folder: PathBuf, stale: Duration) -> Result<Option<Self>, DirLockError> {
         match FileLock::try_acquire(path) {
             Ok(None) => Ok(None),
@@ -175,7 +175,7 @@ impl DirLock {
     /// Fails if the lock was lost. Call it right before writing.
     ///
     /// # Errors
-    /// [`DirLockError::Compromised`].
+    /// Returns [`DirLockError::Compromised`].
     pub fn check(&self) -> Result<(), DirLockError> {
         if self.is_ours() { Ok(()) } else { Err(DirLockError::Compromised { path: self.path.clone() }) }
     }
@@ -183,16 +183,16 @@ impl DirLock {
     /// Renews the lock, so that it does not become stale.
     ///
     /// # Errors
-    /// [`DirLockError::Compromised`] when the lock was lost.
+    /// Returns [`DirLockError::Compromised`] if the lock was lost.
     pub fn renew(&mut self, host: &Host) -> Result<(), DirLockError> {
         self.check()?;
         self.set_time(host)
     }
 
-    /// Does `work` and renews the lock meanwhile.
+    /// Runs `work` while renewing the lock.
     ///
     /// # Errors
-    /// [`DirLockError::Compromised`] when the lock is lost; `work` is dropped then.
+    /// Returns [`DirLockError::Compromised`] if the lock is lost; `work` is dropped then.
     pub async fn renewing<T>(&mut self, host: &Host, work: impl Future<Output = T>) -> Result<T, DirLockError> {
         let mut work = std::pin::pin!(work);
         let pause = self.stale / 2;
@@ -212,7 +212,7 @@ impl DirLock {
         let now = UNIX_EPOCH + Duration::from_millis(u64::try_from(host.now_ms()).unwrap_or(0));
         let set = File::open(&self.folder).and_then(|folder| {
             folder.set_modified(now)?;
-            // File systems round: what counts is the time that can be read back.
+            // File systems round times, so use the time that can be read back.
             folder.metadata()?.modified()
         });
         self.renewed = set.map_err(|source| fail(&self.path, source))?;
@@ -232,21 +232,21 @@ impl Drop for DirLock {
         if self.kernel.is_some() {
             return;
         }
-        // Nothing can be done about a directory that cannot be removed; it becomes stale.
+        // A directory that cannot be removed becomes stale.
         drop(clear(&self.folder, || self.is_ours()));
     }
 }
 
-/// Removes a lock's directory if `may` still says so; false if it does not, or if another process is about to remove it.
+/// Removes a lock's directory if `may` still allows it; returns false if it does not, or if another process is about to remove it.
 ///
-/// Two that find the same stale directory must not remove it one after the other: the second would remove the lock that the first has just
-/// taken. So our programs remove a directory only while they hold the kernel's lock on that very directory.
+/// Two processes that find the same stale directory must not remove it one after the other, or the second would remove the new lock of the
+/// first. So our programs remove a directory only while they hold the kernel's lock on it.
 fn clear(folder: &Path, may: impl Fn() -> bool) -> io::Result<bool> {
     let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     #[cfg(unix)]
     let _alone = match File::open(folder) {
         Err(error) if is_gone(&error) => return Ok(true),
-        // A directory that another user has made, and that may be removed all the same.
+        // A directory created by another user, which may be removable anyway.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
         Err(error) => return Err(error),
         Ok(open) => match open.try_lock() {
@@ -273,12 +273,12 @@ fn create_private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Whether an error says that the directory takes no new file.
+/// Returns whether an error means that the directory accepts no new file.
 fn takes_nothing_new(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The directory that is the lock of a file.
+/// Returns the lock directory of a file.
 fn folder_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");

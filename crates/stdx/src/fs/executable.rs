@@ -1,8 +1,8 @@
-//! Programs among files.
+//! Executable files.
 
 use std::path::Path;
 
-/// Whether a path leads to a file that may be run: on Unix one with a bit that says so, elsewhere any.
+/// Returns whether a path leads to an executable file: on Unix one with an executable bit, elsewhere any file.
 pub fn is_executable(path: &Path) -> bool {
     let Ok(meta) = path.metadata() else { return false };
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Writing over a file that nothing can take the place of.
+//! Overwriting a file that cannot be replaced.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -7,15 +7,15 @@ use std::path::Path;
 use super::keep;
 use super::private::Access;
 
-/// Writes content over a file that is there, and waits until the disk has it. What needs new space is written first: on a full disk the
-/// old content stays.
+/// Overwrites an existing file and syncs it. Parts that need new space are written first, so that a full disk leaves the old content
+/// intact.
 ///
 /// # Errors
-/// The system's error. When it comes after the first byte was overwritten, the file is in between.
+/// Returns the system's error. If it occurs after the first byte was overwritten, the content is mixed.
 pub(super) fn overwrite(path: &Path, content: &mut File, access: Access) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     let meta = file.metadata()?;
-    // A file of another user cannot be restricted, and is written all the same.
+    // Access to another user's file cannot be restricted, but it is written all the same.
     let _not_ours = keep::restrict(&file, &meta, access);
     let (old_len, new_len) = (meta.len(), content.metadata()?.len());
     if old_len > 0 && new_len > old_len {
@@ -32,7 +32,7 @@ pub(super) fn overwrite(path: &Path, content: &mut File, access: Access) -> io::
         file.set_len(new_len)?;
     }
     match file.sync_all() {
-        // Files that the system makes up are on no disk.
+        // Files in virtual file systems are not on a disk.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         done => done,
     }
@@ -47,15 +47,15 @@ fn copy(from: &mut File, to: &mut File, at: u64, length: u64) -> io::Result<()> 
     }
 }
 
-/// A file without a name.
+/// Creates a file without a name.
 #[cfg(target_os = "linux")]
 pub(super) fn scratch() -> io::Result<File> {
-    // In memory: no directory may take a new file here.
+    // In memory, because no directory may accept a new file here.
     let file = rustix::fs::memfd_create("pinch", rustix::fs::MemfdFlags::CLOEXEC)?;
     Ok(file.into())
 }
 
-/// A file without a name.
+/// Creates a file without a name.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn scratch() -> io::Result<File> {
     tempfile::tempfile()

@@ -1,13 +1,13 @@
-//! Locks of the kernel on files: they end with the process that holds them, however it ends.
+//! Kernel locks on files: they end with the process that holds them, however it ends.
 //!
-//! They are known only to programs that use the same call. Programs written in JavaScript use [`super::dir_lock`].
+//! They are visible only to programs that use the same system call. For locks shared with JavaScript programs, use [`super::dir_lock`].
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The first pause between two tries; it doubles up to [`LONGEST_PAUSE`].
+/// The first delay between two attempts; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
@@ -19,7 +19,7 @@ pub struct FileLock {
     file: File,
 }
 
-/// A lock was not gained.
+/// Reasons why a lock was not acquired.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
@@ -34,17 +34,17 @@ pub enum LockError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
 impl FileLock {
-    /// Locks a file, creating it (for the user alone) when there is none, and waits for at most `patience`. Blocks the thread.
+    /// Locks a file, creating it (readable only by the user) if it does not exist, and waits for at most `patience`. Blocks the thread.
     ///
     /// # Errors
-    /// [`LockError`].
+    /// Returns [`LockError`] if the lock was not acquired.
     pub fn acquire(path: &Path, patience: Duration) -> Result<Self, LockError> {
         let mut wait = LockWait::new(patience);
         loop {
@@ -55,10 +55,10 @@ impl FileLock {
         }
     }
 
-    /// Locks a file as [`FileLock::acquire`] does, without blocking the thread while it waits. Dropping the future gives up.
+    /// Locks a file like [`FileLock::acquire`], without blocking the thread. Cancel by dropping the future.
     ///
     /// # Errors
-    /// [`LockError`].
+    /// Returns [`LockError`] if the lock was not acquired.
     pub async fn acquire_async(path: &Path, patience: Duration) -> Result<Self, LockError> {
         let mut wait = LockWait::new(patience);
         loop {
@@ -69,10 +69,10 @@ impl FileLock {
         }
     }
 
-    /// Locks a file unless it is locked; `None` if another process holds the lock.
+    /// Locks a file unless it is locked; returns `None` if another process holds the lock.
     ///
     /// # Errors
-    /// [`LockError::Io`].
+    /// Returns [`LockError::Io`].
     pub fn try_acquire(path: &Path) -> Result<Option<Self>, LockError> {
         let failed = |source| LockError::Io { path: path.to_owned(), source };
         loop {
@@ -86,23 +86,23 @@ impl FileLock {
                 Err(TryLockError::Error(source)) => return Err(failed(source)),
                 Ok(()) => {}
             }
-            // Whoever held the lock may have replaced or removed the file meanwhile: then this is a lock on nothing, and we open again.
+            // The previous holder may have replaced or removed the file meanwhile: then this locks nothing, so open it again.
             if is_still(&file, path).map_err(failed)? {
                 return Ok(Some(Self { file }));
             }
         }
     }
 
-    /// The locked file, open for reading and writing. After the path was replaced it is the old one.
+    /// Returns the locked file, open for reading and writing. If the path was replaced, this is still the old file.
     pub fn file(&self) -> &File {
         &self.file
     }
 }
 
-/// Whether the open file is the one the path names.
+/// Returns whether the open file is the one that the path names.
 ///
 /// # Errors
-/// The files cannot be looked at.
+/// Returns an error if the files cannot be inspected.
 #[cfg(unix)]
 pub fn is_still(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -114,16 +114,16 @@ pub fn is_still(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Where open files cannot be replaced there is nothing to check.
+/// Returns true: on this platform open files cannot be replaced.
 ///
 /// # Errors
-/// None.
+/// Never returns an error.
 #[cfg(not(unix))]
 pub fn is_still(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Pauses between tries, until patience ends.
+/// Delays between attempts, up to a time limit.
 struct LockWait {
     until: Option<Instant>,
     pause: Duration,
@@ -149,7 +149,7 @@ mod tests {
     use crate::fs::{Access, write_atomic};
 
     #[test]
-    fn one_holder_at_a_time() {
+    fn a_lock_has_one_holder_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let held = FileLock::acquire(&path, Duration::ZERO).unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_on_a_replaced_file_is_none() {
+    fn a_lock_on_a_replaced_file_is_invalid() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let old = FileLock::acquire(&path, Duration::ZERO).unwrap();

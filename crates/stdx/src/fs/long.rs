@@ -1,4 +1,4 @@
-//! Long files that are read as a whole and kept.
+//! Reading long files that are kept in memory.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,14 +9,14 @@ use memmap2::MmapMut;
 
 use super::special::{open_with_len, read_whole};
 
-/// Bytes from which on a file is a long one.
+/// Minimum size of a long file, in bytes.
 const LONG: u64 = 1 << 20;
 
-/// Like [`read_regular`](super::read_regular), for a file that may be long and is kept: the system gives the memory for it in large pieces, where
-/// it can, which takes a fraction of the time.
+/// Like [`read_regular`](super::read_regular), for a file that may be long and is kept: its memory uses large pages if possible, which
+/// takes a fraction of the time.
 ///
 /// # Errors
-/// Those of [`read_regular`](super::read_regular); [`io::ErrorKind::UnexpectedEof`] if the file is shortened meanwhile.
+/// Returns the errors of [`read_regular`](super::read_regular); [`io::ErrorKind::UnexpectedEof`] if the file is truncated meanwhile.
 pub fn read_long(path: &Path, max: u64) -> io::Result<Bytes> {
     let (mut file, len) = open_with_len(path)?;
     if len < LONG || len > max {
@@ -26,12 +26,12 @@ pub fn read_long(path: &Path, max: u64) -> io::Result<Bytes> {
     fill(&mut file, len).map(|memory| Bytes::from_owner(memory).slice(..len))
 }
 
-/// Memory that begins with so many bytes of a file.
+/// Returns memory that starts with this many bytes of a file.
 fn fill(file: &mut File, len: usize) -> io::Result<MmapMut> {
-    // Whole large pages, or the last one would be made of small ones.
+    // Whole large pages, or the last one would consist of small ones.
     let mut memory = MmapMut::map_anon(len.next_multiple_of(2 << 20))?;
     #[cfg(target_os = "linux")]
-    // Where there are none, small ones have to do.
+    // Fall back to small pages if there are none.
     let _has_large = memory.advise(memmap2::Advice::HugePage).is_ok();
     file.read_exact(&mut memory[..len])?;
     Ok(memory)
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_read_whatever_their_length() {
+    fn files_of_any_length_are_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         for len in [0, 1, LONG as usize - 1, LONG as usize, (2 << 20) + 1] {

@@ -1,4 +1,4 @@
-//! Writing a file that a person named: it may be a device or a pipe.
+//! Writing a file that a user named: it may be a device or a pipe.
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
@@ -10,22 +10,22 @@ use super::in_place::scratch;
 use super::private::Access;
 use super::special::copy_special;
 
-/// How long a device or a pipe may take nothing of what is written into it.
+/// How long a device or a pipe may accept no data.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Writes `content` to a path that a person gave, see [`write_named_with`].
+/// Writes `content` to a path that a user named, see [`write_named_with`].
 ///
 /// # Errors
-/// Those of [`write_named_with`].
+/// Returns the errors of [`write_named_with`].
 pub fn write_named(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
     write_named_with(path, access, |file| file.write_all(content))
 }
 
-/// Writes a path that a person gave. A regular file is replaced as [`write_atomic_with`] does; a character device or a pipe is written into, and
-/// never replaced. Blocks; a reader that takes nothing is left after five seconds.
+/// Writes to a path that a user named. A regular file is replaced like by [`write_atomic_with`]; a character device or a pipe is written
+/// to, and never replaced. Blocks; gives up after five seconds if the reader accepts nothing.
 ///
 /// # Errors
-/// The system's error, or that of `write`. Directories, sockets and block devices are refused.
+/// Returns the system's error, or that of `write`. Directories, sockets and block devices are rejected.
 pub fn write_named_with(
     path: &Path,
     access: Access,
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_writer_leaves_undone_is_not_written() {
+    fn a_failed_writer_writes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("page");
         write_named(&path, b"old", Access::NewPrivate).unwrap();

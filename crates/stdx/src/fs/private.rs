@@ -1,26 +1,26 @@
-//! Who may read what is written: files and directories for the user alone.
+//! Access to written files and directories: readable only by the user.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Who may read a file that is written.
+/// Access to a written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// As before; a new file gets the system's default.
+    /// Unchanged; a new file gets the system's default.
     Keep,
-    /// As before; a new file is for the user alone (0600).
+    /// Unchanged; a new file is readable only by the user (0600).
     NewPrivate,
-    /// As before, but never for everybody: a file that others may read becomes 0600, and so is a new one.
+    /// Unchanged, except that a file that others may read becomes 0600, as does a new one.
     Secret,
-    /// The user alone (0600), whatever it was before.
+    /// Readable only by the user (0600), whatever it was before.
     Private,
 }
 
-/// Creates a directory with its parents, for the user alone (0700). A directory that is there stays as it is.
+/// Creates a directory with its parents, accessible only to the user (0700). An existing directory is not changed.
 ///
 /// # Errors
-/// The system's error.
+/// Returns the system's error.
 pub fn create_private_dir(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -29,24 +29,23 @@ pub fn create_private_dir(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Files that these options create are for the user alone (0600).
+/// Makes files created with these options readable only by the user (0600).
 pub fn creating_private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Takes from group and others what they may do with an open file. One that has an access list of its own keeps it; one of another user
-/// stays as it is.
+/// Removes access of group and others from an open file. A file with its own access list keeps it; a file of another user is not changed.
 pub fn make_private(file: &File) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
         let Ok(mode) = file.metadata().map(|meta| meta.permissions().mode() & 0o7777) else { return };
-        // With an access list the bits of the group are the most that the list can allow.
+        // With an access list, the group bits are the maximum that the list can allow.
         let wanted = if has_access_list(file) { mode & !0o007 } else { mode & !0o077 };
         if wanted != mode && file.set_permissions(std::fs::Permissions::from_mode(wanted)).is_err() {
-            // Only its owner may do that.
+            // Only the owner may do this.
         }
     }
     #[cfg(not(unix))]

@@ -1,35 +1,34 @@
-//! Files, and what only looks like one: devices, pipes, and files that the system makes up. Nothing here waits forever.
+//! Regular files and their impostors: devices, pipes, and virtual files. Nothing here waits forever.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a writer waits before it tries again.
+/// Delay before a writer tries again.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Opens a regular file for reading. Directories, devices, pipes and sockets are refused: they have no end, or no content.
+/// Opens a regular file for reading. Directories, devices, pipes and sockets are rejected: they have no end, or no content.
 ///
-/// Some files of the system say that they are regular, and wait for news; reading them fails with [`io::ErrorKind::WouldBlock`] then.
+/// Some system files claim to be regular but block; reading them then fails with [`io::ErrorKind::WouldBlock`].
 ///
 /// # Errors
-/// The system's error; [`io::ErrorKind::IsADirectory`] for a directory.
+/// Returns the system's error; [`io::ErrorKind::IsADirectory`] for a directory.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     open_with_len(path).map(|(file, _)| file)
 }
 
-/// Like [`open_regular`], for a file of which the listing of its directory has just said that it is regular: it is looked at only once it is
-/// open.
+/// Like [`open_regular`], for a file that a directory listing has just reported as regular: it is checked only once it is open.
 ///
 /// # Errors
-/// Those of [`open_regular`].
+/// Returns the errors of [`open_regular`].
 pub fn open_listed(path: &Path) -> io::Result<File> {
     open_at_once(path).map(|(file, _)| file)
 }
 
-/// The file and its length.
+/// Opens the file and returns its length.
 pub(super) fn open_with_len(path: &Path) -> io::Result<(File, u64)> {
-    // Looked at before: opening a device can do something to it.
+    // Check before opening, because opening a device can have side effects.
     check(&std::fs::metadata(path)?)?;
     open_at_once(path)
 }
@@ -37,7 +36,7 @@ pub(super) fn open_with_len(path: &Path) -> io::Result<(File, u64)> {
 fn open_at_once(path: &Path) -> io::Result<(File, u64)> {
     let mut options = OpenOptions::new();
     let file = at_once(options.read(true)).open(path)?;
-    // And again: something else may have taken the name.
+    // Check again, because something else may have taken the name.
     let meta = file.metadata()?;
     check(&meta)?;
     Ok((file, meta.len()))
@@ -50,18 +49,18 @@ fn check(meta: &std::fs::Metadata) -> io::Result<()> {
     if meta.is_file() { Ok(()) } else { Err(io::Error::other("not a regular file")) }
 }
 
-/// A whole regular file of at most `max` bytes, as long as it was when it was opened.
+/// Reads a whole regular file of at most `max` bytes, with the length it had when it was opened.
 ///
 /// # Errors
-/// Those of [`open_regular`]; [`io::ErrorKind::FileTooLarge`] for a longer one.
+/// Returns the errors of [`open_regular`]; [`io::ErrorKind::FileTooLarge`] for a longer file.
 pub fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     read_whole(open_with_len(path)?, max)
 }
 
-/// The same, opened as [`open_listed`] does.
+/// Like [`read_regular`], but opens the file like [`open_listed`].
 ///
 /// # Errors
-/// Those of [`read_regular`].
+/// Returns the errors of [`read_regular`].
 pub fn read_listed(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     read_whole(open_at_once(path)?, max)
 }
@@ -71,7 +70,7 @@ pub(super) fn read_whole((file, len): (File, u64), max: u64) -> io::Result<Vec<u
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     let mut content = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
-    // Files that the system makes up have no length.
+    // Virtual files have no length.
     let limit = if len == 0 { max.saturating_add(1) } else { len };
     file.take(limit).read_to_end(&mut content)?;
     match content.len() as u64 > max {
@@ -80,17 +79,18 @@ pub(super) fn read_whole((file, len): (File, u64), max: u64) -> io::Result<Vec<u
     }
 }
 
-/// Writes into a device or a pipe that is there. A reader that takes nothing for as long as `patience` is not waited for.
+/// Writes to an existing device or pipe. Gives up if the reader accepts nothing for as long as `patience`.
 ///
 /// # Errors
-/// The system's error, also when the pipe has no reader; [`io::ErrorKind::TimedOut`] when patience ends. Part of the content may be written then.
+/// Returns the system's error, also if the pipe has no reader; [`io::ErrorKind::TimedOut`] if `patience` ends. Part of the content may have
+/// been written then.
 pub fn write_special(path: &Path, content: &[u8], patience: Duration) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = at_once(options.write(true)).open(path)?;
     write_patiently(&mut file, content, patience)
 }
 
-/// Like [`write_special`], for content of a file.
+/// Like [`write_special`], with the content of a file.
 pub(super) fn copy_special(path: &Path, from: &mut File, patience: Duration) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = at_once(options.write(true)).open(path)?;
@@ -125,38 +125,38 @@ fn write_patiently(file: &mut File, mut content: &[u8], patience: Duration) -> i
     Ok(())
 }
 
-/// Moves a file on to the next bytes that it really has: a hole reads as zeros, and may be larger than the disk. Answers whether anything was
-/// passed over; where the system knows of no holes, nothing is.
+/// Moves a file's position past a hole to the next real data: a hole reads as zeros, and may be larger than the disk. Returns whether
+/// anything was skipped; on systems without hole detection, nothing is.
 ///
 /// # Errors
-/// The system's error.
+/// Returns the system's error.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub fn skip_hole(file: &mut File) -> io::Result<bool> {
     use io::Seek as _;
     use rustix::fs::{SeekFrom, seek};
     let (Ok(at), len) = (file.stream_position(), file.metadata()?.len()) else { return Ok(false) };
-    // Files that the system makes up have no length.
+    // Virtual files have no length.
     if at >= len {
         return Ok(false);
     }
     match seek(&*file, SeekFrom::Data(at)) {
         Ok(next) => Ok(next > at),
-        // No more bytes.
+        // No more data.
         Err(rustix::io::Errno::NXIO) => file.seek(io::SeekFrom::Start(len)).map(|_| true),
         Err(_) => Ok(false),
     }
 }
 
-/// Moves nothing: where holes are is known on other systems only.
+/// Does nothing: holes can only be detected on other systems.
 ///
 /// # Errors
-/// None.
+/// Never returns an error.
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub fn skip_hole(_: &mut File) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Opening, reading and writing never wait for the other end.
+/// Makes opening, reading and writing non-blocking.
 #[cfg(unix)]
 fn at_once(options: &mut OpenOptions) -> &mut OpenOptions {
     use rustix::fs::OFlags;
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_opened_and_directories_are_not() {
+    fn only_regular_files_are_opened() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         std::fs::write(&path, "text").unwrap();
@@ -189,7 +189,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn holes_are_passed_over() {
+    fn holes_are_skipped() {
         use std::io::{Seek as _, SeekFrom};
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
@@ -220,7 +220,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_pipe_without_a_reader_is_refused_and_a_sleeping_reader_is_left() {
+    fn a_pipe_without_a_reader_is_an_error_and_a_stalled_reader_times_out() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
@@ -229,7 +229,7 @@ mod tests {
         let patience = Duration::from_millis(50);
         let refused = write_special(&path, b"x", patience).unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::NXIO.raw_os_error()));
-        // Open for both, so that opening waits for no one.
+        // Open for both, so that opening does not block.
         let mut reader = OpenOptions::new().read(true).write(true).open(&path).unwrap();
         write_special(&path, b"word", patience).unwrap();
         let mut taken = [0; 4];

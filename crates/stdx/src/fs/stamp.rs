@@ -1,11 +1,11 @@
-//! Tells whether a file has changed without reading it.
+//! Detects changes to a file without reading it.
 
 use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The state of a file when it was inspected. Two stamps differ if the file was changed or replaced in between, as far as its length, its
-/// time of modification and its identity show.
+/// The state of a file when it was inspected. Two stamps differ if the file was changed or replaced in between, as far as its length,
+/// modification time and identity show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
     len: u64,
@@ -14,7 +14,7 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// The stamp of a file; `None` if it cannot be inspected.
+    /// Returns the stamp of a file, or `None` if it cannot be inspected.
     pub fn of(path: &Path) -> Option<Self> {
         let meta = fs::metadata(path).ok()?;
         Some(Self { len: meta.len(), modified: meta.modified().ok(), identity: identity(&meta) })

@@ -1,44 +1,44 @@
-//! A snapshot of environment variables. It is never written back: pinch changes no process environment.
+//! A snapshot of environment variables. It is never written back: pinch does not change the process environment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Environment variables as they were at one moment. Cloning is cheap.
+/// Environment variables at one moment. Cloning is cheap.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Env(Arc<BTreeMap<String, String>>);
 
 impl Env {
-    /// The variables of this process; names or values that are not Unicode are left out.
+    /// Reads the variables of this process; non-Unicode names or values are skipped.
     pub(super) fn of_process() -> Self {
         std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect()
     }
 
-    /// The value of a variable; `None` when it is not set. An empty value counts as set.
+    /// Returns the value of a variable, or `None` if it is not set. An empty value counts as set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The value of a variable that is set and not empty.
+    /// Returns the value of a variable if it is set and not empty.
     pub fn non_empty(&self, name: &str) -> Option<&str> {
         self.get(name).filter(|v| !v.is_empty())
     }
 
-    /// Whether a variable switches something on: `1`, `true` or `yes`.
+    /// Returns whether a variable is `1`, `true` or `yes`.
     pub fn is_on(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| ["1", "true", "yes"].iter().any(|yes| value.eq_ignore_ascii_case(yes)))
     }
 
-    /// All variables in the order of their names.
+    /// Iterates over all variables, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(k, v)| (k.as_str(), v.as_str()))
     }
 
-    /// All variables in the order of their names, as a program is started with.
+    /// Returns all variables sorted by name, in the form for starting a program.
     pub fn to_vec(&self) -> Vec<(String, String)> {
         self.0.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// A copy in which the given variables replace or extend the old ones.
+    /// Returns a copy in which the given variables replace or extend the old ones.
     #[must_use]
     pub fn with<K: Into<String>, V: Into<String>>(&self, vars: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut all = (*self.0).clone();
@@ -54,7 +54,7 @@ impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Env {
 }
 
 impl std::fmt::Debug for Env {
-    /// Shows names only: values may be secrets.
+    /// Shows only names, because values may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }

@@ -1,12 +1,12 @@
-//! JSON with comments and trailing commas, as people write settings.
+//! JSON with comments and trailing commas, as in hand-written settings.
 //!
-//! Not JSON5, which takes much more: names without quotes, single quotes, hexadecimal numbers, `NaN` as `null`. A file that is read here would
-//! then be refused by the programs it is shared with. The `json5` crate also refuses lone surrogates, which JavaScript writes.
+//! Not JSON5, which accepts much more: unquoted names, single quotes, hexadecimal numbers, `NaN` as `null`. A file accepted here would then
+//! be rejected by the programs it is shared with. The `json5` crate also rejects lone surrogates, which JavaScript writes.
 
 use std::borrow::Cow;
 
-/// Blanks out `//` and `/* */` comments and commas before a closing bracket. Every other character keeps its place, so that the line and
-/// column of a parser's error are those of the file.
+/// Blanks out `//` and `/* */` comments and commas before a closing bracket. All other characters keep their position, so that line and
+/// column of a parse error match the file.
 pub fn to_json(text: &str) -> Cow<'_, str> {
     if !text.contains("//") && !text.contains("/*") && !has_trailing_comma(text) {
         return Cow::Borrowed(text);
@@ -45,7 +45,7 @@ pub fn to_json(text: &str) -> Cow<'_, str> {
         }
         at += 1;
     }
-    // Only ASCII characters were replaced, by spaces: the text is as valid as before.
+    // Only ASCII characters were replaced with spaces, so the text is still valid.
     String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
@@ -67,7 +67,7 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Comments may hold any character; what is left of them are spaces and line ends.
+/// Blanks out a comment, which may contain any character, except for its line ends.
 fn blank(bytes: &mut [u8]) {
     bytes.iter_mut().filter(|byte| **byte != b'\n' && **byte != b'\r').for_each(|byte| *byte = b' ');
 }

@@ -1,34 +1,34 @@
-//! Reading JSON that JavaScript wrote: byte order marks and halves of surrogate pairs.
+//! Parsing JSON written by JavaScript: byte order marks and lone surrogates.
 //!
-//! A JavaScript string may hold one half of a surrogate pair, which `JSON.stringify` writes as `\ud83d`. Rust strings cannot hold it and
-//! serde_json refuses it. Here the strict reader comes first; only when it fails is the text read again with such halves replaced. The
-//! bytes on disk are never touched.
+//! A JavaScript string may contain a lone surrogate, which `JSON.stringify` writes as `\ud83d`. Rust strings cannot contain it, and
+//! serde_json rejects it. Here the strict parser comes first; only if it fails is the text parsed again with lone surrogates replaced. The
+//! bytes on disk are never changed.
 
 use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
-/// What becomes of half a surrogate pair.
+/// Treatment of lone surrogates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoneSurrogate {
-    /// It is replaced by U+FFFD.
+    /// Replace them with U+FFFD.
     Replace,
-    /// It is left out.
+    /// Drop them.
     Drop,
 }
 
-/// Reads JSON text. A leading byte order mark is ignored, halves of surrogate pairs become U+FFFD.
+/// Parses JSON text. A leading byte order mark is ignored, and lone surrogates become U+FFFD.
 ///
 /// # Errors
-/// The strict reader's error when the text is broken in another way.
+/// Returns the strict parser's error if the text is invalid in another way.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     from_str_with(text, LoneSurrogate::Replace)
 }
 
-/// Reads JSON text, with a choice of what becomes of halves of surrogate pairs.
+/// Parses JSON text with the given treatment of lone surrogates.
 ///
 /// # Errors
-/// As [`from_str`].
+/// See [`from_str`].
 pub fn from_str_with<T: DeserializeOwned>(text: &str, lone: LoneSurrogate) -> Result<T, serde_json::Error> {
     let text = without_bom(text);
     serde_json::from_str(text).or_else(|error| match heal_surrogates(text, lone) {
@@ -37,22 +37,22 @@ pub fn from_str_with<T: DeserializeOwned>(text: &str, lone: LoneSurrogate) -> Re
     })
 }
 
-/// Reads JSON bytes as [`from_str`] does; bytes that are no UTF-8 become U+FFFD.
+/// Parses JSON bytes like [`from_str`]; invalid UTF-8 becomes U+FFFD.
 ///
 /// # Errors
-/// As [`from_str`].
+/// See [`from_str`].
 pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
     from_str(&String::from_utf8_lossy(bytes))
 }
 
-/// The text without a leading byte order mark.
+/// Returns the text without a leading byte order mark.
 pub fn without_bom(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// Replaces or drops `\udXXX` escapes that are not part of a pair; borrows when there is none.
+/// Replaces or drops lone `\udXXX` escapes; borrows if there are none.
 ///
-/// With [`LoneSurrogate::Replace`] the text keeps its length, so positions in error messages stay right.
+/// With [`LoneSurrogate::Replace`] the text keeps its length, so positions in error messages stay correct.
 pub fn heal_surrogates(text: &str, lone: LoneSurrogate) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut healed = String::new();
@@ -86,7 +86,7 @@ pub fn heal_surrogates(text: &str, lone: LoneSurrogate) -> Cow<'_, str> {
     Cow::Owned(healed)
 }
 
-/// The code unit of a `\uXXXX` escape at the start of `bytes`.
+/// Returns the code unit of a `\uXXXX` escape at the start of `bytes`.
 pub fn escaped_unit(bytes: &[u8]) -> Option<u32> {
     let hex = bytes.strip_prefix(b"\\u")?.get(..4)?;
     hex.iter().try_fold(0, |unit, digit| Some(unit * 16 + char::from(*digit).to_digit(16)?))
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_passed_over_and_broken_text_stays_broken() {
+    fn a_byte_order_mark_is_skipped_and_invalid_text_stays_invalid() {
         check("\u{feff}{}", &json!({}), &json!({}));
         assert!(from_str::<Value>("{\"a\":\"\\ud83d\"").is_err());
         assert!(from_str::<Value>("\"\\").is_err());

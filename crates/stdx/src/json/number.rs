@@ -1,7 +1,7 @@
-//! Numbers as JavaScript prints them.
+//! Formatting numbers like JavaScript.
 
-/// Prints a number as JavaScript's `Number.prototype.toString` does: the shortest digits that read back as the same number, an exponent only
-/// from 1e21 on and below 1e-6, no sign of zero, and `NaN`, `Infinity`, `-Infinity` for what JSON cannot hold.
+/// Formats a number like JavaScript's `Number.prototype.toString`: the shortest digits that parse to the same number, an exponent only from
+/// 1e21 on and below 1e-6, no negative zero, and `NaN`, `Infinity`, `-Infinity` for values that JSON cannot represent.
 ///
 /// ```
 /// use pinch_stdx::json::number::format;
@@ -39,7 +39,7 @@ mod tests {
             (1.25e22, "1.25e+22"),
             (1_700_000_000_000.0, "1700000000000"),
             (123.456, "123.456"),
-            // Of two that are equally near, the even digit.
+            // If two representations are equally close, the even digit.
             (1_097_718_834_198_879.2, "1097718834198879.2"),
             (-97_691_119_162_302.62, "-97691119162302.62"),
             (5e-324, "5e-324"),
@@ -53,7 +53,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reads_back_as_the_same_number(number in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL) {
+        fn formatted_numbers_round_trip(number in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL) {
             prop_assert_eq!(format(number).parse::<f64>().unwrap().to_bits(), number.to_bits());
         }
     }

@@ -1,4 +1,4 @@
-//! Repairing JSON that models write: raw control characters in strings and backslashes that escape nothing.
+//! Repairing JSON written by models: raw control characters in strings, and invalid escapes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -8,25 +8,25 @@ use serde_json::{Map, Value};
 use super::lossy;
 use super::partial::PartialJson;
 
-/// What becomes of `\u` without four hexadecimal digits.
+/// Treatment of `\u` without four hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BrokenUnicode {
-    /// Stays as it is, so the text stays broken.
+    /// Leave it, so the text stays invalid.
     Keep,
-    /// Its backslash is doubled like that of any other escape that means nothing.
+    /// Double its backslash, like that of any other invalid escape.
     Double,
 }
 
-/// Repairs the strings of a JSON text: raw control characters are escaped, a backslash that starts no escape is doubled. Borrows when there is
-/// nothing to repair. `\u` without four hexadecimal digits stays as it is.
+/// Repairs the strings of a JSON text: raw control characters are escaped, and backslashes of invalid escapes are doubled. Borrows if there
+/// is nothing to repair. `\u` without four hexadecimal digits is left unchanged.
 pub fn repair(text: &str) -> Cow<'_, str> {
     mend(text, BrokenUnicode::Keep)
 }
 
-/// Reads JSON text, repairing it if it is invalid.
+/// Parses JSON text, repairing it if it is invalid.
 ///
 /// # Errors
-/// The error of the text as it came.
+/// Returns the parse error of the original text.
 pub fn parse_with_repair(text: &str) -> Result<Value, serde_json::Error> {
     lossy::from_str(text).or_else(|error| match repair(text) {
         Cow::Borrowed(_) => Err(error),
@@ -34,10 +34,10 @@ pub fn parse_with_repair(text: &str) -> Result<Value, serde_json::Error> {
     })
 }
 
-/// Reads tool arguments whose text is complete. Blank text means no arguments; strings are repaired, broken `\u` escapes included.
+/// Parses complete tool arguments. Blank text means no arguments; strings are repaired, including invalid `\u` escapes.
 ///
 /// # Errors
-/// Why the text is not a JSON object, as text for the model.
+/// Returns why the text is not a JSON object, as text for the model.
 pub fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {
         return Ok(Map::new());
@@ -53,8 +53,8 @@ pub fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Reads JSON text that may be cut off: the object as far as it has arrived, `{}` for anything else. The same value as
-/// [`PartialJson`] gives for the same text in any pieces.
+/// Parses possibly truncated JSON text: the object as far as it has arrived, `{}` for anything else. Gives the same value as
+/// [`PartialJson`] for any chunking of the text.
 pub fn parse_streaming(text: &str) -> Map<String, Value> {
     let mut json = PartialJson::new();
     json.push(text);
@@ -135,7 +135,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn strings_are_mended_and_nothing_else() {
+    fn only_strings_are_repaired() {
         for (text, mended) in [
             ("{\"a\":\"x\ny\"}", r#"{"a":"x\ny"}"#),
             ("{\n\"a\":\"\u{1}\t\"}", "{\n\"a\":\"\\u0001\\t\"}"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_unicode_fails_while_streaming_and_is_mended_at_the_end() {
+    fn invalid_unicode_escapes_fail_while_streaming_and_are_repaired_at_the_end() {
         let text = r#"{"a":"\uZZ","b":1}"#;
         assert!(parse_with_repair(text).is_err());
         assert_eq!(Value::Object(parse_object(text).unwrap()), json!({"a": "\\uZZ", "b": 1}));

@@ -1,53 +1,53 @@
-//! Walking over JSON without building any value: to find the positions of its parts, in texts of which only little is needed.
+//! Walks over JSON without building values, to find the positions of parts in texts of which only little is needed.
 //!
-//! Not a library: serde_json reads a line of a session into a value at a third of the speed (1 000 MB/s against 3 300 MB/s), and where it only
-//! skips, at the same speed, it does not say where the parts are.
+//! Hand-written because serde_json parses a line of a session into a value at a third of the speed (1 000 MB/s against 3 300 MB/s), and
+//! when it only skips, at the same speed, it does not report positions.
 //!
-//! The structure is checked token by token. The content of strings is not, except for line ends: an escape that is none is found when the
-//! part is read.
+//! The structure is checked token by token. The content of strings is not, except for line ends: an invalid escape is detected when the
+//! part is parsed.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-/// Nesting at which a text is given up, like `serde_json` does.
+/// Maximum nesting, as in `serde_json`.
 const MAX_DEPTH: u32 = 127;
 
-/// One in each byte of a word.
+/// A one in each byte of a word.
 const LOW: u64 = 0x0101_0101_0101_0101;
 
-/// How often eight bytes are looked at before a string counts as a long one.
+/// Number of eight-byte steps after which a string counts as long.
 const N_NEAR: usize = 3;
 
-/// Bytes of a number that is surely within the usual bounds.
+/// Maximum length of a number that is certainly within the usual range.
 const SHORT_NUMBER: usize = 16;
 
-/// A position in a JSON text. Every method returns `None` where the text is not valid JSON; the walk has ended then.
+/// A position in a JSON text. Every method returns `None` if the text is not valid JSON, which ends the walk.
 #[derive(Clone, Debug)]
 pub struct Walk<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The text ends with its first line.
+    /// Whether the text ends with its first line.
     is_line: bool,
 }
 
 impl<'a> Walk<'a> {
-    /// Begins at the start of a text.
+    /// Starts at the beginning of a text.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, is_line: false }
     }
 
-    /// Begins at the start of a text that ends with its first line, wherever that is. So the caller need not find the end of the line.
+    /// Starts at the beginning of a text that ends with its first line, so that the caller need not find the end of the line.
     pub fn of_line(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, is_line: true }
     }
 
-    /// Bytes that were walked over.
+    /// Returns the number of bytes that were walked over.
     pub fn n_walked(&self) -> usize {
         self.at
     }
 
-    /// Whether nothing but white space follows.
+    /// Returns whether only white space follows.
     pub fn is_at_end(&mut self) -> bool {
         self.skip_space();
         match self.bytes.get(self.at) {
@@ -56,7 +56,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The first byte of what comes next.
+    /// Returns the first byte of the next token.
     pub fn peek(&mut self) -> Option<u8> {
         self.skip_space();
         self.bytes.get(self.at).copied()
@@ -64,7 +64,7 @@ impl<'a> Walk<'a> {
 
     #[inline]
     fn skip_space(&mut self) {
-        // Programs write none, people and their editors one behind a colon, and much at the beginning of a line.
+        // Programs write no white space, people and editors one space after a colon, and more at the start of a line.
         match self.bytes.get(self.at..self.at + 2) {
             Some([b'!'..=0xff, _]) => {}
             Some([b' ', b'!'..=0xff]) => self.at += 1,
@@ -96,11 +96,11 @@ impl<'a> Walk<'a> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    /// The inside of the string that begins here, as it is written.
+    /// Returns the inside of the string that starts here, still escaped.
     pub fn string(&mut self) -> Option<&'a [u8]> {
         self.take(b'"')?;
         let start = self.at;
-        // Quotes are searched for rather than escapes: code has an escaped line end every few words, quotes are rare.
+        // Search for quotes instead of escapes: code has an escaped line end every few words, but quotes are rare.
         loop {
             let found = self.at + quote(self.bytes.get(self.at..)?)?;
             self.at = found + 1;
@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The string that begins here, its escapes resolved; other values are walked over.
+    /// Returns the unescaped string that starts here; walks over other values.
     pub fn string_or_skip(&mut self, depth: u32) -> Option<Option<Cow<'a, str>>> {
         if self.peek()? != b'"' {
             self.value(depth)?;
@@ -123,8 +123,7 @@ impl<'a> Walk<'a> {
         self.string().and_then(resolve).map(Some)
     }
 
-    /// Walks over the object that begins here, which is nested `depth` deep. `member` is called with each name as written and must walk over
-    /// the value.
+    /// Walks over the object that starts here at nesting `depth`. `member` is called with each escaped name and must walk over the value.
     pub fn object(&mut self, depth: u32, mut member: impl FnMut(&mut Self, &'a [u8]) -> Option<()>) -> Option<()> {
         if depth > MAX_DEPTH {
             return None;
@@ -148,9 +147,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks over one value inside of something nested `depth` deep.
+    /// Walks over one value inside a container at nesting `depth`.
     pub fn value(&mut self, depth: u32) -> Option<()> {
-        // The arrays and objects that are open, a bit each: whether it is an object.
+        // The open arrays and objects, one bit each: whether it is an object.
         let (mut open, mut n_open) = (0_u128, 0);
         loop {
             match self.peek()? {
@@ -172,7 +171,7 @@ impl<'a> Walk<'a> {
                 }
                 _ => self.literal()?,
             }
-            // A value has ended, and with it perhaps its container.
+            // A value has ended, and with it possibly its container.
             loop {
                 if n_open == 0 {
                     return Some(());
@@ -196,14 +195,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The name of a member and the colon behind it.
+    /// Walks over the name of a member and the colon after it.
     fn name(&mut self) -> Option<&'a [u8]> {
         let name = self.string()?;
         self.take(b':')?;
         Some(name)
     }
 
-    /// Walks over one value nested `depth` deep and returns its range.
+    /// Walks over one value at nesting `depth` and returns its range.
     pub fn place_of_value(&mut self, depth: u32) -> Option<std::ops::Range<usize>> {
         self.skip_space();
         let start = self.at;
@@ -225,10 +224,10 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Where the first quote is; `None` when none comes before the line's end.
+/// Returns the position of the first quote, or `None` if the line ends before it.
 #[inline]
 fn quote(bytes: &[u8]) -> Option<usize> {
-    // Most strings are names and words: calling a search takes longer than looking at eight bytes at once.
+    // Most strings are names and words: calling a search function takes longer than checking eight bytes at once.
     let near = bytes.as_chunks::<8>().0.iter().take(N_NEAR).enumerate();
     let mut near = near.filter_map(|(n, eight)| Some(8 * n + first_of_two(u64::from_le_bytes(*eight), b'"', b'\n')?));
     let at = match near.next() {
@@ -238,23 +237,23 @@ fn quote(bytes: &[u8]) -> Option<usize> {
     (bytes[at] == b'"').then_some(at)
 }
 
-/// How many of eight bytes, from the lowest of the word on, are this one.
+/// Returns how many of eight bytes, from the lowest of the word on, equal this one.
 #[inline]
 fn n_leading(word: u64, byte: u8) -> usize {
     (word ^ (LOW * u64::from(byte))).trailing_zeros() as usize / 8
 }
 
-/// The first of eight bytes, the lowest of the word, that is one of two.
+/// Returns the index of the first of eight bytes, from the lowest, that equals one of two.
 #[inline]
 fn first_of_two(word: u64, one: u8, two: u8) -> Option<usize> {
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    // A byte that is zero borrows from its highest bit; those above it may be marked wrongly, the lowest mark is right.
+    // A zero byte borrows from its highest bit; bytes above it may be marked wrongly, but the lowest mark is right.
     let zeros = |word: u64| word.wrapping_sub(LOW) & !word & HIGH;
     let marks = zeros(word ^ (LOW * u64::from(one))) | zeros(word ^ (LOW * u64::from(two)));
     (marks != 0).then(|| marks.trailing_zeros() as usize / 8)
 }
 
-/// Whether this is a short number without sign and exponent. Others are for the reader of numbers to judge.
+/// Returns whether this is a short number without sign and exponent. Others are left to the number parser.
 fn is_plain(number: &[u8]) -> bool {
     let is_digit = |byte: &u8| byte.is_ascii_digit();
     let n_whole = number.iter().position(|byte| !is_digit(byte)).unwrap_or(number.len());
@@ -267,7 +266,7 @@ fn is_plain(number: &[u8]) -> bool {
     is_whole && is_rest && number.len() <= SHORT_NUMBER
 }
 
-/// The text of a string's inside as it is written; `None` when its escapes are none. Halves of surrogate pairs become U+FFFD.
+/// Unescapes the inside of a string; returns `None` if an escape is invalid. Lone surrogates become U+FFFD.
 pub fn resolve(inside: &[u8]) -> Option<Cow<'_, str>> {
     if memchr(b'\\', inside).is_none() {
         return Some(std::str::from_utf8(inside).map_or_else(|_| String::from_utf8_lossy(inside), Cow::Borrowed));
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_with_their_places() {
+    fn values_are_found_with_their_positions() {
         let text = br#" {"a": [1, {"b":"\"]"}] , "long name of a member, with \u0041": -1.5e3,"c":{}} "#;
         let (mut walk, mut found) = (Walk::new(text), Vec::new());
         let walked = walk.object(0, |walk, name| {
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_ends_the_walk() {
+    fn invalid_json_ends_the_walk() {
         for text in [
             "",
             "{",
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_bytes_is_found_wherever_it_stands() {
+    fn the_first_of_two_bytes_is_found_at_any_position() {
         for at in 0..8 {
             for other in [0, 1, 9, 11, 0x21, 0x23, 0x7f, 0x80, 0xa2, 0xff] {
                 let mut bytes = [other; 8];
@@ -381,9 +380,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn says_what_a_reader_says(text in r#"[\[\]{}",:0-9a\\ e.+-]{0,12}"#) {
+        fn the_walk_agrees_with_serde_json(text in r#"[\[\]{}",:0-9a\\ e.+-]{0,12}"#) {
             let reads = serde_json::from_str::<serde_json::Value>(&text).is_ok();
-            // Escapes are left to the reader.
+            // Escapes are left to the parser.
             prop_assert!(is_json(text.as_bytes()) == reads || text.contains('\\'));
         }
     }

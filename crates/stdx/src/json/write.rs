@@ -1,53 +1,53 @@
-//! JSON text as `JSON.stringify` writes it.
+//! Writes JSON like `JSON.stringify`.
 //!
-//! Order of members, escapes and layout of serde_json are those of JavaScript already; numbers are not ([`super::number`]). Integers keep all
-//! their digits, also those beyond 2^53 that JavaScript would round.
+//! serde_json's order of members, escapes and layout already match JavaScript's; its numbers do not ([`super::number`]). Integers keep all
+//! their digits, even those beyond 2^53 that JavaScript would round.
 
 use std::io;
 
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
-/// Writes a value as `JSON.stringify(value)` does.
+/// Serializes a value like `JSON.stringify(value)`.
 ///
 /// # Errors
-/// When the value's `Serialize` fails, or a map has keys that are not strings.
+/// Returns an error if the value's `Serialize` fails, or a map has keys that are not strings.
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     to_vec(value).and_then(into_text)
 }
 
-/// Writes a value as `JSON.stringify(value)` does, as bytes.
+/// Serializes a value like `JSON.stringify(value)`, as bytes.
 ///
 /// # Errors
-/// As [`to_string`].
+/// See [`to_string`].
 pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
     let mut bytes = Vec::with_capacity(128);
     append(&mut bytes, value)?;
     Ok(bytes)
 }
 
-/// Writes a value as `JSON.stringify(value)` does, behind what `bytes` holds already.
+/// Serializes a value like `JSON.stringify(value)` and appends it to `bytes`.
 ///
 /// # Errors
-/// As [`to_string`]; `bytes` may hold half a value then.
+/// See [`to_string`]; `bytes` may end with a partial value then.
 pub fn append<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<(), serde_json::Error> {
     value.serialize(&mut Serializer::with_formatter(bytes, JsNumbers(CompactFormatter)))
 }
 
-/// Writes a value as `JSON.stringify(value, null, 2)` does.
+/// Serializes a value like `JSON.stringify(value, null, 2)`.
 ///
 /// # Errors
-/// As [`to_string`].
+/// See [`to_string`].
 pub fn to_pretty<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     let mut bytes = Vec::with_capacity(128);
     write_pretty(&mut bytes, value)?;
     into_text(bytes)
 }
 
-/// Writes a value as `JSON.stringify(value, null, 2)` does to a writer, which should be buffered.
+/// Serializes a value like `JSON.stringify(value, null, 2)` to a writer, which should be buffered.
 ///
 /// # Errors
-/// As [`to_string`], and when the writer fails.
+/// See [`to_string`]; also fails if the writer does.
 pub fn write_pretty<T: Serialize + ?Sized>(writer: impl io::Write, value: &T) -> Result<(), serde_json::Error> {
     value.serialize(&mut Serializer::with_formatter(writer, JsNumbers(PrettyFormatter::new())))
 }
@@ -56,7 +56,7 @@ fn into_text(bytes: Vec<u8>) -> Result<String, serde_json::Error> {
     String::from_utf8(bytes).map_err(serde::ser::Error::custom)
 }
 
-/// A layout of serde_json with JavaScript's numbers.
+/// A serde_json layout with JavaScript's numbers.
 struct JsNumbers<F>(F);
 
 impl<F: Formatter> Formatter for JsNumbers<F> {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_json_cannot_hold_are_null() {
+    fn numbers_that_json_cannot_represent_are_null() {
         assert_eq!(to_string(&[f64::NAN, f64::INFINITY]).unwrap(), "[null,null]");
     }
 }

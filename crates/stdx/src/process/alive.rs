@@ -1,6 +1,6 @@
-//! Whether a process recorded by another one is still running.
+//! Checks whether a process recorded by another one is still running.
 
-/// Whether a process runs. Where the system cannot be asked it is taken to run; one that ended and was not collected yet does not.
+/// Returns whether a process is running. If the system cannot be asked, it counts as running; a zombie does not.
 #[cfg(unix)]
 pub fn is_alive(id: u32) -> bool {
     let Some(pid) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) else { return false };
@@ -11,19 +11,20 @@ pub fn is_alive(id: u32) -> bool {
     rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
 }
 
-/// Whether a process runs. Where the system cannot be asked it is taken to run.
+/// Returns whether a process is running. If the system cannot be asked, it counts as running.
 #[cfg(not(unix))]
 pub fn is_alive(id: u32) -> bool {
     id != 0
 }
 
-/// When a process started, in ticks since the machine did: distinguishes processes with the same id. `None` where the system does not report it.
+/// Returns when a process started, in ticks since boot, which distinguishes processes with the same id. `None` if the system does not
+/// report it.
 pub fn start_ticks(id: u32) -> Option<u64> {
     // The 22nd field; the first two are cut off.
     stat(id)?.split(' ').nth(19)?.parse().ok()
 }
 
-/// What Linux says of a process, from the third field on: the second is its name, which may hold anything.
+/// Returns Linux's status of a process, from the third field on: the second is its name, which may contain anything.
 pub(super) fn stat(id: u32) -> Option<String> {
     if !cfg!(target_os = "linux") {
         return None;
@@ -44,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn no_process_has_these_ids() {
+    fn unused_ids_are_not_alive() {
         assert!(!is_alive(0));
         assert_eq!(is_alive(u32::MAX), !cfg!(unix));
         assert_eq!(start_ticks(u32::MAX), None);
@@ -52,11 +53,11 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_process_that_ended_does_not_run() {
+    fn a_zombie_is_not_alive() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let id = child.id();
         while is_alive(id) {
-            std::thread::yield_now(); // not collected: its id cannot be given to another one
+            std::thread::yield_now(); // not reaped, so its id cannot be reused
         }
         child.wait().unwrap();
         assert!(!is_alive(id));

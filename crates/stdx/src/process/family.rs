@@ -1,4 +1,4 @@
-//! Who belongs to a command.
+//! The processes that belong to a command.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ pub(super) struct Stray {
 }
 
 impl Stray {
-    /// Those of them that are still the same processes.
+    /// Returns those that are still the same processes.
     pub(super) fn living(strays: &[Self]) -> Vec<Self> {
         let ids: Vec<u32> = strays.iter().map(|stray| stray.id).collect();
         let there: HashSet<Self> = table::of(&ids).into_iter().map(Self::from).collect();
@@ -30,9 +30,9 @@ impl From<ProcessRow> for Stray {
 /// Identifies the processes that belong to a command.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessFamily {
-    /// The process that was started, and the id of the group that it leads.
+    /// The process that was started, which is also the id of its group.
     pub(super) leader: u32,
-    /// When it was started: no process of the family is older.
+    /// Its start time: no process of the family is older.
     pub(super) since: u64,
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "marks can only be read on Linux"))]
     pub(super) mark: ProcessMark,

@@ -1,4 +1,4 @@
-//! Signals to a whole process group, and to those of its family that have left it.
+//! Signals to a process group, and to members of its family that have left it.
 
 #[cfg(unix)]
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use super::family::{ProcessFamily, Stray};
 use super::mark::ProcessMark;
 
-/// A process group, named by its leader, and the family that the leader began.
+/// A process group, identified by its leader, and the leader's family.
 #[cfg(unix)]
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProcessGroup {
@@ -18,7 +18,7 @@ pub(super) struct ProcessGroup {
 
 #[cfg(unix)]
 impl ProcessGroup {
-    /// Marks a command that is to lead a group. The mark goes to [`ProcessGroup::of`].
+    /// Prepares a command to lead a group. Pass the mark to [`ProcessGroup::of`].
     pub(super) fn prepare(command: &mut std::process::Command) -> ProcessMark {
         std::os::unix::process::CommandExt::process_group(command, 0);
         ProcessMark::put_on(command)
@@ -29,8 +29,8 @@ impl ProcessGroup {
         Self { family: leader.and_then(|id| Some((pid?, ProcessFamily::of(id, mark)))), strays: Vec::new() }
     }
 
-    /// Asks every process of the family to end. All are halted first: otherwise a shell whose command dies would begin the next one before
-    /// the signal reaches it. To be called while the end of the leader has not been taken note of.
+    /// Asks every process of the family to terminate. All are halted first: otherwise a shell whose command dies would start the next one
+    /// before the signal reaches it. Call this before the leader has been reaped.
     pub(super) fn end(&mut self) {
         self.halt(true);
         self.send(Signal::TERM);
@@ -47,12 +47,12 @@ impl ProcessGroup {
         }
     }
 
-    /// Kills what is left of the group, and those that were asked to terminate.
+    /// Kills the rest of the group, and the processes that were asked to terminate.
     pub(super) fn kill_known(&self) {
         self.send(Signal::KILL);
     }
 
-    /// Halts the group, so that it begins nothing new. Those that have left it continue.
+    /// Halts the group, so that it starts nothing new. Processes that have left it continue.
     pub(super) fn halt_known(&self) {
         self.send(Signal::STOP);
     }
@@ -87,7 +87,7 @@ fn kill(stray: Stray) {
 #[cfg(unix)]
 fn send_to(stray: Stray, signal: Signal) {
     if let Some(id) = i32::try_from(stray.id).ok().and_then(Pid::from_raw) {
-        // Who is gone is what we want, and who belongs to another user by now is out of reach.
+        // A process that is gone is fine, and one that belongs to another user by now is out of reach.
         kill_process(id, signal).ok();
     }
 }
@@ -116,7 +116,7 @@ impl ProcessGroup {
     pub(super) fn halt_known(&self) {}
 }
 
-/// The name of a signal; the number where the name is not known everywhere.
+/// Returns the name of a signal, or its number if the name is not universal.
 pub(super) fn signal_name(signal: i32) -> String {
     let name = match signal {
         1 => "SIGHUP",

@@ -1,4 +1,4 @@
-//! Processes that carry a mark, found while they run away.
+//! Finds processes that carry a mark, even while they keep respawning.
 
 use std::collections::HashSet;
 use std::sync::mpsc;
@@ -10,18 +10,18 @@ use super::table;
 
 /// Maximum number of passes over the process list.
 const MAX_PASSES: usize = 10_000;
-/// Maximum number of further passes because a process ended or changed its program: most of these are unrelated to us.
+/// Maximum number of further passes because a process ended or changed its program: most of these are unrelated.
 const MAX_DOUBTS: usize = 20;
-/// The parent of the kernel's own threads, which have no environment.
+/// The parent of kernel threads, which have no environment.
 const KERNEL: u32 = 2;
 
 /// Stops the processes that carry a family's mark and adds them to `known`. Returns true if none can have been missed.
 ///
-/// A process may start its successor and end before the end of a long list is reached. So each is stopped as soon as it is found, and a
-/// process that was inspected is not inspected again.
+/// A process may start a successor and end before the end of a long list is reached. So each is stopped as soon as it is found, and no
+/// process is inspected twice.
 ///
-/// The search runs on its own thread, because reading an environment may block forever. If no thread can be created, because the family uses
-/// up all that the system allows, it runs on the current one.
+/// The search runs on its own thread, because reading an environment may block forever. If no thread can be created, because the family
+/// uses up the system's limit, it runs on the current one.
 pub(super) fn marked(family: &ProcessFamily, known: &mut Vec<Stray>, stop: fn(Stray), until: Instant) -> bool {
     let (sender, receiver) = mpsc::sync_channel(1024);
     let hunt = {

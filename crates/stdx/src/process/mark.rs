@@ -1,4 +1,4 @@
-//! A mark in the environment of a command, which everything that it starts inherits.
+//! A mark in the environment of a command, which all its descendants inherit.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{Carries, ProcessMark};
@@ -22,9 +22,9 @@ mod linux {
 
     use uuid::Uuid;
 
-    /// Ids of commands around this one that are kept: one for each program in a command of another.
+    /// Maximum number of ids of enclosing commands, one for each nested program.
     const MAX_OUTER: usize = 64;
-    /// Bytes of an environment that are looked at: the system gives arguments and environment together no more, unless configured otherwise.
+    /// Maximum bytes of an environment that are read: by default, the system allows no more for arguments and environment together.
     const MAX_ENVIRONMENT: u64 = 2 * 1024 * 1024;
 
     /// The id of one command.
@@ -36,16 +36,16 @@ mod linux {
     pub(in super::super) enum Carries {
         Yes,
         No,
-        /// It has ended meanwhile, or is becoming another program.
+        /// It has ended meanwhile, or is executing another program.
         Unclear,
     }
 
     impl ProcessMark {
-        /// The variable with the ids of a command and of those around it, the innermost last, with colons between.
+        /// The variable with the ids of a command and its enclosing commands, colon-separated, innermost last.
         pub(in super::super) const VARIABLE: &str = "PINCH_PROCESS";
 
-        /// Marks a command. Marks that it was given already, by name, stay: who gave them must find it too. What it would inherit from this
-        /// process unsaid is not seen here, and is covered.
+        /// Marks a command. Marks that were explicitly set are kept, because their owner must find the command too. Marks inherited from
+        /// this process are not visible here, but are covered.
         pub(in super::super) fn put_on(command: &mut Command) -> Self {
             let mark = Uuid::new_v4().simple().to_string();
             let given =
@@ -58,7 +58,7 @@ mod linux {
             Self(mark)
         }
 
-        /// Whether a process began its program with this mark. Its environment may lie in a file that answers late: this may block.
+        /// Returns whether a process started its program with this mark. Reading its environment may block.
         pub(in super::super) fn of(&self, process: u32) -> Carries {
             let Ok(file) = std::fs::File::open(format!("/proc/{process}/environ")) else {
                 // It belongs to another user, or has ended.
@@ -73,7 +73,7 @@ mod linux {
             }
         }
 
-        /// Whether the variable is in an environment with this id.
+        /// Returns whether the variable in an environment contains this id.
         fn is_in(&self, environment: &[u8]) -> bool {
             let mut variables = environment.split(|byte| *byte == 0);
             variables.any(|variable| {
@@ -113,7 +113,7 @@ mod linux {
         }
 
         #[test]
-        fn what_is_no_id_is_not_passed_on_and_the_oldest_make_room() {
+        fn invalid_ids_are_dropped_and_the_oldest_ones_are_evicted() {
             let mut command = Command::new("true");
             let given: Vec<String> = (0..200).map(|n| format!("{n:032x}")).collect();
             command.env(ProcessMark::VARIABLE, format!("{}:a word:{}", "x".repeat(200_000), given.join(":")));
@@ -123,7 +123,7 @@ mod linux {
         }
 
         #[test]
-        fn who_is_not_there_is_not_denied() {
+        fn a_missing_process_is_unclear() {
             let mark = ProcessMark::put_on(&mut Command::new("true"));
             assert_eq!(mark.of(u32::MAX), Carries::Unclear);
             assert_eq!(mark.of(std::process::id()), Carries::No);

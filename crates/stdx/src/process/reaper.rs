@@ -1,4 +1,4 @@
-//! Killing what was dropped, without holding up who dropped it: looking for those that have left their group can take seconds.
+//! Kills dropped processes without blocking the dropping thread: searching for those that have left their group can take seconds.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::process::Child;
 
 use super::group::ProcessGroup;
 
-/// How many are being killed. Processes belong to the whole program, and so does this.
+/// Number of kills in progress. Global, because processes belong to the whole program.
 static N_AT_WORK: Mutex<usize> = Mutex::new(0);
 static IS_LESS: Condvar = Condvar::new();
 
@@ -18,7 +18,7 @@ fn n_at_work() -> MutexGuard<'static, usize> {
 /// A child that is not awaited. Dropping it kills its whole process tree.
 struct Orphan {
     group: ProcessGroup,
-    /// Its end is not taken note of before the family is dead: until then its id is its own.
+    /// Not reaped before the family is dead, so that its id is not reused.
     _child: Child,
 }
 
@@ -30,17 +30,17 @@ impl Drop for Orphan {
     }
 }
 
-/// Kills a child with all its descendants: its group at once, the others on a thread of its own.
+/// Kills a child with all its descendants: its group immediately, the others on a separate thread.
 pub(super) fn kill_aside(child: Child, group: ProcessGroup) {
     group.halt_known();
     *n_at_work() += 1;
     let orphan = Orphan { group, _child: child };
-    // Without a thread it is done here: what cannot be started is dropped.
+    // Without a thread it is done here: a closure that cannot be started is dropped.
     drop(std::thread::Builder::new().name("pinch-reaper".to_owned()).spawn(move || drop(orphan)));
 }
 
-/// Waits until everything that was dropped is dead, but not longer than `limit`; whether it is. For the end of a program: what still lives when
-/// the program ends is not killed any more. Blocks.
+/// Waits until all dropped processes are dead, but not longer than `limit`; returns whether they are. Call this before a program exits:
+/// processes that are still alive then are not killed. Blocks.
 pub fn wait_for_killed(limit: Duration) -> bool {
     let waited = IS_LESS.wait_timeout_while(n_at_work(), limit, |n_at_work| *n_at_work > 0);
     *waited.unwrap_or_else(PoisonError::into_inner).0 == 0

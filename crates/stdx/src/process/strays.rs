@@ -15,10 +15,10 @@ const MAX_DOUBTS: usize = 2;
 
 impl ProcessFamily {
     /// Finds the descendants in other process groups and passes each to `stop`, until there are no new ones: they start further processes
-    /// until they are stopped. `known` holds the ones found before, and new ones are added to it. `has_leader` means that the leader has not
+    /// until they are stopped. `known` has the ones found before, and new ones are added to it. `has_leader` means that the leader has not
     /// been reaped, so that its id is still its own. Blocks for at most 3 s.
     ///
-    /// Linux finds all processes with the command's mark. On other systems, and for processes on Linux that have cleared their environment,
+    /// On Linux this finds all processes with the command's mark. On other systems, and for processes that have cleared their environment,
     /// descendants whose parents have ended cannot be found.
     pub(super) fn find(&self, has_leader: bool, known: &mut Vec<Stray>, stop: fn(Stray)) {
         let until = Instant::now() + LONGEST;
@@ -36,7 +36,7 @@ impl ProcessFamily {
         }
     }
 
-    /// Searches by mark. True if no process can have been missed.
+    /// Searches by mark. Returns true if no process can have been missed.
     #[cfg(target_os = "linux")]
     fn find_marked(&self, known: &mut Vec<Stray>, stop: fn(Stray), until: Instant) -> bool {
         hunt::marked(self, known, stop, until)
@@ -61,7 +61,7 @@ impl ProcessFamily {
             }
         }
         while let Some(row) = kin.pop() {
-            // Taken out: ids that are given anew while we look could make a circle.
+            // Removed, because ids that are reused during the search could form a cycle.
             for child in children.remove(&row.id).unwrap_or_default() {
                 kin.push(child);
                 stop(child.into());

@@ -1,4 +1,4 @@
-//! The processes of this computer and whose children they are.
+//! The process table of this machine, with parents.
 
 /// A process at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,9 +6,9 @@ pub(super) struct ProcessRow {
     pub(super) id: u32,
     pub(super) parent: u32,
     pub(super) group: u32,
-    /// When it started, in units of the system's choice. Together with the id it identifies the process.
+    /// Start time, in system-specific units. Together with the id it identifies the process.
     pub(super) started: u64,
-    /// It has ended, but has not been reaped.
+    /// Whether it is a zombie.
     pub(super) is_dead: bool,
 }
 
@@ -22,23 +22,23 @@ mod linux {
     use super::ProcessRow;
     use crate::process::alive::stat;
 
-    /// The ids of all processes.
+    /// Returns the ids of all processes.
     pub(in super::super) fn ids() -> impl Iterator<Item = u32> {
         let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
     }
 
-    /// All processes.
+    /// Returns all processes.
     pub(in super::super) fn now() -> Vec<ProcessRow> {
         ids().filter_map(row).collect()
     }
 
-    /// Those of these processes that are there.
+    /// Returns those of these processes that exist.
     pub(in super::super) fn of(ids: &[u32]) -> Vec<ProcessRow> {
         ids.iter().filter_map(|id| row(*id)).collect()
     }
 
-    /// One process, while it is there.
+    /// Returns a process, if it exists.
     pub(in super::super) fn row(id: u32) -> Option<ProcessRow> {
         let stat = stat(id)?;
         let mut fields = stat.split(' ');
@@ -49,7 +49,7 @@ mod linux {
     }
 }
 
-/// Where nothing lies open as in `/proc`, the system's own program is asked. Its tests run on Linux as well.
+/// Uses the system's `ps` where there is no `/proc`. Its tests run on Linux as well.
 #[cfg(any(test, not(target_os = "linux")))]
 mod ps {
     use std::io::Read as _;
@@ -59,17 +59,17 @@ mod ps {
 
     use super::ProcessRow;
 
-    /// How long the program may take.
+    /// Time limit of the program.
     const PATIENCE: Duration = Duration::from_secs(1);
-    /// Bytes of its answer that are read: more than a hundred thousand processes.
+    /// Maximum bytes of its output that are read: more than a hundred thousand processes.
     const MAX_ANSWER: u64 = 16 * 1024 * 1024;
 
-    /// All processes. None when the program does not answer.
+    /// Returns all processes, or none if the program does not respond.
     pub(in super::super) fn now() -> Vec<ProcessRow> {
         ask(&["-ax"])
     }
 
-    /// Those of these processes that are there.
+    /// Returns those of these processes that exist.
     pub(in super::super) fn of(ids: &[u32]) -> Vec<ProcessRow> {
         let list: Vec<String> = ids.iter().map(u32::to_string).collect();
         if list.is_empty() { Vec::new() } else { ask(&["-p", &list.join(",")]) }
@@ -97,7 +97,7 @@ mod ps {
         String::from_utf8_lossy(&answer).lines().filter_map(parse).collect()
     }
 
-    /// `PID PPID PGID STATE Sun Nov 22 12:55:17 2026`.
+    /// Parses `PID PPID PGID STATE Sun Nov 22 12:55:17 2026`.
     fn parse(line: &str) -> Option<ProcessRow> {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [id, parent, group, state, _, month, day, time, year] = fields[..] else { return None };
@@ -115,7 +115,7 @@ mod ps {
         use super::*;
 
         #[test]
-        fn lines_of_both_families_of_systems_are_read() {
+        fn ps_output_of_both_system_families_is_parsed() {
             let of_mac = "  501     1   501 Ss   Thu Jan  1 00:00:09 1970    ";
             let wanted = ProcessRow { id: 501, parent: 1, group: 501, started: 19_700_001_000_009, is_dead: false };
             assert_eq!(parse(of_mac), Some(wanted));
@@ -128,7 +128,7 @@ mod ps {
             }
         }
 
-        /// With the program of this computer, which has the same options.
+        /// Uses this machine's `ps`, which has the same options.
         #[cfg(target_os = "linux")]
         #[test]
         fn both_ways_find_the_same_processes() {

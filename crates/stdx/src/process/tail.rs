@@ -1,4 +1,4 @@
-//! Output that may be endless, kept within bounds: the end of it in memory, all of it in a file.
+//! Possibly endless output, within bounds: its end in memory, all of it in a file.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Write as _};
@@ -8,34 +8,34 @@ use std::time::{Duration, SystemTime};
 use crate::text::ansi::AnsiFilter;
 use crate::text::{Utf8Decoder, strip_control, suffix};
 
-/// How long files of outputs are kept: they are removed when a later output makes one.
+/// How long output files are kept: they are removed when a later output creates one.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// How much is kept, and where the rest goes.
+/// Limits of output in memory and in the file.
 #[derive(Clone, Debug)]
 pub struct TailLimits {
-    /// Output of more bytes than this goes to a file. Of the text at least this much of its end stays in memory, at most twice as much.
+    /// Maximum bytes of output without a file. At least this much of the end of the text stays in memory, at most twice as much.
     pub max_bytes: usize,
-    /// Output of more lines than this goes to a file.
+    /// Maximum lines of output without a file.
     pub max_lines: usize,
-    /// How many bytes the file may have; what comes later is counted, but not kept.
+    /// Maximum size of the file in bytes; further output is counted, but not kept.
     pub max_spill: u64,
     /// The directory of the file.
     pub spill_dir: PathBuf,
-    /// How the file's name begins.
+    /// Prefix of the file's name.
     pub spill_prefix: String,
 }
 
-/// What is taken out of the text.
+/// What is removed from the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cleaning {
-    /// Nothing; the file gets the bytes as they came.
+    /// Nothing; the file gets the original bytes.
     None,
     /// Escape sequences, carriage returns and control characters; the file gets the cleaned text.
     Terminal,
 }
 
-/// Collects output. Characters and escape sequences cut between two pieces stay whole.
+/// Collects output. Characters and escape sequences split between two chunks are handled correctly.
 #[derive(Debug)]
 pub struct OutputTail {
     limits: TailLimits,
@@ -46,9 +46,9 @@ pub struct OutputTail {
     text: String,
     n_text_bytes: u64,
     n_newlines: u64,
-    /// Bytes of the line that is not over yet, and of the one before it.
+    /// Bytes of the current line, and of the one before it.
     n_line_bytes: (u64, u64),
-    /// The output so far, as it goes to the file, until there is one.
+    /// The output so far in the form for the file, until there is one.
     unspilled: Vec<u8>,
     spill: Spill,
 }
@@ -61,15 +61,15 @@ enum Spill {
         file: File,
         path: PathBuf,
         n_bytes: u64,
-        /// There was more than fits.
+        /// Whether there was more than fits.
         is_cut: bool,
     },
-    /// The file could not be made or written: the end of the output is all there is.
+    /// The file could not be created or written: only the end of the output is available.
     Failed(io::Error),
 }
 
 impl OutputTail {
-    /// Nothing collected yet.
+    /// Creates an empty tail.
     pub fn new(limits: TailLimits, cleaning: Cleaning) -> Self {
         Self {
             limits,
@@ -85,14 +85,14 @@ impl OutputTail {
         }
     }
 
-    /// Takes a piece of output in. Answers with the text that came to be whole with it.
+    /// Adds a chunk of output. Returns the text that it completed.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         let mut decoded = String::with_capacity(bytes.len());
         self.decoder.push(bytes, &mut decoded);
         self.add(bytes, decoded)
     }
 
-    /// The output is over: a cut character becomes U+FFFD, the file is complete. Answers with the last of the text.
+    /// Ends the output: an incomplete character becomes U+FFFD, and the file is completed. Returns the last text.
     pub fn finish(&mut self) -> String {
         let mut decoded = String::new();
         self.decoder.finish(&mut decoded);
@@ -138,7 +138,7 @@ impl OutputTail {
         text
     }
 
-    /// Puts output aside: to the file, or in memory until there is one.
+    /// Stores output in the file, or in memory until there is one.
     fn keep(&mut self, bytes: &[u8]) {
         match &mut self.spill {
             Spill::Memory => self.unspilled.extend_from_slice(bytes),
@@ -155,7 +155,7 @@ impl OutputTail {
         }
     }
 
-    /// Writes the whole output to a file, readable by the user alone, if that has not happened. Later output follows it there.
+    /// Writes the whole output to a file, readable only by the user, unless that has happened. Later output is appended to it.
     pub fn spill(&mut self) -> Option<&Path> {
         if matches!(self.spill, Spill::Memory) {
             let made = tempfile::Builder::new()
@@ -177,7 +177,7 @@ impl OutputTail {
         self.spill_path()
     }
 
-    /// The file with the whole output, when there is one.
+    /// Returns the path of the file with the whole output, if any.
     pub fn spill_path(&self) -> Option<&Path> {
         match &self.spill {
             Spill::File { path, .. } => Some(path),
@@ -185,7 +185,7 @@ impl OutputTail {
         }
     }
 
-    /// Why the output was not saved to a file although it is too large for memory.
+    /// Returns why the output was not saved to a file although it is too large for memory.
     pub fn spill_error(&self) -> Option<&io::Error> {
         match &self.spill {
             Spill::Failed(error) => Some(error),
@@ -193,27 +193,27 @@ impl OutputTail {
         }
     }
 
-    /// The end of the text; all of it while [`OutputTail::is_whole`].
+    /// Returns the end of the text, which is all of it while [`OutputTail::is_whole`].
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether [`OutputTail::text`] is everything.
+    /// Returns whether [`OutputTail::text`] is everything.
     pub fn is_whole(&self) -> bool {
         self.text.len() as u64 == self.n_text_bytes
     }
 
-    /// Bytes of the whole text.
+    /// Returns the size of the whole text in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.n_text_bytes
     }
 
-    /// Bytes of the last line without its line feed, also of what is not in memory any more.
+    /// Returns the size of the last line in bytes without its line feed, even if it is no longer in memory.
     pub fn n_bytes_of_last_line(&self) -> u64 {
         if self.text.ends_with('\n') { self.n_line_bytes.1 } else { self.n_line_bytes.0 }
     }
 
-    /// Bytes in the file that came before it was full; `None` while it has everything, and when there is none.
+    /// Returns the bytes in the file when it became full; `None` while it has everything, and if there is none.
     pub fn n_bytes_before_cut(&self) -> Option<u64> {
         match &self.spill {
             Spill::File { n_bytes, is_cut: true, .. } => Some(*n_bytes),
@@ -221,20 +221,20 @@ impl OutputTail {
         }
     }
 
-    /// Lines of the whole text. A line feed at its end begins no further one.
+    /// Returns the number of lines of the whole text. A final line feed does not start another line.
     pub fn n_lines(&self) -> u64 {
         self.n_newlines + u64::from(!self.text.is_empty() && !self.text.ends_with('\n'))
     }
 }
 
-/// Removes files of earlier outputs that are older than [`KEPT_FOR`]. What cannot be looked at or removed is left alone: the directory is shared.
+/// Removes files of earlier outputs that are older than [`KEPT_FOR`]. Errors are ignored, because the directory is shared.
 fn remove_old(limits: &TailLimits, new: &File) {
     let Some(old) = modified(new.metadata()).and_then(|now| now.checked_sub(KEPT_FOR)) else { return };
     for entry in std::fs::read_dir(&limits.spill_dir).into_iter().flatten().filter_map(Result::ok) {
         let name = entry.file_name();
         let is_ours =
             name.to_str().is_some_and(|name| name.starts_with(&limits.spill_prefix) && name.ends_with(".log"));
-        // Of a link this is the time of the link.
+        // For a link, this is the time of the link itself.
         if is_ours && modified(entry.metadata().and_then(regular)).is_some_and(|at| at < old) {
             drop(std::fs::remove_file(entry.path()));
         }
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn cleaned_output_loses_sequences_cut_in_two() {
+    fn cleaning_removes_split_escape_sequences() {
         let dir = tempfile::tempdir().unwrap();
         let mut tail = OutputTail::new(limits(dir.path()), Cleaning::Terminal);
         for piece in [&b"\x1b[3"[..], b"1mr", b"ed\r\n\x07"] {

@@ -1,4 +1,4 @@
-//! Commands on a terminal of their own.
+//! Commands on a pseudoterminal.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -10,12 +10,12 @@ use super::mark::ProcessMark;
 use super::{ChildTree, SpawnError};
 
 impl ChildTree {
-    /// Starts a command on a terminal of this size, in characters, which is its input and its output; it leads a session of its own.
-    /// [`ChildTree::take_stdin`] takes keys, and [`ChildTree::take_stdout`] gives what is shown. Keys do not end when the input is dropped:
+    /// Starts a command on its own pseudoterminal of this size in characters, which is its input and its output; it leads its own session.
+    /// [`ChildTree::take_stdin`] accepts keys, and [`ChildTree::take_stdout`] returns the output. Dropping the input does not end it:
     /// Ctrl-D ends the input of most programs.
     ///
     /// # Errors
-    /// [`SpawnError`].
+    /// Returns [`SpawnError`] if the command cannot be started.
     pub fn spawn_on_terminal(mut command: std::process::Command, columns: u16, rows: u16) -> Result<Self, SpawnError> {
         let program = command.get_program().to_string_lossy().into_owned();
         let dir = command.get_current_dir().map(std::path::PathBuf::from).filter(|dir| !dir.is_dir());
@@ -23,7 +23,7 @@ impl ChildTree {
         if let Some(path) = dir {
             return Err(SpawnError::MissingDir { path });
         }
-        // The leader of a session leads a group as well.
+        // A session leader also leads a process group.
         let mark = ProcessMark::put_on(&mut command);
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true);
@@ -36,13 +36,14 @@ impl ChildTree {
             Ok((child, ends))
         };
         let (mut child, (input, output)) = opened().map_err(|error| failed(into_io(error)))?;
-        let mut tree = Self { group: ProcessGroup::of(child.id(), mark), is_told: false, child: None, exit: None };
+        let mut tree =
+            Self { group: ProcessGroup::of(child.id(), mark), is_terminating: false, child: None, exit: None };
         let input = ChildStdin::from_std(std::process::ChildStdin::from(input));
         let output = ChildStdout::from_std(std::process::ChildStdout::from(output));
         let ends = input.and_then(|input| Ok((input, output?)));
         let ends = ends.map(|(input, output)| (child.stdin, child.stdout) = (Some(input), Some(output)));
         tree.child = Some(child);
-        // Dropping it kills what was started.
+        // Dropping it kills the command.
         ends.map(|()| tree).map_err(failed)
     }
 }

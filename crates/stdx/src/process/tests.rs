@@ -10,7 +10,7 @@ fn sh(script: &str) -> ChildTree {
     ChildTree::spawn(command).unwrap()
 }
 
-/// Runs a script to its end; its output and how it ended.
+/// Runs a script to its end; returns its output and how it ended.
 async fn run(script: &str, timeout: Option<Duration>, grace: Duration) -> (String, ProcessEnd) {
     let mut output = Vec::new();
     let mut process = sh(script);
@@ -18,11 +18,11 @@ async fn run(script: &str, timeout: Option<Duration>, grace: Duration) -> (Strin
     (String::from_utf8(output).unwrap(), ended)
 }
 
-/// Whether a process whose id a script printed is gone, looked at until it is or patience ends.
+/// Returns whether a process whose id a script printed disappears within the time limit.
 async fn is_gone(id: &str) -> bool {
     let pid = rustix::process::Pid::from_raw(id.trim().parse().unwrap()).unwrap();
     for _ in 0..200 {
-        // A dead child of a dead parent may wait a moment for the system to bury it.
+        // A dead orphan may stay for a moment until the system reaps it.
         let state = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
         if state.contains(") Z ") || rustix::process::test_kill_process(pid).is_err() {
             return true;
@@ -40,7 +40,7 @@ async fn output_comes_whole_and_the_code_too() {
     assert_eq!(output.len(), 300_000);
 }
 
-/// What a child says on both ways at nearly the same time stays in its order.
+/// Output on both streams at nearly the same time stays in order.
 #[cfg(unix)]
 #[tokio::test]
 async fn both_outputs_come_in_the_order_in_which_they_were_written() {
@@ -58,7 +58,7 @@ async fn a_signal_is_a_failure() {
 }
 
 #[tokio::test]
-async fn time_is_up_and_the_next_command_never_begins() {
+async fn after_a_timeout_the_next_command_never_starts() {
     let (output, ended) = run("echo one; sleep 30; echo two", Some(Duration::from_millis(500)), LONG).await;
     assert_eq!((output.as_str(), ended), ("one\n", ProcessEnd::TimedOut(Exit::Signal(15))));
 }
@@ -80,12 +80,12 @@ async fn a_cancelled_process_reports_the_reason() {
 }
 
 #[tokio::test]
-async fn a_background_process_neither_holds_up_the_call_nor_dies_nor_loses_its_words() {
+async fn a_background_process_survives_without_delaying_the_call_or_losing_output() {
     let started = Instant::now();
     let (output, ended) = run("(echo late; exec sleep 30) & echo $!", None, LONG).await;
     assert_eq!(ended, ProcessEnd::Exited(Exit::Code(0)));
     assert!(started.elapsed() < Duration::from_secs(10));
-    // Which of the two prints first is up to the system.
+    // The system decides which of the two prints first.
     let (late, ids): (Vec<&str>, Vec<&str>) = output.lines().partition(|line| *line == "late");
     let (["late"], [id]) = (&late[..], &ids[..]) else { panic!("{output}") };
     let pid = rustix::process::Pid::from_raw(id.parse().unwrap()).unwrap();
@@ -102,7 +102,7 @@ async fn dropping_kills_the_tree() {
     assert!(is_gone(std::str::from_utf8(&line[..n_read]).unwrap()).await);
 }
 
-/// Other tasks continue while processes that have left the group are searched for.
+/// Other tasks continue during the search for processes that have left the group.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn dropping_does_not_block() {
@@ -139,13 +139,13 @@ async fn processes_that_left_the_group_are_stopped_with_it() {
     assert!(is_gone(std::str::from_utf8(&line[..n_read]).unwrap()).await);
 }
 
-/// Goes to a session of its own and leaves its parent to init: what a daemon does.
+/// Starts a new session and orphans itself, as daemons do.
 #[cfg(target_os = "linux")]
 const DAEMON: &str = "(setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' &)";
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn who_has_left_the_group_and_lost_its_parent_is_stopped_too() {
+async fn orphans_outside_the_group_are_stopped_too() {
     let (output, ended) =
         run(&format!("{DAEMON}; sleep 30"), Some(Duration::from_millis(500)), Duration::from_millis(50)).await;
     assert!(matches!(ended, ProcessEnd::TimedOut(_)), "{ended:?}");
@@ -156,7 +156,7 @@ async fn who_has_left_the_group_and_lost_its_parent_is_stopped_too() {
     let mut process = sh(&format!("{DAEMON}; sleep 30"));
     let ended = {
         let stop = cancel.clone();
-        // Its id is its first word.
+        // Its first word is its id.
         let mut on_data = |data: &[u8]| {
             output.extend_from_slice(data);
             stop.cancel(CancelReason::User);
@@ -177,7 +177,7 @@ async fn who_has_left_the_group_and_lost_its_parent_is_stopped_too() {
     assert!(is_gone(&line).await, "after it was dropped");
 }
 
-/// What a process says first.
+/// Returns the first line printed by a process.
 #[cfg(target_os = "linux")]
 async fn first_line(process: &mut ChildTree) -> String {
     let mut line = vec![0; 32];
@@ -185,20 +185,20 @@ async fn first_line(process: &mut ChildTree) -> String {
     String::from_utf8(line[..n_read].to_vec()).unwrap()
 }
 
-/// A daemon that empties its environment has no mark. Its parent has one, and nothing else would find it.
+/// A daemon with an empty environment has no mark. Only its marked parent leads to it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn children_of_those_that_are_found_are_found_without_a_mark() {
+async fn unmarked_children_of_marked_processes_are_found() {
     let script = "(setsid sh -c 'env -i sh -c \"echo \\$\\$; exec sleep 30\" & wait' &); sleep 30";
     let (output, ended) = run(script, Some(Duration::from_millis(500)), LONG).await;
     assert!(matches!(ended, ProcessEnd::TimedOut(_)), "{ended:?}");
     assert!(is_gone(&output).await);
 }
 
-/// Each process that is looked at has gone already, and has left another one.
+/// Each inspected process has already gone, and has left another one.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn who_runs_away_from_process_to_process_is_caught() {
+async fn a_process_that_keeps_respawning_is_caught() {
     let hop = "trap '' TERM; n=0; while [ -e go ]; do setsid sh \"$0\" & exit; done";
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("go"), "").unwrap();
@@ -208,7 +208,7 @@ async fn who_runs_away_from_process_to_process_is_caught() {
     let mut process = ChildTree::spawn(command).unwrap();
     let ended = process.pump(&Cancel::new(), Some(Duration::from_millis(500)), LONG, &mut |_| {}).await.unwrap();
     assert!(matches!(ended, ProcessEnd::TimedOut(_)), "{ended:?}");
-    // Whoever was missed writes this file anew.
+    // A missed process rewrites this file.
     let last = dir.path().join("last");
     let caught = std::fs::remove_file(&last);
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -216,7 +216,7 @@ async fn who_runs_away_from_process_to_process_is_caught() {
     std::fs::remove_file(dir.path().join("go")).unwrap();
 }
 
-/// A program in a command may run commands itself, out of reach but for what it hands on.
+/// A program in a command may run commands itself, reachable only through inherited marks.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn commands_of_commands_are_stopped_from_outside_and_by_themselves() {

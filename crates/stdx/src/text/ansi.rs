@@ -1,8 +1,8 @@
-//! Removing terminal escape sequences, also from text that arrives in pieces.
+//! Removal of terminal escape sequences, even from text that arrives in chunks.
 
 use std::borrow::Cow;
 
-/// Removes escape sequences from a text; borrows when there is none.
+/// Removes escape sequences from a text; borrows if there are none.
 pub fn strip_ansi(text: &str) -> Cow<'_, str> {
     if !text.contains(['\u{1b}', '\u{9b}']) {
         return Cow::Borrowed(text);
@@ -12,7 +12,7 @@ pub fn strip_ansi(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Removes escape sequences from text that arrives in pieces: a sequence cut between two pieces is removed whole.
+/// Removes escape sequences from text that arrives in chunks, including sequences split between two chunks.
 ///
 /// An unfinished sequence at the very end is dropped with the filter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,12 +30,12 @@ enum AnsiState {
     Control,
     /// Inside an operating system command or another string, until BEL or ST.
     Command,
-    /// Inside such a string, after ESC.
+    /// Inside a string, after ESC.
     CommandEscape,
 }
 
 impl AnsiFilter {
-    /// Filters a piece of text into `out`.
+    /// Filters a chunk of text into `out`.
     pub fn push(&mut self, text: &str, out: &mut String) {
         for c in text.chars() {
             self.0 = match (self.0, c) {
@@ -53,7 +53,7 @@ impl AnsiFilter {
                     AnsiState::Text
                 }
                 (AnsiState::Control, ' '..='?') => AnsiState::Control,
-                // No sequence after all: what follows is text again.
+                // Not a sequence after all: what follows is text again.
                 (AnsiState::Escape | AnsiState::Intermediate | AnsiState::Control, _) => {
                     out.push(c);
                     AnsiState::Text
@@ -61,13 +61,13 @@ impl AnsiFilter {
                 (AnsiState::Command | AnsiState::CommandEscape, '\u{7}' | '\u{9c}')
                 | (AnsiState::CommandEscape, '\\') => AnsiState::Text,
                 (AnsiState::Command, '\u{1b}') => AnsiState::CommandEscape,
-                // A line end inside such a string: it was never closed.
+                // A line end inside a string: it was never closed.
                 (AnsiState::Command, '\n') => {
                     out.push(c);
                     AnsiState::Text
                 }
                 (AnsiState::Command, _) => AnsiState::Command,
-                // ESC ends the string; another sequence begins.
+                // ESC ends the string; another sequence starts.
                 (AnsiState::CommandEscape, '[') => AnsiState::Control,
                 (AnsiState::CommandEscape, ']' | 'P' | 'X' | '^' | '_') => AnsiState::Command,
                 (AnsiState::CommandEscape, _) => AnsiState::Text,

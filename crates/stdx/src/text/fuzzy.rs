@@ -1,12 +1,12 @@
-//! How well a short query matches a text whose letters it names in order: the scorer of pi, so that lists rank as people know them.
+//! Fuzzy matching of a query whose letters occur in order in a text: pi's scoring, so that lists rank as users expect.
 
-/// Rank of a text for a query whose words, split at blanks, must all match. Lower is better; `None` when it does not match.
+/// Returns the rank of a text for a query whose words, separated by blanks, must all match. Lower is better; `None` if it does not match.
 pub fn rank(query: &str, text: &str) -> Option<f64> {
     let text = text.to_lowercase();
     query.split_whitespace().try_fold(0.0, |sum, word| Some(sum + rank_word(word, &text)?))
 }
 
-/// Those items that match, best first; items that match equally well stay in their order.
+/// Returns the matching items, best first; items that match equally well stay in order.
 pub fn filter<T>(items: impl IntoIterator<Item = T>, query: &str, text: impl Fn(&T) -> String) -> Vec<T> {
     let ranked = items.into_iter().filter_map(|item| Some((rank(query, &text(&item))?, item)));
     let mut ranked: Vec<(f64, T)> = ranked.collect();
@@ -14,9 +14,9 @@ pub fn filter<T>(items: impl IntoIterator<Item = T>, query: &str, text: impl Fn(
     ranked.into_iter().map(|(_, item)| item).collect()
 }
 
-/// Rank of one word for a text in lower case. A word of letters and digits is tried the other way round, too.
+/// Returns the rank of a word for a text in lower case. A word of letters and digits is also tried with the two swapped.
 ///
-/// Each letter costs a tenth of its place and twice the gap before it; runs and beginnings of words are rewarded.
+/// Each letter costs a tenth of its position and twice the gap before it; runs and word starts are rewarded.
 pub fn rank_word(word: &str, lower_text: &str) -> Option<f64> {
     let word = word.to_lowercase();
     in_order(&word, lower_text).or_else(|| Some(in_order(&swapped(&word)?, lower_text)? + 5.0))
@@ -56,7 +56,7 @@ fn is_boundary(unit: u16) -> bool {
     char::from_u32(unit.into()).is_some_and(|c| c.is_whitespace() || matches!(c, '-' | '_' | '.' | '/' | ':'))
 }
 
-/// `gpt5` as `5gpt` and back; `None` for anything but letters and digits that meet once.
+/// Swaps `gpt5` to `5gpt` and back; returns `None` unless the word is letters followed by digits or the reverse.
 fn swapped(word: &str) -> Option<String> {
     let first = word.chars().next()?;
     let is_first_kind = |c: char| c.is_ascii_digit() == first.is_ascii_digit();
@@ -83,20 +83,20 @@ mod tests {
     }
 
     #[test]
-    fn runs_gaps_places_and_beginnings_count() {
-        // At the start: a run of one, a beginning.
+    fn runs_gaps_positions_and_word_starts_affect_the_rank() {
+        // At the start: a run of one, a word start.
         check("a", "ab", Some(-5.0 - 10.0));
         // A run of two: 5, then 10; the second letter is at index 1.
         check("ab", "ABc", Some(-5.0 - 10.0 - 10.0 + 0.1));
-        // A gap of one, and `c` begins a word.
+        // A gap of one, and `c` starts a word.
         check("ac", "a-c", Some(-5.0 - 10.0 + 2.0 - 10.0 + 0.2));
-        // Nothing before: no gap, no run, no beginning.
+        // Nothing before: no gap, no run, no word start.
         check("b", "ab", Some(0.1));
         check("ab", "ab", Some(-100.0 - 5.0 - 10.0 - 10.0 + 0.1));
     }
 
     #[test]
-    fn what_is_not_there_in_order_does_not_match() {
+    fn letters_that_are_missing_or_out_of_order_do_not_match() {
         check("ba", "ab", None);
         check("abc", "ab", None);
         check("a x", "ab", None);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_and_digits_may_come_the_other_way_round() {
+    fn letters_and_digits_may_be_swapped() {
         let swapped = rank("5gpt", "5gpt-x").unwrap() + 5.0;
         check("gpt5", "5gpt-x", Some(swapped));
         check("g5t", "5gt", None);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_match_is_left_out_and_the_best_comes_first() {
+    fn non_matching_items_are_dropped_and_the_best_comes_first() {
         let names = ["openai gpt-4o", "anthropic claude-opus", "openai gpt-4o-mini", "groq opt"];
         let found = |query: &str| filter(names, query, |name| (*name).to_owned());
         assert_eq!(found("gpt mini"), ["openai gpt-4o-mini"]);

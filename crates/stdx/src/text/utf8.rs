@@ -1,6 +1,6 @@
-//! Text from bytes that arrive in pieces.
+//! Decodes text from bytes that arrive in chunks.
 
-/// Decodes UTF-8 piece by piece: a character cut between two pieces stays whole, bytes that are none become U+FFFD.
+/// Decodes UTF-8 chunk by chunk: a character split between two chunks is decoded correctly, and invalid bytes become U+FFFD.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Utf8Decoder {
     /// The start of a character whose end has not arrived.
@@ -9,9 +9,9 @@ pub struct Utf8Decoder {
 }
 
 impl Utf8Decoder {
-    /// Decodes a piece to the end of `out`.
+    /// Decodes a chunk and appends it to `out`.
     pub fn push(&mut self, mut bytes: &[u8], out: &mut String) {
-        // One byte after the other until the held character is complete or broken.
+        // Add one byte after another until the held character is complete or invalid.
         while self.n_held > 0 {
             let Some((first, rest)) = bytes.split_first() else { return };
             self.held[self.n_held] = *first;
@@ -27,7 +27,7 @@ impl Utf8Decoder {
                     bytes = rest;
                 }
                 Err(_) => {
-                    // The new byte does not continue the character; it is looked at on its own.
+                    // The new byte does not continue the character, so process it separately.
                     out.push(char::REPLACEMENT_CHARACTER);
                     self.n_held = 0;
                 }
@@ -47,7 +47,7 @@ impl Utf8Decoder {
         }
     }
 
-    /// Ends the text: a character that never came whole becomes U+FFFD.
+    /// Ends the text: an incomplete character becomes U+FFFD.
     pub fn finish(&mut self, out: &mut String) {
         if std::mem::take(&mut self.n_held) > 0 {
             out.push(char::REPLACEMENT_CHARACTER);
@@ -71,7 +71,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_split_reads_as_the_whole(
+        fn any_split_decodes_like_the_whole(
             bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0xF0), Just(0x9F), Just(0x98), Just(0x80), Just(0xE2)], 0..24),
             size in 1_usize..5,
         ) {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_stay_whole() {
+    fn split_characters_are_joined() {
         assert_eq!(decode("a😀é".as_bytes().chunks(1)), "a😀é");
         assert_eq!(decode([&b"\xf0\x9f"[..]]), "\u{fffd}");
     }

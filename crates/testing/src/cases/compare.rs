@@ -1,32 +1,33 @@
-//! Comparing what a case expects with what came out.
+//! Compares expected and actual values of a case.
 
 use regex::Regex;
 use serde_json::Value;
 
-/// Compares two values: key order is free, array order is not, numbers within 1e-9, `"$any"` and `"$re:…"` as the files explain them.
+/// Compares two values: key order is ignored, array order is not, numbers may differ by 1e-9, and `"$any"` and `"$re:…"` work as documented
+/// in the files.
 ///
 /// # Errors
 ///
-/// Names the first difference and then shows both sides.
+/// Returns the first difference, followed by both sides.
 pub fn same(expected: &Value, actual: &Value) -> Result<(), String> {
     differ("", expected, actual).map_or(Ok(()), |at| Err(format!("{at}\n  expected {expected}\n  actual   {actual}")))
 }
 
-/// Whether everything that `expected` names holds in `actual`: objects by key, arrays of equal length element by element.
+/// Checks that `actual` contains everything in `expected`: objects by key, arrays of equal length element by element.
 ///
 /// # Errors
 ///
-/// Names the first difference and then shows both sides.
+/// Returns the first difference, followed by both sides.
 pub fn contains(expected: &Value, actual: &Value) -> Result<(), String> {
     lacks("", expected, actual)
         .map_or(Ok(()), |at| Err(format!("{at}\n  expected at least {expected}\n  actual {actual}")))
 }
 
-/// Whether everything that `expected` names holds in `actual`, where null means an absent member.
+/// Checks that `actual` contains everything in `expected`, where null means an absent member.
 ///
 /// # Errors
 ///
-/// Names the first difference and then shows both sides.
+/// Returns the first difference, followed by both sides.
 pub fn subset(expected: &Value, actual: &Value) -> Result<(), String> {
     fn lacking(at: &str, expected: &Value, actual: &Value) -> Option<String> {
         match (expected, actual) {

@@ -1,4 +1,4 @@
-//! The notation of the case files: repeated characters, placeholders for values made at run time, and wording that is ours.
+//! The notation of case files: repeated characters, placeholders for values created at run time, and our own wording.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub fn expand(value: &mut Value) {
     });
 }
 
-/// `c:n` as the character n times.
+/// Expands `c:n` to the character n times.
 fn repeat(spec: &str) -> Option<String> {
     let mut chars = spec.chars();
     let c = chars.next()?;
@@ -44,7 +44,7 @@ fn repeat(spec: &str) -> Option<String> {
     Some(c.to_string().repeat(n))
 }
 
-/// Puts texts in for others, inside of longer ones too.
+/// Replaces texts, also inside longer ones.
 pub fn put_in(value: &mut Value, texts: &[(&str, &str)]) {
     each_text(value, &mut |text| {
         let mut out = None;
@@ -71,7 +71,7 @@ fn each_text(value: &mut Value, change: &mut impl FnMut(&str) -> Option<String>)
     }
 }
 
-/// Removes the blocks we add to summaries: pinned messages and the last request.
+/// Removes the blocks that we add to summaries: pinned messages and the last request.
 pub fn without_our_blocks(summary: &str) -> String {
     let mut out = summary.to_owned();
     for name in ["pinned", "last-user-request"] {
@@ -82,11 +82,11 @@ pub fn without_our_blocks(summary: &str) -> String {
     out
 }
 
-/// Whether two values are equal under one assignment of the placeholders. A value from the input does not count as created at run time.
+/// Compares two values with one assignment of the placeholders. A value from the input does not count as created at run time.
 ///
 /// # Errors
 ///
-/// Names the first difference and shows both sides.
+/// Returns the first difference, followed by both sides.
 pub fn matches(expected: &Value, actual: &Value, input: &str) -> Result<(), String> {
     let mut matcher = Matcher { input, bound: HashMap::new() };
     matcher
@@ -186,7 +186,7 @@ impl Matcher<'_> {
             if !name.contains(|c: char| c.is_ascii_digit()) || name == "<8 hex>" {
                 continue;
             }
-            // One placeholder, one value; another placeholder, another value.
+            // The same placeholder means the same value, and different placeholders mean different values.
             if self.bound.get(name).is_some_and(|bound| bound != value)
                 || self.bound.iter().any(|(other, bound)| other != name && bound == value)
             {

@@ -1,4 +1,4 @@
-//! Runs `pinch`, or a program beside it, in directories of its own against a scripted server.
+//! Runs `pinch`, or another program for comparison, in separate directories against a scripted server.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,28 +18,28 @@ pub mod places;
 pub mod server;
 mod talk;
 
-/// No run of the program takes longer.
+/// Maximum duration of a run.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
-/// A program that is run: pinch, or another one beside it.
+/// A program to run: pinch, or another one for comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// Its file.
+    /// Path of the executable.
     pub path: PathBuf,
     /// Arguments before those of a case.
     pub first_args: Vec<OsString>,
-    /// Variables beside the usual ones.
+    /// Additional environment variables.
     pub variables: Vec<(&'static str, OsString)>,
 }
 
 /// The output of one run.
 #[derive(Clone, Debug)]
 pub struct RunOutput {
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: String,
-    /// The exit code as shells report it: above 128 when a signal ended the program.
+    /// The exit code as in shells: above 128 if a signal ended the program.
     pub exit_code: Option<i32>,
 }
 
@@ -48,23 +48,23 @@ pub struct RunOutput {
 pub struct ProgramOutput {
     /// All requests to the model, in order.
     pub requests: Vec<Recorded>,
-    /// What the last run wrote to standard output.
+    /// Standard output of the last run.
     pub stdout: String,
-    /// The same as lines of JSON, where it is.
+    /// Its JSON lines, if any.
     pub lines: Vec<Value>,
-    /// What the last run wrote to standard error.
+    /// Standard error of the last run.
     pub stderr: String,
-    /// How the last run ended.
+    /// Exit code of the last run.
     pub exit_code: Option<i32>,
     /// All runs, in order.
     pub runs: Vec<RunOutput>,
-    /// The content of the files that the case asks for, by name.
+    /// The content of the files that the case requests, by name.
     pub files_after: Value,
-    /// The session files below the agent's directory, by name: their paths there and their content.
+    /// The session files below the agent directory: their relative paths and content.
     pub sessions: Vec<(String, String)>,
     /// The working directory.
     pub cwd: String,
-    /// The agent's directory.
+    /// The agent directory.
     pub agent_dir: String,
     /// The home directory.
     pub home: String,
@@ -73,7 +73,7 @@ pub struct ProgramOutput {
 }
 
 impl ProgramOutput {
-    /// What the last run wrote as JSON, line by line.
+    /// Returns the last run's standard output as JSON, line by line.
     pub fn stdout_lines(&self) -> Vec<Value> {
         match self.lines.is_empty() {
             true => self.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
@@ -81,7 +81,7 @@ impl ProgramOutput {
         }
     }
 
-    /// Placeholders for the directories and the port in what a case expects.
+    /// Replaces placeholders for the directories and the port in the expected value.
     pub fn put_in(&self, expected: &mut Value) {
         let port = self.port.to_string();
         let cwd_dir = format!("--{}--", self.cwd.trim_start_matches(['/', '\\']).replace(['/', '\\', ':'], "-"));
@@ -96,7 +96,7 @@ impl ProgramOutput {
     }
 }
 
-/// The exit code of a program that was ended by a signal, as shells report it.
+/// Returns the exit code of a program ended by a signal, as in shells.
 fn signal_code(status: std::process::ExitStatus) -> Option<i32> {
     #[cfg(unix)]
     return std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal);
@@ -104,11 +104,11 @@ fn signal_code(status: std::process::ExitStatus) -> Option<i32> {
     return None;
 }
 
-/// The `pinch` that is built beside the program that runs; built now when it is missing.
+/// Returns the `pinch` built beside the current program; builds it if it is missing.
 ///
 /// # Errors
 ///
-/// It is missing and cannot be built.
+/// Returns an error if it is missing and cannot be built.
 pub fn pinch() -> Result<&'static Path, String> {
     static PINCH: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PINCH.get_or_init(find_or_build).as_deref().map_err(Clone::clone)
@@ -138,20 +138,20 @@ fn find_or_build() -> Result<PathBuf, String> {
     }
 }
 
-/// Runs all that the input of a case says, in what its file says about all cases.
+/// Runs the input of a case, with the settings that its file has for all cases.
 ///
 /// # Errors
 ///
-/// The case cannot be set up, or the program does not end in time.
+/// Returns an error if the case cannot be set up, or the program does not exit in time.
 pub fn run(file: &Value, input: &Value) -> Result<ProgramOutput, String> {
     run_as(&Program { path: pinch()?.to_owned(), ..Program::default() }, file, input)
 }
 
-/// Runs a program as the input of a case says.
+/// Runs a program with the input of a case.
 ///
 /// # Errors
 ///
-/// The case cannot be set up, or the program does not end in time.
+/// Returns an error if the case cannot be set up, or the program does not exit in time.
 pub fn run_as(program: &Program, file: &Value, input: &Value) -> Result<ProgramOutput, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
     runtime.block_on(run_all(program, file, input))
@@ -202,7 +202,7 @@ async fn run_all(program: &Program, file: &Value, input: &Value) -> Result<Progr
                 tokio::time::sleep(Duration::from_millis(after["ms"].as_u64().unwrap_or(300))).await;
                 talk::send_signal(&child, signal)?;
             } else if let Some(signal) = one["signal"].as_str() {
-                // Everything that was requested is being answered, and what the answer asks for has begun.
+                // All requests are being answered, and the actions they cause have started.
                 server
                     .wait_for_requests(n_asked + usize::try_from(one["atRequest"].as_u64().unwrap_or(1)).unwrap_or(1))
                     .await;

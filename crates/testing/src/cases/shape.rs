@@ -1,12 +1,12 @@
-//! What programs write, in the form in which cases have it.
+//! Normalizes program output to the form of the cases.
 
 use serde_json::{Map, Value, json};
 
-/// Members that later versions of pi write and pinch too; they count only where a case has them.
+/// Members of later pi versions, which pinch writes too; compared only if a case has them.
 const LATER: [&str; 6] =
     ["structuredContent", "durationMs", "thinkingLevel", "totalFromProvider", "aborted", "disposition"];
 
-/// Brings both sides into one form: the order of sections counts, declared tools are names, later members are gone.
+/// Normalizes both sides: the order of sections matters, declared tools become names, and later members are removed.
 pub fn compared(expected: &Value, mut actual: Value) -> (Value, Value) {
     let mut expected = expected.clone();
     drop_later(&expected, &mut actual);
@@ -16,7 +16,7 @@ pub fn compared(expected: &Value, mut actual: Value) -> (Value, Value) {
     (expected, actual)
 }
 
-/// Takes out later members that the case lacks. Those of a session entry exist in every version.
+/// Removes later members that the case lacks. Those of a session entry exist in every version.
 fn drop_later(expected: &Value, actual: &mut Value) {
     match (expected, actual) {
         (Value::Object(expected), Value::Object(actual)) => {
@@ -26,7 +26,7 @@ fn drop_later(expected: &Value, actual: &mut Value) {
             let counts = |name: &str| expected.contains_key(name) || !LATER.contains(&name);
             let is_result = actual.contains_key("content");
             actual.retain(|name, _| !(is_message || is_event || is_result) || counts(name));
-            // An answer that says only what became of a message.
+            // A response that only reports the disposition of a message.
             if !expected.contains_key("data") && actual.get("data").and_then(|data| data.get("disposition")).is_some() {
                 actual.remove("data");
             }
@@ -60,7 +60,7 @@ fn name_tools(map: &mut Map<String, Value>) {
     }
 }
 
-/// Sections as a list: objects are compared without regard to order.
+/// Converts sections to a list, because objects are compared without order.
 fn order_sections(map: &mut Map<String, Value>) {
     if let Some(sections) = map.get_mut("sections")
         && let Some(members) = sections.as_object()

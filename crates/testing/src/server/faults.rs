@@ -1,18 +1,18 @@
-//! What goes wrong with connections.
+//! Connection faults.
 
 use std::io;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-/// How a connection ends before its time.
+/// A premature end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is closed in the middle of the response.
     Close,
     /// It is reset.
     Reset,
-    /// Nothing more comes, and it stays open.
+    /// Nothing more is sent, and it stays open.
     Hang,
 }
 
@@ -22,7 +22,7 @@ impl Fault {
             Self::Close => stream.shutdown().await,
             Self::Reset => stream.set_zero_linger(),
             Self::Hang => {
-                // The other side may give up: then the connection is over.
+                // If the other side gives up, the connection is over.
                 let mut sink = [0; 64];
                 loop {
                     stream.readable().await?;

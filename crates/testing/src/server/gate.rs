@@ -1,4 +1,4 @@
-//! Gates: what comes behind one waits until the test lets it through.
+//! Gates: everything after a gate waits until the test opens it.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// A closed gate.
+    /// Creates a closed gate.
     pub fn new() -> Self {
         Self(Arc::new(GateInner { passages: Semaphore::new(0), n_reached: watch::Sender::new(0) }))
     }
 
-    /// Lets one passage through, now or when it comes.
+    /// Lets one passage through, now or when it arrives.
     pub fn open(&self) {
         self.open_times(1);
     }
@@ -36,14 +36,14 @@ impl Gate {
         self.0.passages.add_permits(n);
     }
 
-    /// Waits until the server has reached the gate for the `n`th time: everything before it was sent.
+    /// Waits until the server has reached the gate for the `n`th time: everything before it has been sent.
     pub async fn reached(&self, n: usize) {
         let mut reached = self.0.n_reached.subscribe();
-        // The sender lives in this gate: it cannot be gone.
+        // The sender is part of this gate, so it cannot be gone.
         let _result = reached.wait_for(|reached| *reached >= n).await;
     }
 
-    /// Passes through, when the gate is opened.
+    /// Waits until the gate is opened.
     pub(super) async fn pass(&self) {
         self.0.n_reached.send_modify(|n| *n += 1);
         if let Ok(permit) = self.0.passages.acquire().await {

@@ -1,4 +1,4 @@
-//! Requests as they came.
+//! Recorded requests.
 
 use std::io;
 
@@ -8,32 +8,32 @@ use tokio::net::TcpStream;
 
 const MAX_HEADERS: usize = 128;
 
-/// A request as it came.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// The method.
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// Names in lower case, and values, in the order in which they came.
+    /// Lower-case names, and values, in order of arrival.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
 
 impl Recorded {
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; null when it is none.
+    /// Returns the body as JSON, or null if it is not.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
     }
 }
 
-/// Everything before a body.
+/// The part of a request before the body.
 struct RequestHead {
     request: Recorded,
     bytes: usize,
@@ -45,7 +45,7 @@ enum BodyKind {
     Chunked,
 }
 
-/// Reads the next request; `None` when the connection ended instead. What came after it stays in `buffer`.
+/// Reads the next request; returns `None` if the connection ended instead. Later bytes stay in `buffer`.
 pub(super) async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<Recorded>> {
     let head = loop {
         if let Some(head) = parse_head(buffer)? {
@@ -99,7 +99,7 @@ fn parse_head(buffer: &[u8]) -> io::Result<Option<RequestHead>> {
     Ok(Some(RequestHead { request, bytes, body }))
 }
 
-/// The body of chunks and the bytes it took; `None` while its end is missing. Trailers are not taken.
+/// Parses a chunked body and returns it with its length; `None` if it is incomplete. Trailers are not supported.
 fn parse_chunks(buffer: &[u8]) -> io::Result<Option<(Vec<u8>, usize)>> {
     let mut body = Vec::new();
     let mut at = 0;

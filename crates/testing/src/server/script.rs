@@ -11,13 +11,13 @@ use tokio::net::TcpStream;
 use super::faults::Fault;
 use super::gate::Gate;
 
-/// What the server does with one request: status, headers, and then one step after another. The body ends after the last step.
+/// Reaction to a request: status, headers, and then a sequence of steps. The body ends after the last step.
 #[derive(Clone, Debug)]
 pub struct ServerReply {
     status: u16,
     headers: Vec<(String, String)>,
     steps: Vec<ReplyStep>,
-    /// The connection becomes a WebSocket instead.
+    /// Upgrades the connection to a WebSocket instead.
     #[cfg(feature = "socket")]
     pub(super) socket: Option<super::socket::SocketScript>,
 }
@@ -28,12 +28,12 @@ pub(super) enum ReplyStep {
     Pause(Duration),
     Gate(Gate),
     Fault(Fault),
-    /// Status and headers go out here; without it they go out first.
+    /// Sends status and headers here; without this step they are sent first.
     Head,
 }
 
 impl ServerReply {
-    /// An empty response with a status.
+    /// Creates an empty response with a status.
     pub fn status(status: u16) -> Self {
         Self {
             status,
@@ -44,27 +44,27 @@ impl ServerReply {
         }
     }
 
-    /// A good stream of events that begins with this text.
+    /// Creates a successful event stream that starts with this text.
     pub fn sse(body: impl Into<Bytes>) -> Self {
         Self::status(200).header("content-type", "text/event-stream").send(body)
     }
 
-    /// A good stream of events without any yet.
+    /// Creates a successful event stream without events.
     pub fn events() -> Self {
         Self::status(200).header("content-type", "text/event-stream")
     }
 
-    /// A JSON response.
+    /// Creates a JSON response.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::status(status).header("content-type", "application/json").send(body.to_string())
     }
 
-    /// Nothing at all: not even a status.
+    /// Creates no response at all: not even a status.
     pub fn fault(fault: Fault) -> Self {
         Self { steps: vec![ReplyStep::Fault(fault)], ..Self::status(0) }
     }
 
-    /// Makes the connection a WebSocket, if that is what was requested.
+    /// Upgrades the connection to a WebSocket, if that was requested.
     #[cfg(feature = "socket")]
     pub fn socket(script: super::socket::SocketScript) -> Self {
         Self { socket: Some(script), ..Self::status(426) }
@@ -77,13 +77,13 @@ impl ServerReply {
         self
     }
 
-    /// Sends a piece of the body, in a write of its own.
+    /// Sends a chunk of the body in a separate write.
     #[must_use]
     pub fn send(self, piece: impl Into<Bytes>) -> Self {
         self.step(ReplyStep::Send(piece.into()))
     }
 
-    /// Sends pieces of the body with a gate before each.
+    /// Sends chunks of the body with a gate before each.
     #[must_use]
     pub fn gated<P: Into<Bytes>>(self, gate: &Gate, pieces: impl IntoIterator<Item = P>) -> Self {
         pieces.into_iter().fold(self, |reply, piece| reply.gate(gate).send(piece))
@@ -95,19 +95,19 @@ impl ServerReply {
         self.step(ReplyStep::Gate(gate.clone()))
     }
 
-    /// Waits for a time.
+    /// Pauses.
     #[must_use]
     pub fn pause(self, time: Duration) -> Self {
         self.step(ReplyStep::Pause(time))
     }
 
-    /// Sends status and headers here and not at the beginning, so that earlier steps delay them.
+    /// Sends status and headers here instead of at the start, so that earlier steps delay them.
     #[must_use]
     pub fn head(self) -> Self {
         self.step(ReplyStep::Head)
     }
 
-    /// Ends the connection before its time.
+    /// Ends the connection prematurely.
     #[must_use]
     pub fn then(self, fault: Fault) -> Self {
         self.step(ReplyStep::Fault(fault))
@@ -128,7 +128,7 @@ impl ServerReply {
     }
 }
 
-/// What became of a connection.
+/// State of a connection after a reply.
 pub(super) enum ConnectionEnd {
     KeepAlive,
     Broken,

@@ -1,4 +1,4 @@
-//! WebSockets, step by step.
+//! Scripted WebSockets.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use super::gate::Gate;
 
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// What the server does with one WebSocket: one step after another. After the last one it listens until the client goes away.
+/// Reaction to a WebSocket: a sequence of steps. After the last one the server listens until the client disconnects.
 #[derive(Clone, Debug)]
 pub struct SocketScript {
     steps: Vec<SocketStep>,
@@ -32,35 +32,35 @@ enum SocketStep {
     Drop,
 }
 
-/// What clients said over WebSockets. Clones are the same log.
+/// Messages of clients over WebSockets. Clones are the same log.
 #[derive(Clone, Debug, Default)]
 pub struct SocketLog(Arc<(Mutex<Vec<ClientFrame>>, Notify)>);
 
-/// Something that a client said.
+/// A client's frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientFrame {
-    /// The connection became a WebSocket.
+    /// The connection was upgraded.
     Opened,
-    /// A text: its JSON, null when it is none.
+    /// A text as JSON, or null if it is not JSON.
     Text(Value),
     /// The answer to a ping.
     Pong(Vec<u8>),
     /// The client closes the connection.
     Close {
-        /// Why, as a number.
+        /// The close code.
         code: u16,
-        /// Why, in words.
+        /// The close reason.
         reason: String,
     },
 }
 
 impl SocketLog {
-    /// All that was said so far, by all clients.
+    /// Returns all frames so far, of all clients.
     pub fn frames(&self) -> Vec<ClientFrame> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The texts so far.
+    /// Returns the texts so far.
     pub fn texts(&self) -> Vec<Value> {
         let text = |frame: ClientFrame| match frame {
             ClientFrame::Text(text) => Some(text),
@@ -69,12 +69,12 @@ impl SocketLog {
         self.frames().into_iter().filter_map(text).collect()
     }
 
-    /// How many WebSockets were opened.
+    /// Returns how many WebSockets were opened.
     pub fn n_opened(&self) -> usize {
         self.frames().iter().filter(|frame| **frame == ClientFrame::Opened).count()
     }
 
-    /// Waits until something was said.
+    /// Waits for a matching frame.
     pub async fn wait_for(&self, wanted: impl Fn(&ClientFrame) -> bool) {
         loop {
             let said = self.0.1.notified();
@@ -92,7 +92,7 @@ impl SocketLog {
 }
 
 impl SocketScript {
-    /// A server that only listens.
+    /// Creates a script that only listens.
     pub fn new(log: &SocketLog) -> Self {
         Self { steps: Vec::new(), log: log.clone() }
     }
@@ -103,7 +103,7 @@ impl SocketScript {
         self.step(SocketStep::Hear)
     }
 
-    /// Sends events, each in a text of its own.
+    /// Sends events as separate texts.
     #[must_use]
     pub fn send<'e>(self, events: impl IntoIterator<Item = &'e Value>) -> Self {
         events.into_iter().fold(self, |script, event| script.step(SocketStep::Send(event.to_string())))
@@ -127,13 +127,13 @@ impl SocketScript {
         self.step(SocketStep::Gate(gate.clone()))
     }
 
-    /// Says that it closes the connection, and closes it. Any number will do, also those that must not be sent.
+    /// Sends a close frame, and closes the connection. Any code is possible, even invalid ones.
     #[must_use]
     pub fn close(self, code: u16, reason: &str) -> Self {
         self.step(SocketStep::Close { code, reason: reason.to_owned() })
     }
 
-    /// Closes the connection without a word.
+    /// Closes the connection without a close frame.
     #[must_use]
     pub fn drop(self) -> Self {
         self.step(SocketStep::Drop)
@@ -145,7 +145,7 @@ impl SocketScript {
     }
 }
 
-/// Makes a connection a WebSocket and plays the script to its end.
+/// Upgrades a connection and plays the script to its end.
 pub(super) async fn play(stream: &mut TcpStream, key: &str, script: SocketScript) -> io::Result<()> {
     let accept = STANDARD.encode(Sha1::digest(format!("{key}{MAGIC}").as_bytes()));
     let head = format!(
@@ -189,7 +189,7 @@ async fn send(stream: &mut TcpStream, first: u8, payload: &[u8]) -> io::Result<(
     stream.write_all(&frame).await
 }
 
-/// The next message of the client; clients write each in one frame.
+/// Reads the client's next message; clients send each in one frame.
 async fn hear(stream: &mut TcpStream, log: &SocketLog) -> io::Result<ClientFrame> {
     let mut head = [0; 2];
     stream.read_exact(&mut head).await?;

@@ -1,4 +1,4 @@
-//! What every implementation of the traits of `pinch-ports` must do.
+//! Conformance suites for the traits of `pinch-ports`.
 //!
 //! ```
 //! # #[derive(Debug, Default)]
@@ -22,7 +22,7 @@
 //!
 //! use pinch_testing::suites::ports::health;
 //!
-//! // Called once a scenario; each gets an empty store, and opens it as often as there are processes.
+//! // Called once per scenario; each gets an empty store, and opens it once per process.
 //! health::check(|| {
 //!     let store = Arc::new(Memory::default());
 //!     move || store.clone() as _
@@ -38,14 +38,14 @@ pub mod health;
 pub mod index;
 pub mod leases;
 
-/// A scenario of a suite: what must hold, and how that is tried.
+/// A scenario of a suite: its law, and the check.
 type Scenario<'a> = (&'static str, BoxFuture<'a, Result<(), String>>);
 
-/// How long something may take that must happen, and how long something is watched that must not.
+/// Time limit for things that must happen, and how long to watch for things that must not.
 const SOON: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(50);
 
-/// Runs scenarios one after another and panics with all that do not hold.
+/// Runs scenarios one after another and panics with all that fail.
 fn run(scenarios: Vec<Scenario<'_>>) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -1,6 +1,7 @@
-//! What every store of sessions must do, whatever it keeps them in: canonical scenarios, the same for all.
+//! Conformance suite for session stores, whatever their storage.
 //!
-//! A place says how the suite reaches the sessions: as programs do, through stores, and as a crash or a foreign program would, by its bytes.
+//! A [`StorePlace`] gives the suite access to the sessions: through stores, as programs do, and as raw bytes, as a crash or a foreign
+//! program would.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,7 +31,7 @@
 //! # std::fs::remove_dir_all(&directory).unwrap();
 //! ```
 //!
-//! In a test file the macro makes one test of each scenario; each begins with a place of its own:
+//! In a test file the macro generates one test per scenario; each starts with a new place:
 //!
 //! ```ignore
 //! pinch_testing::store_suite! {
@@ -39,7 +40,7 @@
 //! }
 //! ```
 //!
-//! A gap must have a reason, and fails when the scenario passes after all.
+//! A gap must have a reason, and fails if the scenario passes after all.
 
 use std::sync::Arc;
 
@@ -54,33 +55,33 @@ mod list;
 
 mod log;
 
-/// Where sessions are kept; empty when a scenario begins.
+/// Storage of sessions; empty at the start of a scenario.
 pub trait StorePlace: Send + Sync {
-    /// The sessions as one more program sees them: each call opens a store of its own.
+    /// Returns the sessions as another program sees them: each call opens a new store.
     fn store(&self) -> Arc<dyn SessionStore>;
 
-    /// Makes a session hold exactly these bytes, whatever they are, as a program that was killed or knows nothing of locks would leave
-    /// them. It begins when there is none with this id. Returns how programs name it; with a header inside it must be found by its id, too.
+    /// Makes a session contain exactly these bytes, whatever they are, like a program that was killed or knows nothing of locks. Creates it
+    /// if there is none with this id. Returns its name for programs; if it has a header, it must be found by its id, too.
     fn put<'a>(&'a self, id: &'a str, text: &'a [u8]) -> BoxFuture<'a, SessionRef>;
 }
 
-/// Declares the scenarios once: the enum, its names in tests, and what runs them.
+/// Declares the scenarios once: the enum, their names in tests, and their functions.
 macro_rules! scenarios {
     ($($(#[$doc:meta])+ $name:ident => $run:path),+ $(,)?) => {
-        /// One thing that every store must do.
+        /// A law of every store.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum StoreScenario {
             $($(#[$doc])+ $name,)+
         }
 
         impl StoreScenario {
-            /// All of them.
+            /// All scenarios.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
             /// Runs the scenario on a place.
             ///
             /// # Errors
-            /// What does not hold.
+            /// Returns the violated law.
             pub fn run(self, place: &dyn StorePlace) -> Result<(), String> {
                 match self {
                     $(Self::$name => $run(place),)+
@@ -91,39 +92,39 @@ macro_rules! scenarios {
 }
 
 scenarios! {
-    /// Lines come back in the order in which they were appended, and ends add up.
+    /// Lines are returned in the order in which they were appended, and ends add up.
     Order => journal::order,
-    /// Lines are returned byte by byte, also those of unknown types.
+    /// Lines are returned byte by byte, including those of unknown types.
     Bytes => journal::bytes,
-    /// A line of many megabytes is a line.
+    /// A line of many megabytes is supported.
     HugeLine => journal::huge_line,
-    /// A session is there with its first line, and not before.
+    /// A session exists once its first line is appended, and not before.
     LazyBegin => journal::lazy_begin,
     /// A missing session is reported as missing.
     Missing => journal::missing,
-    /// A new session never takes over another.
+    /// A new session never overwrites another.
     BegunTwice => journal::begun_twice,
     /// An append after a foreign one writes nothing and returns the foreign lines.
     Moved => journal::moved,
-    /// An append to a session that became shorter fails.
+    /// An append to a session that was truncated fails.
     CutShort => journal::cut_short,
-    /// A line begins on a line of its own, also after one without its end.
+    /// A line starts on a new line, even after one without its terminator.
     MissingNewline => journal::missing_newline,
     /// Replacing loses nothing that was written meanwhile.
     Replaced => journal::replaced,
-    /// A removed session is gone, and only that one; no later write brings it back.
+    /// A removed session is gone, and only that one; later writes do not restore it.
     Removed => journal::removed,
     /// A writer that has lost its lease writes nothing.
     Fenced => journal::fenced,
-    /// Forcing lines to the disk changes nothing that is seen.
+    /// Flushing lines to disk has no visible effect.
     Synced => journal::synced,
-    /// An append that is dropped halfway wrote all its lines or none.
+    /// An append that is dropped halfway has written all its lines or none.
     Dropped => journal::dropped,
-    /// Many writers at the same time: each line whole, each there once, each writer's in order.
+    /// With many concurrent writers, each line is whole and present once, and each writer's lines are in order.
     Parallel => journal::parallel,
-    /// A list shows what it should, the latest changed first, and only sessions.
+    /// A list shows the right fields, the latest changed first, and only sessions.
     Summaries => list::summaries,
-    /// Lists and the most recent session keep to their working directory.
+    /// Lists and the most recent session are limited to their working directory.
     Scopes => list::scopes,
     /// A list is never out of date.
     Fresh => list::fresh,
@@ -131,23 +132,23 @@ scenarios! {
     Many => list::many,
     /// After every operation another program sees the same session.
     Reopen => log::reopen,
-    /// A line that was torn off costs nothing but itself.
+    /// A torn line loses nothing but itself.
     TornTail => log::torn_tail,
-    /// A line that was read while it was being written is read whole later.
+    /// A line that was read while it was being written is read completely later.
     FinishedMeanwhile => log::finished_meanwhile,
-    /// Empty and blank sessions begin with the first message; new ones as well.
+    /// Empty and blank sessions start with the first message, like new ones.
     Empty => log::empty,
-    /// A text that is not a session is refused and left unchanged.
+    /// A text that is not a session is rejected and left unchanged.
     NoSession => log::no_session,
-    /// Old sessions are brought up to date once, with all their fields; those of today are left alone.
+    /// Old sessions are migrated once, with all their fields; current ones are not changed.
     Migrated => log::migrated,
-    /// Entries of other programs are carried on byte by byte.
+    /// Entries of other programs are preserved byte by byte.
     Unknown => log::unknown,
-    /// A branch becomes a session of its own; its source is unchanged.
+    /// A branch becomes a separate session; its source is unchanged.
     Branched => log::branched,
     /// Wherever a program dies, every call has a result once the next one continues.
     Guard => log::guard,
-    /// Foreign entries that continue from our leaf are followed and reported.
+    /// Foreign entries that continue our leaf are followed and reported.
     Followed => log::followed,
     /// Foreign entries elsewhere leave our leaf unchanged, and are reported.
     Beside => log::beside,
@@ -155,12 +156,12 @@ scenarios! {
     CallsMeanwhile => log::calls_meanwhile,
     /// An entry that could not be written does not exist in memory either.
     CutUnderALog => log::cut_under_a_log,
-    /// Several programs in one session: nothing is lost, nothing forks silently.
+    /// Several programs in one session lose nothing, and nothing forks silently.
     ParallelLogs => log::parallel,
 }
 
 impl StoreScenario {
-    /// Runs the scenario and panics when it does not hold, or when it is a gap and holds.
+    /// Runs the scenario and panics if it fails, or if it is a gap and passes.
     ///
     /// # Panics
     /// As a test does.
@@ -174,7 +175,7 @@ impl StoreScenario {
     }
 }
 
-/// Makes the tests of the suite for each place; see [the module](self).
+/// Generates the tests of the suite for each place; see [the module](self).
 #[macro_export]
 macro_rules! store_suite {
     ($($(#[$meta:meta])* $name:ident => $place:expr, gaps: [$($gap:expr => $reason:expr),* $(,)?]);+ $(;)?) => {
@@ -187,7 +188,7 @@ macro_rules! store_suite {
 
                 const GAPS: &[(StoreScenario, &str)] = &[$(($gap, $reason)),*];
 
-                /// Fails when the tests below are not all there are.
+                /// Fails if the tests below are not complete.
                 #[test]
                 fn every_scenario_is_run() {
                     assert_eq!(SCENARIOS, StoreScenario::ALL);

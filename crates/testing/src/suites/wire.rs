@@ -1,4 +1,4 @@
-//! What every wire format must do, whatever it looks like: canonical scenarios, the same for all.
+//! Conformance suite for wire formats, with the same scenarios for all.
 //!
 //! ```ignore
 //! pinch_testing::wire_suite! {
@@ -8,8 +8,8 @@
 //! }
 //! ```
 //!
-//! makes one test of each scenario and format. When formats of [`pinch_llm::wire::builtin`] are among them, another test fails unless all of
-//! those are. A format of your own returns itself from [`Wire::format`]. A gap must have a reason, and fails when the scenario passes after all.
+//! generates one test per scenario and format. If formats of [`pinch_llm::wire::builtin`] are among them, another test fails unless all of
+//! those are. A custom format returns itself from [`Wire::format`]. A gap must have a reason, and fails if the scenario passes after all.
 
 mod support;
 
@@ -21,48 +21,48 @@ mod requests;
 
 use crate::wires::Wire;
 
-/// One thing that every wire format must do.
+/// A law of every wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireScenario {
     /// Text arrives in deltas that add up to it.
     Text,
-    /// Thinking arrives before the text, and stays apart from it.
+    /// Thinking arrives before the text, and is separate from it.
     Thinking,
-    /// Arguments in many deltas are readable at every delta and whole at the end.
+    /// Arguments in many deltas are readable after every delta and complete at the end.
     SplitArguments,
-    /// Several calls in one answer stay apart and in order.
+    /// Several calls in one answer are separate and in order.
     ParallelCalls,
-    /// An answer without content is a good answer.
+    /// An answer without content is successful.
     Empty,
-    /// A response that ends before its time is a retryable error, at whichever frame it is cut.
+    /// A response that ends early is a retryable error, at whichever frame it is cut.
     CutStream,
-    /// An error in the stream ends it, and what came before stays.
+    /// An error in the stream ends it, and earlier content stays.
     ErrorMidStream,
     /// Tokens are counted and priced.
     Usage,
-    /// An answer that reached its length limit says so.
+    /// An answer that reached its length limit reports it.
     Length,
     /// An unknown stop reason is an error that names it.
     UnknownStop,
-    /// Counts beyond all reason break nothing.
+    /// Absurdly large counts cause no failure.
     HugeCounts,
     /// Arguments that are not an object are an error of the call, with the raw text.
     ArgumentsNoObject,
     /// Raw control characters and broken escapes in arguments are repaired.
     ArgumentsMended,
-    /// However the bytes are cut into chunks, the events are the same: inside a character, inside an escape, byte by byte.
+    /// The events do not depend on how the bytes are chunked: inside a character, inside an escape, byte by byte.
     ChunkEdges,
-    /// Unknown events and keep-alives change nothing.
+    /// Unknown events and keep-alives have no effect.
     UnknownEvents,
-    /// Bytes that were damaged on the way end the stream once, and break nothing.
+    /// Corrupted bytes end the stream once, and cause no panic.
     Garbage,
-    /// Every failing status becomes a typed error with the server's text and the time to wait, without a second request.
+    /// Every failing status becomes a typed error with the server's text and the requested delay, without a second request.
     Statuses,
     /// Cancelling at any event ends the stream as aborted.
     AbortAtEachEvent,
-    /// Cancelled before it begins, nothing is sent.
+    /// If cancelled before the start, nothing is sent.
     AbortBefore,
-    /// A connection that breaks inside the response is a retryable error, and what came stays.
+    /// A connection that breaks inside the response is a retryable error, and the content so far stays.
     BrokenConnection,
     /// The idle timeout applies; keep-alives do not reset it.
     IdleDeadline,
@@ -72,29 +72,29 @@ pub enum WireScenario {
     Observers,
     /// The message records provider, model, time, duration, thinking level and stop reason.
     Facts,
-    /// Images of users reach models that see; others get a note.
+    /// User images reach models with vision; others get a note.
     UserImages,
-    /// Images in tool results reach models that see; others get a note.
+    /// Images in tool results reach models with vision; others get a note.
     ToolImages,
-    /// A conversation of any other format continues in this one: text, calls and results stay, foreign thinking is dropped.
+    /// A conversation of any other format continues in this one: text, calls and results stay, and foreign thinking is dropped.
     HandOffTo,
     /// A conversation of this format continues in any other.
     HandOffFrom,
     /// A call without a result gets one; blank texts are not sent.
     Pairing,
-    /// No blank text is sent anywhere; an empty output of a tool is replaced by a note.
+    /// No blank text is sent anywhere; an empty tool output is replaced by a note.
     BlankTexts,
     /// Ids of another model's calls stay distinct, however they are shortened, and match those of their results.
     LongIds,
-    /// Headers of the model, of the credential and of the call override one another in this order, and nothing removes one.
+    /// Headers of the model, of the credential and of the call override one another in this order, and null removes one.
     Headers,
-    /// The limit of the answer is never above the room that is left, and never below one.
+    /// The limit of the answer never exceeds the available room, and is at least one.
     OutputLimit,
     /// Models that do not support a temperature get none.
     Temperature,
-    /// Tools' schemas come without the keywords that a model's family refuses.
+    /// Tool schemas do not contain keywords that a model's family rejects.
     SchemaKeywords,
-    /// Equal requests have equal bytes, and a later turn begins with the earlier one.
+    /// Equal requests have equal bytes, and a later turn starts with the bytes of the earlier one.
     StableBytes,
     /// Keys appear only in their header.
     Secrets,
@@ -104,7 +104,7 @@ impl WireScenario {
     /// Runs the scenario on a format.
     ///
     /// # Errors
-    /// What does not hold.
+    /// Returns the violated law.
     pub fn run(self, wire: &dyn Wire) -> Result<(), String> {
         match self {
             Self::Text => answers::text(wire),
@@ -147,7 +147,7 @@ impl WireScenario {
         }
     }
 
-    /// Runs the scenario and panics when it does not hold, or when it is a gap and holds.
+    /// Runs the scenario and panics if it fails, or if it is a gap and passes.
     ///
     /// # Panics
     /// As a test does.
@@ -161,7 +161,7 @@ impl WireScenario {
     }
 }
 
-/// Fails when some wire formats of pinch-llm have a suite and others do not. A suite of formats of your own alone is complete.
+/// Fails if some wire formats of pinch-llm have a suite and others do not. Suites of only custom formats are complete.
 ///
 /// # Panics
 /// As a test does.
@@ -174,7 +174,7 @@ pub fn every_format_has_a_suite(suites: &[&str]) {
     assert!(missing.is_empty(), "wire formats without a suite: {missing:?}");
 }
 
-/// Makes the tests of the suite for each format; see [the module](self).
+/// Generates the tests of the suite for each format; see [the module](self).
 #[macro_export]
 macro_rules! wire_suite {
     ($($(#[$meta:meta])* $name:ident => $wire:expr, gaps: [$($gap:expr => $reason:expr),* $(,)?]);+ $(;)?) => {

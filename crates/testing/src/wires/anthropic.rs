@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, AnswerPart, End, TextPieces, Wire, split};
 
-/// A response put together block by block. Texts are split into pieces where that is requested.
+/// Builds a response block by block. Texts are split on request.
 #[derive(Clone, Debug)]
 pub struct AnthropicResponse {
     events: Vec<Value>,
@@ -13,12 +13,12 @@ pub struct AnthropicResponse {
 }
 
 impl AnthropicResponse {
-    /// A response with an id, of 10 tokens input and 5 output.
+    /// Creates a response with an id, 10 input and 5 output tokens.
     pub fn new(id: &str) -> Self {
         Self::with_usage(id, &json!({"input_tokens": 10, "output_tokens": 5}))
     }
 
-    /// A response with an id and a usage.
+    /// Creates a response with an id and a usage.
     pub fn with_usage(id: &str, usage: &Value) -> Self {
         let message = json!({"id": id, "type": "message", "role": "assistant", "content": [], "usage": usage});
         Self {
@@ -28,28 +28,28 @@ impl AnthropicResponse {
         }
     }
 
-    /// Splits what follows into `n` deltas a block.
+    /// Splits subsequent blocks into `n` deltas each.
     #[must_use]
     pub fn in_pieces(mut self, n: usize) -> Self {
         self.pieces = TextPieces::Many(n);
         self
     }
 
-    /// Splits what follows into deltas of so many characters.
+    /// Splits subsequent blocks into deltas of this many characters.
     #[must_use]
     pub fn in_pieces_of(mut self, n_chars: usize) -> Self {
         self.pieces = TextPieces::Of(n_chars);
         self
     }
 
-    /// A block of text.
+    /// Adds a text block.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         let deltas = self.split(text).into_iter().map(|part| json!({"type": "text_delta", "text": part})).collect();
         self.block(&json!({"type": "text", "text": ""}), deltas)
     }
 
-    /// A block of thinking with its signature.
+    /// Adds a thinking block with its signature.
     #[must_use]
     pub fn thinking(self, text: &str, signature: &str) -> Self {
         let parts = self.split(text).into_iter();
@@ -58,7 +58,7 @@ impl AnthropicResponse {
         self.block(&json!({"type": "thinking", "thinking": ""}), deltas)
     }
 
-    /// A tool call; the arguments are JSON text and may be broken.
+    /// Adds a tool call; the arguments are JSON text and may be invalid.
     #[must_use]
     pub fn tool_call(self, id: &str, name: &str, arguments: &str) -> Self {
         let parts = self.split(arguments).into_iter();
@@ -66,7 +66,7 @@ impl AnthropicResponse {
         self.block(&json!({"type": "tool_use", "id": id, "name": name, "input": {}}), deltas)
     }
 
-    /// A block of any kind.
+    /// Adds a block of any kind.
     #[must_use]
     pub fn block(mut self, start: &Value, deltas: Vec<Value>) -> Self {
         let index = self.n_blocks;
@@ -79,21 +79,21 @@ impl AnthropicResponse {
         self
     }
 
-    /// Any event.
+    /// Adds any event.
     #[must_use]
     pub fn event(mut self, event: Value) -> Self {
         self.events.push(event);
         self
     }
 
-    /// The end with its stop word: the events as text, one frame each.
+    /// Ends the response with a stop reason; returns the events as text, one frame each.
     pub fn stop(self, reason: &str) -> Vec<String> {
         self.event(json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 5}}))
             .event(json!({"type": "message_stop"}))
             .frames()
     }
 
-    /// The events so far as text, one frame each: a response that breaks off.
+    /// Returns the events so far as text, one frame each: a response that breaks off.
     pub fn frames(self) -> Vec<String> {
         self.events.iter().map(frame).collect()
     }
@@ -103,12 +103,12 @@ impl AnthropicResponse {
     }
 }
 
-/// One event as text.
+/// Formats one event.
 pub fn frame(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or(""))
 }
 
-/// The format, for tests that speak all of them.
+/// The format, for tests that cover all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct AnthropicServer;
 

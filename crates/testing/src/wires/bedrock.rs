@@ -59,7 +59,7 @@ impl Wire for BedrockServer {
     }
 }
 
-/// A response put together block by block. Texts are split into pieces where that is requested.
+/// Builds a response block by block. Texts are split on request.
 #[derive(Clone, Debug)]
 pub struct BedrockResponse {
     events: Vec<(&'static str, Value)>,
@@ -74,26 +74,26 @@ impl Default for BedrockResponse {
 }
 
 impl BedrockResponse {
-    /// A response of the assistant.
+    /// Creates a response of the assistant.
     pub fn new() -> Self {
         Self { events: vec![("messageStart", json!({"role": "assistant"}))], n_blocks: 0, pieces: 1 }
     }
 
-    /// Splits what follows into `n` deltas a block.
+    /// Splits subsequent blocks into `n` deltas each.
     #[must_use]
     pub fn in_pieces(mut self, n: usize) -> Self {
         self.pieces = n.max(1);
         self
     }
 
-    /// A block of text.
+    /// Adds a text block.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         let deltas = split(text, self.pieces).into_iter().map(|part| json!({"text": part})).collect();
         self.block(None, deltas)
     }
 
-    /// A block of thinking with its signature; an empty signature is not sent.
+    /// Adds a thinking block with its signature; an empty signature is not sent.
     #[must_use]
     pub fn thinking(self, text: &str, signature: &str) -> Self {
         let parts = split(text, self.pieces).into_iter();
@@ -104,7 +104,7 @@ impl BedrockResponse {
         self.block(None, deltas)
     }
 
-    /// A tool call; the arguments are JSON text and may be broken.
+    /// Adds a tool call; the arguments are JSON text and may be invalid.
     #[must_use]
     pub fn tool_call(self, id: &str, name: &str, arguments: &str) -> Self {
         let parts = split(arguments, self.pieces).into_iter();
@@ -112,7 +112,7 @@ impl BedrockResponse {
         self.block(Some(json!({"toolUse": {"toolUseId": id, "name": name}})), deltas)
     }
 
-    /// A block of any kind. Only tool calls have a start.
+    /// Adds a block of any kind. Only tool calls have a start.
     #[must_use]
     pub fn block(mut self, start: Option<Value>, deltas: Vec<Value>) -> Self {
         let index = self.n_blocks;
@@ -127,38 +127,38 @@ impl BedrockResponse {
         self
     }
 
-    /// Any event.
+    /// Adds any event.
     #[must_use]
     pub fn event(mut self, name: &'static str, payload: Value) -> Self {
         self.events.push((name, payload));
         self
     }
 
-    /// The end with its stop word and a usage of 10 tokens input and 5 output: one frame each.
+    /// Ends the response with a stop reason and a usage of 10 input and 5 output tokens; returns one frame per event.
     pub fn stop(self, reason: &str) -> Vec<Vec<u8>> {
         let usage = json!({"inputTokens": 10, "outputTokens": 5, "totalTokens": 15});
         self.event("messageStop", json!({"stopReason": reason})).event("metadata", json!({"usage": usage})).frames()
     }
 
-    /// The events so far, one frame each: a response that breaks off.
+    /// Returns the events so far, one frame each: a response that breaks off.
     pub fn frames(self) -> Vec<Vec<u8>> {
         self.events.iter().map(|(name, payload)| message(name, payload)).collect()
     }
 }
 
-/// The frame of one event.
+/// Encodes the frame of an event.
 pub fn message(event: &str, payload: &Value) -> Vec<u8> {
     let headers = [(":message-type", "event"), (":event-type", event), (":content-type", "application/json")];
     frame(&headers, payload.to_string().as_bytes())
 }
 
-/// The frame of an exception that ends the stream, e.g. `throttlingException`.
+/// Encodes the frame of an exception that ends the stream, e.g. `throttlingException`.
 pub fn exception(name: &str, text: &str) -> Vec<u8> {
     let headers = [(":message-type", "exception"), (":exception-type", name), (":content-type", "application/json")];
     frame(&headers, json!({ "message": text }).to_string().as_bytes())
 }
 
-/// A frame with headers that are texts.
+/// Encodes a frame with text headers.
 pub fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in headers {
@@ -171,7 +171,7 @@ pub fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
     raw_frame(&bytes, payload)
 }
 
-/// A frame with headers that are written already.
+/// Encodes a frame with encoded headers.
 pub fn raw_frame(headers: &[u8], payload: &[u8]) -> Vec<u8> {
     let total = 16 + headers.len() + payload.len();
     let mut bytes = Vec::with_capacity(total);
@@ -184,7 +184,7 @@ pub fn raw_frame(headers: &[u8], payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// CRC-32 of IEEE, bit by bit: slow, and independent of what is tested with it.
+/// Computes IEEE CRC-32 bit by bit: slow, but independent of the code under test.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 })

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, AnswerPart, End, TextPieces, Tokens, Wire, split};
 
-/// A response put together delta by delta.
+/// Builds a response delta by delta.
 #[derive(Clone, Debug)]
 pub struct CompletionsResponse {
     id: String,
@@ -15,40 +15,40 @@ pub struct CompletionsResponse {
 }
 
 impl CompletionsResponse {
-    /// A response of a model.
+    /// Creates a response of a model.
     pub fn new(id: &str, model: &str) -> Self {
         Self { id: id.to_owned(), model: model.to_owned(), frames: Vec::new(), n_calls: 0, pieces: TextPieces::Many(1) }
     }
 
-    /// Splits what follows into `n` deltas each.
+    /// Splits subsequent parts into `n` deltas each.
     #[must_use]
     pub fn in_pieces(mut self, n: usize) -> Self {
         self.pieces = TextPieces::Many(n);
         self
     }
 
-    /// Splits what follows into deltas of so many characters.
+    /// Splits subsequent parts into deltas of this many characters.
     #[must_use]
     pub fn in_pieces_of(mut self, n_chars: usize) -> Self {
         self.pieces = TextPieces::Of(n_chars);
         self
     }
 
-    /// Text.
+    /// Adds text.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         let parts = split(text, self.pieces);
         parts.into_iter().fold(self, |this, part| this.delta(&json!({"content": part})))
     }
 
-    /// Thinking, in the member of that name (`reasoning_content`, `reasoning`, `reasoning_text`).
+    /// Adds thinking, in the member of that name (`reasoning_content`, `reasoning`, `reasoning_text`).
     #[must_use]
     pub fn thinking(self, member: &str, text: &str) -> Self {
         let parts = split(text, self.pieces);
         parts.into_iter().fold(self, |this, part| this.delta(&json!({member: part})))
     }
 
-    /// A tool call; the arguments are JSON text and may be broken.
+    /// Adds a tool call; the arguments are JSON text and may be invalid.
     #[must_use]
     pub fn tool_call(mut self, id: &str, name: &str, arguments: &str) -> Self {
         let index = self.n_calls;
@@ -64,26 +64,26 @@ impl CompletionsResponse {
         self
     }
 
-    /// Any delta of the first choice.
+    /// Adds any delta of the first choice.
     #[must_use]
     pub fn delta(self, delta: &Value) -> Self {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": null});
         self.chunk(json!({"choices": [choice]}))
     }
 
-    /// The usage.
+    /// Adds the usage.
     #[must_use]
     pub fn usage(self, usage: &Value) -> Self {
         self.chunk(json!({"choices": [], "usage": usage}))
     }
 
-    /// The stop word.
+    /// Adds the finish reason.
     #[must_use]
     pub fn finish(self, reason: &str) -> Self {
         self.chunk(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
     }
 
-    /// Any chunk; id and model are added.
+    /// Adds any chunk, with id and model.
     #[must_use]
     pub fn chunk(mut self, mut chunk: Value) -> Self {
         chunk["id"] = self.id.as_str().into();
@@ -93,19 +93,19 @@ impl CompletionsResponse {
         self
     }
 
-    /// The end: the events as text, one frame each.
+    /// Ends the response; returns the events as text, one frame each.
     pub fn done(mut self) -> Vec<String> {
         self.frames.push("data: [DONE]\n\n".to_owned());
         self.frames
     }
 
-    /// The events so far as text, one frame each: a response that breaks off.
+    /// Returns the events so far as text, one frame each: a response that breaks off.
     pub fn frames(self) -> Vec<String> {
         self.frames
     }
 }
 
-/// The format, for tests that speak all of them.
+/// The format, for tests that cover all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct CompletionsServer;
 

@@ -1,10 +1,10 @@
-//! Responses in Google's formats: the Generative Language API and Google's cloud.
+//! Responses in Google's formats: the Generative Language API and Google Cloud.
 
 use serde_json::{Value, json};
 
 use super::{Answer, AnswerPart, End, Tokens, Wire};
 
-/// A response put together part by part.
+/// Builds a response part by part.
 #[derive(Clone, Debug)]
 pub struct GoogleResponse {
     id: String,
@@ -14,26 +14,26 @@ pub struct GoogleResponse {
 }
 
 impl GoogleResponse {
-    /// A response of a model.
+    /// Creates a response of a model.
     pub fn new(id: &str, model: &str) -> Self {
         Self { id: id.to_owned(), model: model.to_owned(), frames: Vec::new(), pieces: 1 }
     }
 
-    /// Splits texts that follow into `n` chunks each. Calls always come whole.
+    /// Splits subsequent texts into `n` chunks each. Calls are never split.
     #[must_use]
     pub fn in_pieces(mut self, n: usize) -> Self {
         self.pieces = n.max(1);
         self
     }
 
-    /// Text.
+    /// Adds text.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         let parts = super::split(text, self.pieces);
         parts.into_iter().fold(self, |this, part| this.part(&json!({"text": part})))
     }
 
-    /// Thinking; the last piece is signed, unless the signature is empty.
+    /// Adds thinking; the last chunk is signed, unless the signature is empty.
     #[must_use]
     pub fn thinking(self, text: &str, signature: &str) -> Self {
         let parts = super::split(text, self.pieces);
@@ -47,7 +47,7 @@ impl GoogleResponse {
         })
     }
 
-    /// A tool call. Without an id when that is empty.
+    /// Adds a tool call, without an id if that is empty.
     #[must_use]
     pub fn tool_call(self, id: &str, name: &str, arguments: &Value) -> Self {
         let mut call = json!({"name": name, "args": arguments});
@@ -57,25 +57,25 @@ impl GoogleResponse {
         self.part(&json!({"functionCall": call}))
     }
 
-    /// Any part of the first candidate.
+    /// Adds any part of the first candidate.
     #[must_use]
     pub fn part(self, part: &Value) -> Self {
         self.chunk(json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}}]}))
     }
 
-    /// The stop word.
+    /// Adds the finish reason.
     #[must_use]
     pub fn finish(self, reason: &str) -> Self {
         self.chunk(json!({"candidates": [{"index": 0, "finishReason": reason}]}))
     }
 
-    /// The usage.
+    /// Adds the usage.
     #[must_use]
     pub fn usage(self, usage: &Value) -> Self {
         self.chunk(json!({"usageMetadata": usage}))
     }
 
-    /// Any chunk; id and model are added.
+    /// Adds any chunk, with id and model.
     #[must_use]
     pub fn chunk(mut self, mut chunk: Value) -> Self {
         chunk["responseId"] = self.id.as_str().into();
@@ -84,23 +84,23 @@ impl GoogleResponse {
         self
     }
 
-    /// The end with its stop word: the events as text, one frame each. No frame marks the end.
+    /// Ends the response with a finish reason; returns the events as text, one frame each. No frame marks the end.
     pub fn stop(self, reason: &str) -> Vec<String> {
         self.finish(reason).frames()
     }
 
-    /// The events so far as text, one frame each: a response that breaks off.
+    /// Returns the events so far as text, one frame each: a response that breaks off.
     pub fn frames(self) -> Vec<String> {
         self.frames
     }
 }
 
-/// The formats, for tests that speak all of them.
+/// The formats, for tests that cover all of them.
 #[derive(Clone, Copy, Debug)]
 pub enum GoogleServer {
     /// The Generative Language API.
     Generative,
-    /// Google's cloud.
+    /// Google Cloud.
     Vertex,
     /// Cloud Code Assist: the same chunks, each in an envelope.
     CodeAssist,
@@ -132,7 +132,7 @@ impl Wire for GoogleServer {
                 AnswerPart::Text(text) => response.text(text),
                 AnswerPart::Thinking(text) => response.thinking(text, "c2ln"),
                 AnswerPart::Call { id, name, arguments } => {
-                    // Calls come as JSON objects. Gateways pass on what is none as the text it was.
+                    // Calls are JSON objects. Gateways pass on anything else as text.
                     let object = serde_json::from_str(arguments).ok().filter(Value::is_object);
                     response.tool_call(id, name, &object.unwrap_or_else(|| json!(arguments)))
                 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, AnswerPart, End, Tokens, Wire};
 
-/// A response put together delta by delta.
+/// Builds a response delta by delta.
 #[derive(Clone, Debug)]
 pub struct MistralResponse {
     id: String,
@@ -15,27 +15,27 @@ pub struct MistralResponse {
 }
 
 impl MistralResponse {
-    /// A response of a model. Its first delta has a role and no text, as Mistral's do.
+    /// Creates a response of a model. Its first delta has a role and no text, like Mistral's.
     pub fn new(id: &str, model: &str) -> Self {
         let response = Self { id: id.to_owned(), model: model.to_owned(), frames: Vec::new(), n_calls: 0, pieces: 1 };
         response.delta(&json!({"role": "assistant", "content": ""}))
     }
 
-    /// Splits what follows into `n` deltas each.
+    /// Splits subsequent parts into `n` deltas each.
     #[must_use]
     pub fn in_pieces(mut self, n: usize) -> Self {
         self.pieces = n.max(1);
         self
     }
 
-    /// Text.
+    /// Adds text.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         let parts = super::split(text, self.pieces);
         parts.into_iter().fold(self, |this, part| this.delta(&json!({"content": part})))
     }
 
-    /// Thinking.
+    /// Adds thinking.
     #[must_use]
     pub fn thinking(self, text: &str) -> Self {
         let parts = super::split(text, self.pieces);
@@ -45,7 +45,7 @@ impl MistralResponse {
         })
     }
 
-    /// A tool call; the arguments are JSON text and may be broken. Only the first piece has the id.
+    /// Adds a tool call; the arguments are JSON text and may be invalid. Only the first chunk has the id.
     #[must_use]
     pub fn tool_call(mut self, id: &str, name: &str, arguments: &str) -> Self {
         let index = self.n_calls;
@@ -61,25 +61,25 @@ impl MistralResponse {
         self
     }
 
-    /// Any delta of the first choice.
+    /// Adds any delta of the first choice.
     #[must_use]
     pub fn delta(self, delta: &Value) -> Self {
         self.chunk(json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}))
     }
 
-    /// The usage.
+    /// Adds the usage.
     #[must_use]
     pub fn usage(self, usage: &Value) -> Self {
         self.chunk(json!({"choices": [], "usage": usage}))
     }
 
-    /// The stop word.
+    /// Adds the finish reason.
     #[must_use]
     pub fn finish(self, reason: &str) -> Self {
         self.chunk(json!({"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": reason}]}))
     }
 
-    /// Any chunk; id and model are added.
+    /// Adds any chunk, with id and model.
     #[must_use]
     pub fn chunk(mut self, mut chunk: Value) -> Self {
         chunk["id"] = self.id.as_str().into();
@@ -89,24 +89,24 @@ impl MistralResponse {
         self
     }
 
-    /// The end with its stop word: the events as text, one frame each.
+    /// Ends the response with a finish reason; returns the events as text, one frame each.
     pub fn stop(self, reason: &str) -> Vec<String> {
         self.finish(reason).done()
     }
 
-    /// The marker of the end: the events as text, one frame each.
+    /// Adds the end marker; returns the events as text, one frame each.
     pub fn done(mut self) -> Vec<String> {
         self.frames.push("data: [DONE]\n\n".to_owned());
         self.frames
     }
 
-    /// The events so far as text, one frame each: a response that breaks off.
+    /// Returns the events so far as text, one frame each: a response that breaks off.
     pub fn frames(self) -> Vec<String> {
         self.frames
     }
 }
 
-/// The format, for tests that speak all of them.
+/// The format, for tests that cover all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct MistralServer;
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, AnswerPart, End, Tokens, Wire, split};
 
-/// A response put together item by item. Texts are split into pieces where that is requested.
+/// Builds a response item by item. Texts are split on request.
 #[derive(Clone, Debug)]
 pub struct ResponsesResponse {
     id: String,
@@ -15,7 +15,7 @@ pub struct ResponsesResponse {
 }
 
 impl ResponsesResponse {
-    /// A response of a model, of 10 tokens input and 5 output.
+    /// Creates a response of a model, with 10 input and 5 output tokens.
     pub fn new(id: &str, model: &str) -> Self {
         let created =
             json!({"type": "response.created", "response": {"id": id, "model": model, "status": "in_progress"}});
@@ -23,21 +23,21 @@ impl ResponsesResponse {
         Self { id: id.to_owned(), events: vec![created], n_items: 0, pieces: 1, usage }
     }
 
-    /// Splits what follows into `n` deltas an item.
+    /// Splits subsequent items into `n` deltas each.
     #[must_use]
     pub fn in_pieces(mut self, n: usize) -> Self {
         self.pieces = n.max(1);
         self
     }
 
-    /// The usage in the final event.
+    /// Sets the usage in the final event.
     #[must_use]
     pub fn usage(mut self, usage: &Value) -> Self {
         self.usage = usage.clone();
         self
     }
 
-    /// Reasoning: one part of a summary, and the reasoning itself encrypted. Its id is `rs_` and the number of the item.
+    /// Adds reasoning: a summary of one part, and the encrypted reasoning itself. Its id is `rs_` and the index of the item.
     #[must_use]
     pub fn thinking(self, text: &str, encrypted: &str) -> Self {
         let id = format!("rs_{}", self.n_items);
@@ -52,7 +52,7 @@ impl ResponsesResponse {
         self.item(&start, events, &whole)
     }
 
-    /// A message of one text. Its id is `msg_` and the number of the item.
+    /// Adds a message of one text. Its id is `msg_` and the index of the item.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         let id = format!("msg_{}", self.n_items);
@@ -65,7 +65,7 @@ impl ResponsesResponse {
         self.item(&start, events, &whole)
     }
 
-    /// A tool call; the arguments are JSON text and may be broken. The id of its item is `fc_` and the number of the item.
+    /// Adds a tool call; the arguments are JSON text and may be invalid. Its item id is `fc_` and the index of the item.
     #[must_use]
     pub fn tool_call(self, call_id: &str, name: &str, arguments: &str) -> Self {
         let id = format!("fc_{}", self.n_items);
@@ -76,7 +76,7 @@ impl ResponsesResponse {
         self.item(&start, events, &whole)
     }
 
-    /// An item of any kind: as it begins, what happens to it, and as it ends. Events get the item's number and id.
+    /// Adds an item of any kind: its start, its events, and its final form. Events get the item's index and id.
     #[must_use]
     pub fn item(mut self, start: &Value, events: Vec<Value>, whole: &Value) -> Self {
         let number = self.n_items;
@@ -91,34 +91,34 @@ impl ResponsesResponse {
         self
     }
 
-    /// Any event.
+    /// Adds any event.
     #[must_use]
     pub fn event(mut self, event: Value) -> Self {
         self.events.push(event);
         self
     }
 
-    /// The good end: the events as text, one frame each.
+    /// Ends the response successfully; returns the events as text, one frame each.
     pub fn completed(self) -> Vec<String> {
         self.end("completed", &Value::Null).frames()
     }
 
-    /// The end of an answer that was cut for a reason, e.g. `max_output_tokens`: the events as text, one frame each.
+    /// Ends an answer that was truncated for a reason, e.g. `max_output_tokens`; returns the events as text, one frame each.
     pub fn incomplete(self, reason: &str) -> Vec<String> {
         self.end("incomplete", &json!({"reason": reason})).frames()
     }
 
-    /// The events so far as text, one frame each: a response that breaks off.
+    /// Returns the events so far as text, one frame each: a response that breaks off.
     pub fn frames(self) -> Vec<String> {
         self.events.iter().map(frame).collect()
     }
 
-    /// The events so far, for ways of transport that have no frames of their own.
+    /// Returns the events so far, for transports without frames.
     pub fn events(self) -> Vec<Value> {
         self.events
     }
 
-    /// The events with the end of that status.
+    /// Adds the final event with that status.
     #[must_use]
     pub fn end(self, status: &str, details: &Value) -> Self {
         let response = json!({"id": self.id, "status": status, "incomplete_details": details, "usage": self.usage});
@@ -131,12 +131,12 @@ impl ResponsesResponse {
     }
 }
 
-/// One event as text.
+/// Formats one event.
 pub fn frame(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or(""))
 }
 
-/// The format and those made after it, for tests that speak all of them.
+/// The format and its variants, for tests that cover all of them.
 #[derive(Clone, Copy, Debug)]
 pub enum ResponsesServer {
     /// OpenAI's own.
@@ -147,7 +147,7 @@ pub enum ResponsesServer {
     Codex,
 }
 
-/// A token of the account `acc-1`, as ChatGPT subscriptions have it.
+/// A token of the account `acc-1`, as in ChatGPT subscriptions.
 const TOKEN: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjLTEifX0=.s";
 
 impl Wire for ResponsesServer {
@@ -190,7 +190,7 @@ impl Wire for ResponsesServer {
     }
 
     fn is_reworded(&self, status: u16) -> bool {
-        // Whoever pays by subscription reads when the next window opens.
+        // Subscribers are told when the next window opens.
         matches!(self, Self::Codex) && status == 429
     }
 

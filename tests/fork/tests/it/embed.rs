@@ -58,7 +58,7 @@ impl ForkWorld {
         self.engine.request("s1", None, None, prompt).runtime(ID)
     }
 
-    /// The conversation of the session: roles and texts.
+    /// The session's conversation: roles and texts.
     fn conversation(&self) -> Vec<String> {
         let line = |message: &Arc<Message>| match &**message {
             Message::User(user) => format!("user: {}", user.content.text("")),
@@ -69,7 +69,7 @@ impl ForkWorld {
     }
 }
 
-/// Pulls a run until the model streams text.
+/// Polls a run until the model streams text.
 async fn pull_to_text(run: &mut EngineRun) {
     while let Some(event) = run.next().await {
         if let RunEvent::Session(event) = event
@@ -81,7 +81,7 @@ async fn pull_to_text(run: &mut EngineRun) {
     panic!("the run ended without a text");
 }
 
-/// All events until the engine is gone.
+/// All events until the engine is dropped.
 async fn all(mut events: EngineEvents) -> Vec<Arc<Envelope>> {
     let mut envelopes = Vec::new();
     while let Some(event) = events.next().await {

@@ -1,4 +1,4 @@
-//! The wire format passes the suite, and serves a client.
+//! The wire format passes the suite and works with a client.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use pinch_testing::server::{Server, ServerReply};
 use pinch_testing::wires::{Answer, AnswerPart, End, Wire};
 use serde_json::{Value, json};
 
-/// The server's side of the format.
+/// The server side of the format.
 struct AcornServer;
 
 fn frame(event: &Value) -> Vec<u8> {

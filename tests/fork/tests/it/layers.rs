@@ -1,4 +1,4 @@
-//! Machine, tools and extension inside the layers they are made for.
+//! Machine, tools and extension used in the layers they are made for.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn call(name: &str, arguments: Value) -> ScriptedReply {
     }
 }
 
-/// The results of tools in a conversation: whether they failed, and their texts.
+/// The tool results in a conversation: whether they failed, and their texts.
 fn results(messages: &[Arc<Message>]) -> Vec<(bool, String)> {
     let result = |message: &Arc<Message>| match &**message {
         Message::ToolResult(result) => Some((result.is_error, join_text(&result.content, ""))),

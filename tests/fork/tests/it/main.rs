@@ -1,4 +1,4 @@
-//! The fork's parts pass the suites of pinch, and work inside its layers.
+//! The fork's parts pass pinch's suites and work in pinch's layers.
 
 mod embed;
 mod format;

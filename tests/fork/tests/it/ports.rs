@@ -1,4 +1,4 @@
-//! The tables pass the suites that pinch's own stores pass, and two hosts on them share sessions.
+//! The tables pass the same suites as pinch's own stores, and two hosts using them share sessions.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use pinch_fork::store::StoreTable;
 use pinch_session::store::{SessionRef, SessionStore};
 use pinch_testing::suites::store::StorePlace;
 
-/// A table of its own for each scenario.
+/// Creates a separate table for each scenario.
 #[derive(Default)]
 struct Fresh(StoreTable);
 

@@ -1,9 +1,9 @@
-//! Cases of kind `cli_args`: what a command line says.
+//! Cases of kind `cli_args`: parsing a command line.
 
 use pinch_cli::options::CliOptions;
 use serde_json::{Map, Value, json};
 
-/// What was read, under the names that the recordings use: only what was set, and four members that are always there.
+/// The parsed options, under the names that the recordings use: only those that were set, and four fields that are always present.
 pub(super) fn read(input: &Value) -> Value {
     let args = input["argv"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
     let options = CliOptions::parse(args);

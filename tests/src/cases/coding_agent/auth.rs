@@ -1,4 +1,4 @@
-//! Credentials: stored ones, values of configuration files, and what requests get.
+//! Credentials: stored ones, values in configuration files, and what requests receive.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cases::{Case, CaseOutcome};
 
-/// Runs a case; `None` when it is of another kind.
+/// Runs a case; `None` if it is of another kind.
 pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     let input = &case.case["input"];
     let ours = &case.case["ours"];
@@ -40,7 +40,7 @@ pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     Some(done.into())
 }
 
-/// The environment of a case. Commands need programs.
+/// The environment of a case. Commands need programs, so the search path is kept.
 fn env(input: &Value) -> Env {
     let vars = input["env"].as_object().into_iter().flatten();
     let vars = vars.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
@@ -128,7 +128,7 @@ async fn request(input: &Value, wanted: &Value) -> Result<(), String> {
     same(wanted, &found)
 }
 
-/// The headers of credentials as an object; of two with one name the later one counts.
+/// The headers of credentials as an object; for duplicates, the later one wins.
 pub(super) fn headers_of(auth: &Auth) -> Value {
     auth.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect::<Map<_, _>>().into()
 }

@@ -1,9 +1,9 @@
-//! Long texts, which cases hold as digests.
+//! Long texts, which cases contain as digests.
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// The actual value with a digest wherever the expected one has it, so that the two can be compared.
+/// The actual value, with a digest wherever the expected value has one, so that they can be compared.
 pub(super) fn like(expected: &Value, actual: Value) -> Value {
     match (expected, actual) {
         (expected, Value::String(text)) if expected["digest"] == true => of(expected, &text),
@@ -22,7 +22,7 @@ pub(super) fn like(expected: &Value, actual: Value) -> Value {
     }
 }
 
-/// The digest of a text with a beginning and an end as long as those of another digest.
+/// The digest of a text, with a head and tail as long as those of another digest.
 fn of(other: &Value, text: &str) -> Value {
     let hash: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
     let units: Vec<u16> = text.encode_utf16().collect();

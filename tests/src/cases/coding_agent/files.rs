@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// Writes the files that a case starts with.
+/// Writes the initial files of a case.
 pub(super) fn write(folder: &Path, files: &Value) -> Result<(), String> {
     for (name, file) in files.as_object().into_iter().flatten() {
         let path = folder.join(name);
@@ -60,14 +60,14 @@ fn lines(file: &Value, count: usize, pad: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A grey picture: eight bits, RGB, no filter.
+/// A grey image: eight bits, RGB, no filter.
 fn png(width: usize, height: usize) -> Vec<u8> {
     use std::io::Write as _;
     let mut row = vec![0];
     row.extend(std::iter::repeat_n(0x40, width * 3));
     let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
     for _ in 0..height {
-        // Writing into memory cannot fail.
+        // Writing to memory cannot fail.
         packed.write_all(&row).unwrap_or_default();
     }
     let side = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_be_bytes();

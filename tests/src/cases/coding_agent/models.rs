@@ -1,4 +1,4 @@
-//! Models: documents, names, choices.
+//! Models: documents, names, selection.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use serde_json::{Map, Value, json};
 use super::auth::headers_of;
 use crate::cases::{Case, CaseOutcome};
 
-/// The provider of the fixture without credentials.
+/// The provider in the fixture that has no credentials.
 const WITHOUT_AUTH: &str = "cerebras";
 
-/// Runs a case; `None` when it is of another kind.
+/// Runs a case; `None` if it is of another kind.
 pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     let input = &case.case["input"];
     let ours = &case.case["ours"];
@@ -62,7 +62,7 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The models that a case names. They think, at all levels but the last two.
+/// The models that a case names. They support thinking, at all levels except the last two.
 fn fixture(case: &Case<'_>, input: &Value) -> Vec<Arc<Model>> {
     let list = input["fixture"].as_str().map_or(&Value::Null, |name| &case.file["fixtures"][name]);
     let records = list.as_array().into_iter().flatten().map(|model| {
@@ -110,7 +110,7 @@ fn begin(models: &[Arc<Model>], available: &[Arc<Model>], input: &Value) -> Valu
     json!({"model": chosen.model.map(|model| name_of(&model)), "thinkingLevel": chosen.thinking.as_str()})
 }
 
-/// Loads a document and looks at what became of it.
+/// Loads a document and checks the result.
 fn document(input: &Value, wanted: &Value) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("models.json");
@@ -159,7 +159,7 @@ fn document(input: &Value, wanted: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares errors as the file says: of a parser's words only the frame, of misfits the set of places.
+/// Compares errors as the file prescribes: only the frame of parser messages, and the set of places of validation errors.
 fn same_error(wanted: &str, found: &str) -> Result<(), String> {
     let differ = || format!("expected {wanted:?}, found {found:?}");
     if let Some(frame) = wanted.split_once("models.json: ").filter(|(frame, _)| *frame == "Failed to parse ") {
@@ -185,7 +185,7 @@ fn register(input: &Value, wanted: &Value) -> Result<(), String> {
     let name = input["name"].as_str().unwrap_or_default();
     let config = &input["config"];
     let document = config.as_object().cloned().unwrap_or_default();
-    // A function of the host replaces a stream or a login.
+    // A host function replaces a stream or a login.
     let stream = config.get("streamSimple").is_some().then(|| Arc::new(ScriptedProvider::new([])) as _);
     let config = ProviderDefinition { document, stream, oauth: None };
     match registry.register_provider(name, config) {

@@ -1,4 +1,4 @@
-//! Kinds about packages, versions and keys.
+//! Kinds for packages, versions and keys.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -15,10 +15,10 @@ use super::files;
 use super::pure::texts;
 use crate::cases::{Case, CaseOutcome};
 
-/// No command takes longer.
+/// Upper limit for any command.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
-/// Runs a case; `None` when it is of another kind.
+/// Runs a case; `None` if it is of another kind.
 pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     let input = &case.case["input"];
     let ours = &case.case["ours"];
@@ -45,7 +45,7 @@ fn git_source(text: &str) -> Value {
     value
 }
 
-/// The order of keys counts.
+/// Compares including the order of keys.
 fn migrated(input: &Value, wanted: &Value) -> Result<(), String> {
     let empty = Map::new();
     let (config, has_changed) = keybindings::migrate(input["config"].as_object().unwrap_or(&empty));
@@ -59,7 +59,7 @@ fn command(input: &Value, wanted: &Value) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|why| why.to_string())?;
     let got = runtime.block_on(ran(input))?;
     let mut wanted = wanted.clone();
-    // The name of the program in usage and help lines is replaced by ours.
+    // The program's name in usage and help lines is replaced by ours.
     for stream in ["stdout", "stderr"] {
         let text = wanted[stream].as_str().unwrap_or_default().trim();
         let text = text

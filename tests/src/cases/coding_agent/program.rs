@@ -1,4 +1,4 @@
-//! Cases of kinds `rpc`, `rpc_extension_ui` and `print`: the program, run as its users run it.
+//! Cases of kinds `rpc`, `rpc_extension_ui` and `print`: the program, run the way users run it.
 
 use pinch_testing::cases::notation;
 use pinch_testing::cases::program::{self, ProgramOutput};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cases::{Case, CaseOutcome};
 
-/// Members that are ignored where a case lacks them.
+/// Fields that are ignored if a case does not have them.
 const LATER: [&str; 6] =
     ["structuredContent", "disposition", "aborted", "durationMs", "thinkingLevel", "totalFromProvider"];
 
@@ -40,7 +40,7 @@ fn check(name: &str, expected: &Value, ran: &ProgramOutput) -> Result<(), String
     done.map_err(|why| format!("{name}{why}{hint}"))
 }
 
-/// A text, without blanks at the ends of lines and line feeds at its own end.
+/// Compares texts, ignoring trailing blanks on lines and line feeds at the end.
 fn text(expected: &Value, actual: &str) -> Result<(), String> {
     let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned();
     let expected = expected.as_str().unwrap_or_default();
@@ -75,7 +75,7 @@ fn compare(expected: &Value, mut actual: Value) -> Result<(), String> {
     notation::matches(&expected, &actual, "")
 }
 
-/// Takes out of both sides what need not be equal.
+/// Removes what may differ from both sides.
 fn align(expected: &mut Value, actual: &mut Value) {
     match (expected, actual) {
         (Value::Object(expected), Value::Object(actual)) => {
@@ -111,10 +111,10 @@ fn only_later(data: &Value) -> bool {
     data.as_object().is_some_and(|data| data.keys().all(|name| LATER.contains(&name.as_str())))
 }
 
-/// Two errors that begin with the same status and hold the same message.
+/// Two errors that begin with the same status and contain the same message.
 fn same_failure(expected: &Value, actual: &Value) -> bool {
     let (Some(expected), Some(actual)) = (expected.as_str(), actual.as_str()) else { return false };
-    // Upstream has four sentences for an abort, and we have one.
+    // Upstream has four messages for an abort, pinch has one.
     if expected.ends_with("aborted") && actual.ends_with("aborted") {
         return true;
     }
@@ -125,7 +125,7 @@ fn same_failure(expected: &Value, actual: &Value) -> bool {
     status(expected) == status(actual) && message.is_some_and(|message| actual.contains(&message))
 }
 
-/// The actual text, when it is what a text with `{{WORDING}}` describes.
+/// Returns the actual text if it matches a text with `{{WORDING}}`.
 fn in_own_words(expected: &str, actual: &str) -> Option<String> {
     if !expected.contains("{{") {
         return None;
@@ -135,7 +135,7 @@ fn in_own_words(expected: &str, actual: &str) -> Option<String> {
     Regex::new(&format!("^{pattern}$")).ok()?.is_match(actual).then(|| actual.to_owned())
 }
 
-/// What a case of kind `rpc_extension_ui` says, as a case of kind `rpc` says it.
+/// Converts a case of kind `rpc_extension_ui` into the form of kind `rpc`.
 pub(super) fn with_probe(case: &Value) -> Value {
     let mut case = case.clone();
     case["input"]["args"] = json!(["--mode", "rpc", "--no-session", "--offline"]);

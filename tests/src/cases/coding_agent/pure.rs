@@ -1,4 +1,4 @@
-//! Kinds that are one function: text in, value out.
+//! Kinds that test a single function: text in, value out.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{args, files};
 use crate::cases::{Case, CaseOutcome};
 
-/// Runs a case; `None` when it is of another kind.
+/// Runs a case; `None` if it is of another kind.
 pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     let input = &case.case["input"];
     let ours = &case.case["ours"];
@@ -49,7 +49,7 @@ pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     Some(same(wanted, &got).into())
 }
 
-/// The texts of a list.
+/// The texts in a list.
 pub(super) fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
@@ -65,7 +65,7 @@ fn expand(input: &Value) -> Result<Value, String> {
     Ok(json!(templates.expand(input["text"].as_str().unwrap_or_default())))
 }
 
-/// The templates of directories, as cases write them.
+/// The templates in directories, as cases describe them.
 fn load(input: &Value) -> Result<Value, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     files::write(folder.path(), &input["files"])?;
@@ -92,7 +92,7 @@ fn truncation(cut: &Truncation) -> Value {
     shown
 }
 
-/// How a command that the user ran is presented to a model.
+/// How a command run by the user is presented to a model.
 fn bash_text(input: &Value) -> Result<Value, String> {
     let mut record = input.clone();
     record["role"] = "bashExecution".into();

@@ -1,4 +1,4 @@
-//! Kinds about resources and the system prompt.
+//! Kinds for resources and the system prompt.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use super::files;
 use super::pure::texts;
 use crate::cases::{Case, CaseOutcome};
 
-/// Runs a case; `None` when it is of another kind.
+/// Runs a case; `None` if it is of another kind.
 pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     let input = &case.case["input"];
     let ours = &case.case["ours"];
@@ -34,7 +34,7 @@ pub(super) fn run(case: &Case<'_>) -> Option<CaseOutcome> {
     Some(done.into())
 }
 
-/// The files of a case in a directory that the case calls `$CWD`.
+/// Writes the files of a case to a directory that the case calls `$CWD`.
 fn in_folder(input: &Value, look: impl FnOnce(&Path) -> Value) -> Result<Value, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let root = folder.path().canonicalize().map_err(|error| error.to_string())?;
@@ -74,7 +74,7 @@ fn load_skills(input: &Value, wanted: &Value) -> Result<(), String> {
     for (expected, got) in
         expected.as_array_mut().into_iter().flatten().zip(got["diagnostics"].as_array().into_iter().flatten())
     {
-        // The words of a YAML parser are free; those of our own checks are not.
+        // The wording of a YAML parser may differ; that of our own checks may not.
         if !is_own(&expected["message"]) && !is_own(&got["message"]) && got["message"] != "" {
             expected["message"] = got["message"].clone();
         }
@@ -110,7 +110,7 @@ fn given_skills(given: &Value) -> Vec<Skill> {
     given.as_array().into_iter().flatten().map(skill).collect()
 }
 
-/// Cases have the block as it is put behind a text.
+/// Cases contain the block the way it is appended to a text.
 fn with_gap(block: &str) -> String {
     if block.is_empty() { String::new() } else { format!("\n\n{block}") }
 }
@@ -136,7 +136,7 @@ fn whole_prompt(input: &Value) -> String {
     PromptSections::coding(&parts).whole()
 }
 
-/// The tools of a case with their descriptions; the advice of the case belongs to the last one.
+/// The tools of a case with their descriptions; the case's guidelines belong to the last one.
 fn notes(input: &Value) -> Vec<ToolPrompt> {
     let names = match input["selectedTools"].is_array() {
         true => texts(&input["selectedTools"]),
@@ -162,7 +162,7 @@ fn lists(input: &Value, wanted: &Value) -> Result<(), String> {
     fits(&expected("guidelines").into(), &lines(prompt::rule_lines(&notes)))
 }
 
-/// Whether a text is what a case expects; `{{NAME}}` is replaced by our own words.
+/// Whether a text is what a case expects; `{{NAME}}` matches our own wording.
 fn fits(expected: &Value, got: &str) -> Result<(), String> {
     let expected = expected.as_str().unwrap_or_default();
     let mut pattern = String::from("^");
@@ -179,7 +179,7 @@ fn fits(expected: &Value, got: &str) -> Result<(), String> {
     if regex.is_match(got) { Ok(()) } else { Err(format!("expected {expected:?}, got {got:?}")) }
 }
 
-/// A tool of which only the name counts.
+/// A tool of which only the name matters.
 struct NameOnlyTool(ToolSpec);
 
 impl NameOnlyTool {

@@ -1,4 +1,4 @@
-//! Settings: documents, steps, what comes of them.
+//! Settings: documents, steps and their results.
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ async fn play(input: &Value, wanted: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Paths as they are used: with the home directory and the other directories put in.
+/// Paths as they are used, with the home directory and other directories filled in.
 fn expanded(value: &Value, folder: &tempfile::TempDir, home: &Path) -> Value {
     let place = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     match value {
@@ -90,7 +90,7 @@ fn expanded(value: &Value, folder: &tempfile::TempDir, home: &Path) -> Value {
     }
 }
 
-/// Puts an object or a text into a file; nothing without one.
+/// Writes an object or a text to a file; does nothing for null.
 fn write(path: &Path, content: &Value) -> Result<(), String> {
     let text = match content {
         Value::Null => return Ok(()),
@@ -101,7 +101,7 @@ fn write(path: &Path, content: &Value) -> Result<(), String> {
     std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, text)).map_err(|error| error.to_string())
 }
 
-/// The file as a case shows it: as text, or as the value in it.
+/// The file in the form that a case uses: text, or parsed value.
 fn read(path: &Path, like: &Value) -> Result<Value, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     if like.is_string() { Ok(text.into()) } else { serde_json::from_str(&text).map_err(|error| error.to_string()) }

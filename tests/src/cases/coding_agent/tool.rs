@@ -1,4 +1,4 @@
-//! Cases of kind `tool`: one call of a built-in tool in its own directory.
+//! Cases of kind `tool`: one call of a built-in tool in a separate directory.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     }
 }
 
-/// Makes the call and writes down what came of it, as cases do.
+/// Makes the call and records the result in the form that cases use.
 async fn call(input: &Value, wanted: &Value) -> Result<Value, String> {
     let text = |why: std::io::Error| why.to_string();
     let folder = tempfile::tempdir().map_err(text)?;
@@ -110,7 +110,7 @@ fn shown(output: &ToolOutput) -> Value {
     shown.into()
 }
 
-/// Puts placeholders where a text names the directories of the case.
+/// Replaces the case's directories in a text with placeholders.
 fn with_placeholders(value: Value, cwd: &Path, temp: &Path) -> Value {
     match value {
         Value::String(text) => {
@@ -140,7 +140,7 @@ fn compare(case: &Value, wanted: &Value, actual: Value) -> Result<(), String> {
             block["data"] = "$re:^[A-Za-z0-9+/]+=*$".into();
         }
     }
-    // Cases name the details that they compare; a text that was cut is in the content already.
+    // Cases name the details that they compare; truncated text is already in the content.
     let details = |side: &mut Value| -> Option<Value> {
         let mut details = side.as_object_mut()?.shift_remove("details")?;
         if let Some(truncation) = details.get_mut("truncation").and_then(Value::as_object_mut) {
@@ -160,13 +160,13 @@ fn compare(case: &Value, wanted: &Value, actual: Value) -> Result<(), String> {
     same(&wanted, &actual)
 }
 
-/// The beginning that is compared, when the case says that nothing else is.
+/// The prefix to compare, if the case says that only a prefix matters.
 fn only_prefix(case: &Value) -> Option<String> {
     let pattern = Regex::new("compare prefix '([^']+)' only").ok()?;
     Some(pattern.captures(case["note"].as_str()?)?[1].to_owned())
 }
 
-/// Brings the lines of lists that have no order into the same one.
+/// Sorts the lines of unordered lists on both sides.
 fn allow_any_order(order: Option<&str>, wanted: &mut Value, actual: &mut Value) -> Result<(), String> {
     let Some(order) = order else { return Ok(()) };
     let text = |side: &Value| side["content"][0]["text"].as_str().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Cases of kind `request`: the HTTP request a call becomes.
+//! Cases of kind `request`: the HTTP request that a call produces.
 
 use pinch_llm::wire::{self, HttpRequest, WireCall};
 use pinch_testing::cases::compare::{contains, same};
@@ -96,7 +96,7 @@ fn check_body(expect: &Value, prefer: &Value, body: &Value) -> Result<(), String
     same(&expected, &actual).map_err(|why| format!("body{why}"))
 }
 
-/// Removes what a JSON pointer points at.
+/// Removes the target of a JSON pointer.
 fn remove(value: &mut Value, pointer: &str) {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return };
     let last = last.replace("~1", "/").replace("~0", "~");

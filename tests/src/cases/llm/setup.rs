@@ -1,4 +1,4 @@
-//! From what a case gives to models and requests.
+//! Converts the data of a case into models and requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::Case;
 
-/// When all calls of cases are made.
+/// The time at which all calls of cases are made.
 const NOW: i64 = 1_700_000_000_000;
 
 /// The model of a case: a key of the file's `models`, or a record.
@@ -32,7 +32,7 @@ pub(super) fn model(case: &Case<'_>) -> Result<Model, String> {
     Model::from_record(&record).map_err(|why| format!("model {given}: {why}"))
 }
 
-/// The request of a case for a model.
+/// The request of a case to a model.
 pub(super) fn request(case: &Case<'_>, model: Model) -> Result<Request, String> {
     let context = &case.case["context"];
     let options = case.case["options"].as_object().cloned().unwrap_or_default();
@@ -61,7 +61,7 @@ pub(in crate::cases) fn env(given: &Value) -> Env {
     given.as_object().into_iter().flatten().filter_map(|(name, value)| Some((name.clone(), value.as_str()?))).collect()
 }
 
-/// The options of a case; `simple`: those that all formats share.
+/// The options of a case; `simple`: only those that all formats share.
 pub(in crate::cases) fn call_options(given: &Map<String, Value>, simple: bool) -> CallOptions {
     let count = |name: &str| given.get(name).and_then(Value::as_u64);
     let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -72,7 +72,7 @@ pub(in crate::cases) fn call_options(given: &Map<String, Value>, simple: bool) -
     options.omit_output_limit = !simple;
     options.thinking = match (simple, text("reasoning")) {
         (true, word) => level(word.as_deref()),
-        // A raw option that names a level means what the shared one means.
+        // A raw option that names a level is equivalent to the shared one.
         (false, Some(word)) if ThinkingLevel::parse(&word).is_some() => level(Some(&word)),
         (false, _) => native(given),
     };
@@ -100,12 +100,12 @@ pub(in crate::cases) fn call_options(given: &Map<String, Value>, simple: bool) -
     options
 }
 
-/// The unified option: no level means off.
+/// The unified option: without a level, thinking is off.
 fn level(word: Option<&str>) -> ThinkingChoice {
     ThinkingChoice::Level(word.and_then(ThinkingLevel::parse).unwrap_or_default())
 }
 
-/// The options of the formats themselves.
+/// The format-specific options.
 fn native(given: &Map<String, Value>) -> ThinkingChoice {
     let text = |names: [&str; 2]| names.into_iter().find_map(|name| given.get(name)?.as_str().map(str::to_owned));
     let nested = given.get("thinking");

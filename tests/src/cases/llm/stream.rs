@@ -19,14 +19,14 @@ use crate::cases::{Case, CaseOutcome};
 
 /// Time between two chunks.
 const CHUNK_GAP: Duration = Duration::from_millis(12);
-/// No case takes longer.
+/// Upper limit for any case.
 const MAX_TIME: Duration = Duration::from_secs(20);
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Default)]
 struct StreamOutput {
     events: Vec<Value>,
-    /// Contents of the calls' arguments after each of their deltas.
+    /// The parsed arguments of calls after each delta.
     partial_arguments: Vec<Value>,
     message: Value,
     n_requests: usize,
@@ -57,7 +57,7 @@ pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     }
 }
 
-/// Makes the call, and repeats it as a caller with `maxRetries` would.
+/// Makes the call, with retries as a caller that sets `maxRetries` would.
 async fn call(case: &Case<'_>, registry: &ProviderRegistry, mut model: Model) -> Result<StreamOutput, String> {
     let server = Server::start().await.map_err(|why| why.to_string())?;
     for reply in replies(&case.case["response"])? {
@@ -67,7 +67,7 @@ async fn call(case: &Case<'_>, registry: &ProviderRegistry, mut model: Model) ->
     model.base_url = at_server(&model.base_url, &server.url());
     let mut request = setup::request(case, model)?;
     if request.model.api == *"azure-openai-responses" {
-        // Its URL comes from the environment; the call's own setting is asked first.
+        // Its URL comes from the environment; the call's own setting takes precedence.
         let base = format!("{}/openai/v1", server.url());
         request.options.native.insert("azureBaseUrl".into(), base.into());
     }
@@ -129,7 +129,7 @@ async fn call_once(
     Err("the stream has no end".into())
 }
 
-/// The model's URL with the origin of the server.
+/// The model's URL with the server's origin.
 pub(in crate::cases) fn at_server(base_url: &str, server: &str) -> String {
     let rest = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
     let path = rest.find('/').map_or("", |at| &rest[at..]);
@@ -182,7 +182,7 @@ fn from_hex(hex: &str) -> Result<Vec<u8>, String> {
         .collect()
 }
 
-/// An event as cases write it; usage is not an event there.
+/// An event in the form that cases use; cases do not have usage events.
 pub(in crate::cases) fn event_json(event: &StreamEvent, kinds: &[BlockKind]) -> Option<Value> {
     let name = |index: usize| match kinds.get(index) {
         Some(BlockKind::Thinking { .. }) => "thinking",
@@ -219,7 +219,7 @@ fn check(case: &Value, mut seen: StreamOutput) -> Result<(), String> {
     let (expect, prefer) = (&case["expect"], &case["prefer"]);
     let mut expected = expect["message"].clone();
     strip_nulls(&mut expected);
-    // A member that the preference names counts, too.
+    // A field that the preference names is compared too.
     forget_new_members(&merged(&expected, &prefer["message"]), &mut seen.message);
     let last = seen.events.last().map(|event| event["type"].clone());
     let failed = matches!(seen.message["stopReason"].as_str(), Some("error" | "aborted"));
@@ -235,7 +235,7 @@ fn check(case: &Value, mut seen: StreamOutput) -> Result<(), String> {
     }
     if let Some(preferred) = prefer["message"].as_object() {
         contains(&prefer["message"], &seen.message).map_err(|why| format!("message{why}"))?;
-        // What the preference does not speak about still holds.
+        // Fields that the preference does not mention are still compared.
         for key in preferred.keys() {
             for message in [&mut expected, &mut seen.message] {
                 if let Some(map) = message.as_object_mut() {
@@ -264,7 +264,7 @@ fn check(case: &Value, mut seen: StreamOutput) -> Result<(), String> {
 fn check_events(case: &Value, expected: &Value, mut actual: Vec<Value>) -> Result<(), String> {
     let mut expected = expected.as_array().cloned().unwrap_or_default();
     if case["abort"].is_object() {
-        // Blocks may be ended before the end, or not.
+        // Whether blocks are ended before the end may differ.
         drop_ends_before_last(&mut expected);
         drop_ends_before_last(&mut actual);
     }
@@ -284,7 +284,7 @@ fn drop_ends_before_last(events: &mut Vec<Value>) {
     }
 }
 
-/// A value with the members of another one over it, at every depth.
+/// A value overlaid with the fields of another one, at every depth.
 fn merged(value: &Value, over: &Value) -> Value {
     match (value, over) {
         (_, Value::Null) => value.clone(),
@@ -311,14 +311,14 @@ fn remove(value: &mut Value, key: &str) {
     }
 }
 
-/// Members that are null in the file are left out by us.
+/// Removes fields that are null in the file; pinch omits them.
 fn strip_nulls(message: &mut Value) {
     if let Some(map) = message.as_object_mut() {
         map.retain(|_, value| !value.is_null());
     }
 }
 
-/// Members that later versions add count only where the case has them.
+/// Fields added in later versions are compared only where the case has them.
 pub(in crate::cases) fn forget_new_members(expected: &Value, actual: &mut Value) {
     for member in ["durationMs", "thinkingLevel", "responseModel"] {
         if expected.get(member).is_none() {

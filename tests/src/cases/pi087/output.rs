@@ -1,4 +1,4 @@
-//! Cases of kinds `json`, `print`, `rpc` and `cli`: what the program says, in the order in which it says it.
+//! Cases of kinds `json`, `print`, `rpc` and `cli`: the program's output, in order.
 
 use pinch_testing::cases::notation;
 use pinch_testing::cases::program::{self, ProgramOutput, lines};
@@ -15,7 +15,7 @@ pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
         Ok(ran) => ran,
         Err(why) => return CaseOutcome::Failed(why),
     };
-    // With several runs, what is expected of the last one is separate.
+    // With several runs, the expectations for the last one are separate.
     let wanted = wanted["runs"].as_array().and_then(|runs| runs.last()).unwrap_or(wanted);
     let Some(wanted) = wanted.as_object() else { return CaseOutcome::NotImplemented };
     let what = case.case["valueIs"].as_str();
@@ -44,7 +44,7 @@ pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     CaseOutcome::Passed
 }
 
-/// Compares, with patterns in whole texts and the placeholders of files.
+/// Compares with whole-text patterns and the placeholders of files.
 fn compare(expected: &Value, actual: Value) -> Result<(), String> {
     if let Some(pattern) = expected.as_str().and_then(|text| text.strip_prefix("$re:")) {
         let regex = Regex::new(pattern).map_err(|why| why.to_string())?;
@@ -55,8 +55,8 @@ fn compare(expected: &Value, actual: Value) -> Result<(), String> {
     notation::matches(&expected, &actual, "")
 }
 
-/// What a case calls its value, in its own words. Several things are separated by semicolons or `and`, each with its name or in the order
-/// of the expected members. `None` for unknown words.
+/// The value that a case describes in words. Several descriptions are separated by semicolons or `and`, each with its name or in the order
+/// of the expected fields. `None` for unknown words.
 pub(super) fn value(what: &str, expected: &Value, ran: &ProgramOutput, input: &Value) -> Option<Value> {
     let Some(members) = expected.as_object().filter(|members| !members.contains_key("role")) else {
         return one(what, expected, ran, input);
@@ -127,7 +127,7 @@ fn one(what: &str, expected: &Value, ran: &ProgramOutput, input: &Value) -> Opti
     super::session_file::value_of(what, expected, ran, input)
 }
 
-/// Whether the request's system text is one that a file of the case holds.
+/// Whether the request's system text comes from a file of the case.
 fn asks_with_own_prompt(body: &Value, input: &Value) -> bool {
     let texts = ["files", "agentFiles"].map(|name| input[name].as_object().cloned().unwrap_or_default());
     let mut own = texts.iter().flatten().filter(|(name, _)| name.ends_with("SYSTEM.md"));
@@ -136,7 +136,7 @@ fn asks_with_own_prompt(body: &Value, input: &Value) -> bool {
     own.any(|(_, text)| text.as_str().is_some_and(|text| system.contains(text.trim())))
 }
 
-/// Answers, and how a repeated run continues.
+/// Answers, and how a resumed run continues.
 fn story(ran: &ProgramOutput) -> Value {
     let told = |line: &Value| match line["type"].as_str()? {
         "agent_end" => Some(json!({"type": "agent_end", "willRetry": line["willRetry"]})),
@@ -146,7 +146,7 @@ fn story(ran: &ProgramOutput) -> Value {
     ran.lines.iter().filter_map(told).collect()
 }
 
-/// An answer that only one member is asked of becomes that member.
+/// Reduces an answer to a single field if only that field is requested.
 fn only_asked(line: &Value, what: &str) -> Value {
     let asked = Regex::new(r"of (\w+) only (\w+)").ok().and_then(|asked| {
         let found = asked.captures(what)?;

@@ -1,4 +1,4 @@
-//! Cases of kind `request`: what the program asks a model.
+//! Cases of kind `request`: the requests that the program sends to a model.
 
 use pinch_testing::cases::compare::same;
 use pinch_testing::cases::notation;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cases::{Case, CaseOutcome};
 
-/// Members of a declared tool that are compared; the others are wording.
+/// Fields of a declared tool that are compared; the others are wording.
 const TOOL_FLAGS: [&str; 5] = ["type", "strict", "cache_control", "defer_loading", "eager_input_streaming"];
 
 /// Runs a case.
@@ -64,7 +64,7 @@ pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     }
 }
 
-/// What a case calls its value, in its own words; `None` for unknown words.
+/// The value that a case describes in words; `None` for unknown words.
 fn value(what: &str, expected: &Value, ran: &program::ProgramOutput, input: &Value) -> Option<Value> {
     let request = |n: usize| ran.requests.get(n).map(|request| request.json()).unwrap_or_default();
     if what.contains("last message of the second request") {
@@ -97,7 +97,7 @@ fn value(what: &str, expected: &Value, ran: &program::ProgramOutput, input: &Val
     super::output::value(what, expected, ran, input)
 }
 
-/// What is expected with the directories of the run in it.
+/// The expected value, with the run's directories filled in.
 fn filled(expected: &Value, ran: &program::ProgramOutput) -> Value {
     let mut expected = expected.clone();
     ran.put_in(&mut expected);
@@ -115,7 +115,7 @@ fn undescribed(schema: &Value) -> Value {
     }
 }
 
-/// A request as cases write it: the system text as `$system`, a tool as its name and flags.
+/// A request in the form that cases use: the system text as `$system`, a tool as its name and flags.
 fn shortened(path: &str, mut body: Value, expected: &Value) -> Value {
     for text in body["system"].as_array_mut().into_iter().flatten().map(|block| &mut block["text"]) {
         *text = "$system".into();
@@ -153,7 +153,7 @@ fn short_tool(tool: &Value) -> Value {
     Value::Object(short)
 }
 
-/// Takes out what says that more may stand in a tool.
+/// Removes the marker that allows additional fields in a tool.
 fn without_rest(request: &Value) -> Value {
     let mut request = request.clone();
     for tool in request["body"]["tools"].as_array_mut().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Cases of kind `session_file`: what lies on the disk after a run, and what the model was asked because of it.
+//! Cases of kind `session_file`: the session files after a run, and the requests that resulted from them.
 
 use pinch_testing::cases::notation;
 use pinch_testing::cases::program::{self, ProgramOutput};
@@ -41,7 +41,7 @@ pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     CaseOutcome::Passed
 }
 
-/// All session files as cases write them.
+/// All session files, in the form that cases use.
 pub(super) fn sessions(ran: &ProgramOutput) -> Value {
     ran.sessions.iter().map(|(file, text)| session(file, text)).collect()
 }
@@ -57,7 +57,7 @@ pub(super) fn value_of(what: &str, expected: &Value, ran: &ProgramOutput, input:
     one(what, expected, &ValueSource { ran, input })
 }
 
-/// A member of a line; a session that follows another one says so where messages have their role.
+/// A field of a line; a session that continues another one has its parent where messages have their role.
 fn parent_or(line: &Value, column: &str) -> Value {
     match column {
         "role" if line["parentSession"].is_string() => "has parentSession".into(),
@@ -65,26 +65,26 @@ fn parent_or(line: &Value, column: &str) -> Value {
     }
 }
 
-/// What a value is read from.
+/// The sources of a value.
 struct ValueSource<'a> {
     ran: &'a ProgramOutput,
     input: &'a Value,
 }
 
-/// A session file as cases write it.
+/// A session file in the form that cases use.
 fn session(file: &str, text: &str) -> Value {
     let name = file.rsplit(['/', '\\']).next().unwrap_or_default();
     json!({"file": format!("<cwd-dir>/{name}"), "entries": lines(text)})
 }
 
-/// The lines of a session; those that are no JSON as texts that say so.
+/// The lines of a session; lines that are not JSON become texts that say so.
 fn lines(text: &str) -> Vec<Value> {
     let line = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| format!("torn: {line}").into());
     text.lines().filter(|line| !line.trim().is_empty()).map(line).collect()
 }
 
-/// What a case calls its value, in its own words. Several things are separated by semicolons, each with its name or in the order of the
-/// expected members. `None` for unknown words.
+/// The value that a case describes in words. Several descriptions are separated by semicolons, each with its name or in the order of the
+/// expected fields. `None` for unknown words.
 fn value(what: &str, expected: &Value, seen: &ValueSource<'_>) -> Option<Value> {
     let general = || super::value::of(what, expected, seen.ran);
     let Some(members) = expected.as_object() else { return one(what, expected, seen).or_else(general) };
@@ -162,7 +162,7 @@ fn columns(what: &str) -> Vec<&str> {
     inside.map(|inside| inside.split(',').map(str::trim).collect()).unwrap_or_default()
 }
 
-/// The file that is spoken of: one that is named, else the one to compare, else the first session.
+/// The file that the words refer to: a named one, else the one to compare, else the first session.
 fn file(what: &str, ran: &ProgramOutput) -> Option<String> {
     let files = ran.files_after.as_object()?;
     let named = files.iter().find(|(name, _)| what.contains(name.as_str())).or_else(|| files.iter().next());
@@ -180,7 +180,7 @@ fn member_of_line(line: &Value, name: &str) -> Value {
     if own.is_null() { line["message"][name].clone() } else { own.clone() }
 }
 
-/// A member of a message, or whether it contains a text.
+/// A field of a message, or whether the field contains a text.
 fn cell(message: &Value, column: &str, input: &Value) -> Value {
     let Some(text) = column.strip_prefix("contains ") else { return message[column].clone() };
     let text = text.trim_start_matches("the ");

@@ -1,4 +1,4 @@
-//! Cases of kind `tool`: what the calls of a run return.
+//! Cases of kind `tool`: the results of a run's tool calls.
 
 use pinch_testing::cases::notation;
 use pinch_testing::cases::program;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::cases::{Case, CaseOutcome};
 
-/// Members of a tool result that are compared.
+/// Fields of a tool result that are compared.
 const MEMBERS: [&str; 4] = ["toolName", "content", "details", "isError"];
 
 /// Runs a case.
@@ -45,13 +45,13 @@ pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     CaseOutcome::Passed
 }
 
-/// Results are read from the events of the program.
+/// Whether the results are read from the program's events.
 fn prints_events(case: &Value) -> bool {
     let args = case["input"]["args"].as_array().map_or(&[][..], Vec::as_slice);
     args.windows(2).any(|pair| pair[0] == "--mode" && pair[1] == "json")
 }
 
-/// The tool results among the lines of a run, as cases write them.
+/// The tool results among the lines of a run, in the form that cases use.
 pub(super) fn results(lines: &[Value]) -> Value {
     let ended = lines.iter().filter(|line| line["type"] == "message_end" && line["message"]["role"] == "toolResult");
     let short = |line: &Value| -> Value {

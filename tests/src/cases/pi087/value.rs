@@ -1,10 +1,10 @@
-//! What cases of every kind call their value, in their own words: requests and their fields, usage, sections, answers of commands, counts.
+//! Values that cases of every kind describe in words: requests and their fields, usage, sections, command answers, counts.
 
 use pinch_testing::cases::program::{ProgramOutput, lines};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-/// The value that the words ask for; `None` for unknown words.
+/// The value that the words describe; `None` for unknown words.
 pub(super) fn of(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value> {
     let has = |word: &str| what.contains(word);
     if let Some(counts) = counts(what, expected, ran) {
@@ -34,7 +34,7 @@ pub(super) fn of(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Va
     None
 }
 
-/// The place that a word like `second` or `2nd` means.
+/// The index that a word such as `second` or `2nd` stands for.
 fn place(what: &str) -> Option<usize> {
     const WORDS: [&str; 8] = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"];
     let by_word = WORDS.iter().position(|word| what.split(|c: char| !c.is_alphanumeric()).any(|part| part == *word));
@@ -129,12 +129,12 @@ fn of_request(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value
     }
 }
 
-/// How a missing member is written: null, or the word.
+/// How a missing field is written: null, or the word.
 fn absent(expected: &Value) -> Value {
     if expected == "absent" { "absent".into() } else { Value::Null }
 }
 
-/// The names of fields that words speak of: those with an underscore, a dot or a capital inside, and those before `of the … request`.
+/// The field names in a description: words with an underscore, a dot or an inner capital, and those before `of the … request`.
 fn fields(what: &str) -> Vec<&str> {
     let Some(head) = what.split(" of the ").next() else { return Vec::new() };
     let head = head
@@ -149,7 +149,7 @@ fn fields(what: &str) -> Vec<&str> {
     words.filter(is_name).collect()
 }
 
-/// Sections of the first system message: by name and text, or their names alone.
+/// Sections of the first system message: names and texts, or only names.
 fn sections(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value> {
     let in_files = || {
         let lines = ran.sessions.iter().flat_map(|(_, text)| text.lines());
@@ -174,7 +174,7 @@ fn sections(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value> 
     }
 }
 
-/// The usage of one of the assistant's messages: the last one, unless another is named.
+/// The usage of one of the assistant's messages: the last one unless another is named.
 fn usage(what: &str, ran: &ProgramOutput) -> Option<Value> {
     let ended = |line: &&Value| line["type"] == "message_end" && line["message"]["role"] == "assistant";
     let all: Vec<&Value> = ran.lines.iter().filter(ended).map(|line| &line["message"]["usage"]).collect();
@@ -192,7 +192,7 @@ fn usage(what: &str, ran: &ProgramOutput) -> Option<Value> {
     })
 }
 
-/// Data of the answers to one command: all of it, or one field: `data of get_state only sessionName`.
+/// The data of a command's answers: all of it, or one field: `data of get_state only sessionName`.
 fn of_response(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Value> {
     let asked =
         Regex::new(r"(?:data|response|responses|answer|answers) (?:of|to) (?:the )?(\w+)").ok()?.captures(what)?;
@@ -223,7 +223,7 @@ fn of_response(what: &str, expected: &Value, ran: &ProgramOutput) -> Option<Valu
     }
 }
 
-/// Lines of the named families of events, such as `compaction` or `tool_execution`; answers in a short form where they stand between them.
+/// Lines of the named event families, such as `compaction` or `tool_execution`; answers that occur between them in a short form.
 fn events(what: &str, ran: &ProgramOutput) -> Option<Value> {
     let words: Vec<&str> =
         what.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| word.len() > 3).collect();

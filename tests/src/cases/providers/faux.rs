@@ -1,4 +1,4 @@
-//! Cases of the areas `faux` and `registry`: the scripted provider, and looking providers up.
+//! Cases of the areas `faux` and `registry`: the scripted provider and provider lookup.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) fn run_registry(case: &Case<'_>) -> CaseOutcome {
     }
 }
 
-/// Asks an adapter for a model of another wire format.
+/// Calls an adapter with a model of another wire format.
 fn run_mismatched(provider: &dyn Provider, api: &str, expect: &Value) -> CaseOutcome {
     let record = json!({"id": "m", "name": "m", "api": api, "provider": "p", "baseUrl": "http://127.0.0.1:1",
         "reasoning": false, "input": ["text"], "contextWindow": 1000, "maxTokens": 100,
@@ -52,7 +52,7 @@ fn run_mismatched(provider: &dyn Provider, api: &str, expect: &Value) -> CaseOut
     }
 }
 
-/// Runs a case of the scripted provider, after the case it follows.
+/// Runs a case of the scripted provider, after the case that it continues.
 pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let mut chain = vec![case.case];
     while let Some(before) = chain.last().and_then(|last| last["given"]["after"].as_str()) {
@@ -132,7 +132,7 @@ fn reply(given: &Value) -> Result<ScriptedReply, String> {
     let word = given["stopReason"].as_str();
     let reasons = [StopReason::Stop, StopReason::Length, StopReason::ToolUse, StopReason::Error, StopReason::Aborted];
     Ok(ScriptedReply {
-        // Upstream's messages stop with `stop` unless they say otherwise.
+        // Upstream's messages have the stop reason `stop` unless specified.
         stop: Some(reasons.into_iter().find(|reason| Some(reason.as_str()) == word).unwrap_or(StopReason::Stop)),
         error_message: given["errorMessage"].as_str().map(str::to_owned),
         response_id: given["responseId"].as_str().map(str::to_owned),

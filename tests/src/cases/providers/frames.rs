@@ -18,7 +18,7 @@ pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     let Some(bytes) = given["hex"].as_str().and_then(from_hex) else { return CaseOutcome::NotImplemented };
     let message = match EventMessage::read(&bytes, MAX_MESSAGE_BYTES) {
         Ok(Some(message)) => message,
-        // The wording is free.
+        // The wording may differ.
         Ok(None) | Err(_) if expect.get("error").is_some() => return CaseOutcome::Passed,
         Ok(None) => return CaseOutcome::Failed("the frame is not whole".into()),
         Err(why) => return CaseOutcome::Failed(why.to_string()),
@@ -47,7 +47,7 @@ fn from_hex(hex: &str) -> Option<Vec<u8>> {
     digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
-/// Runs a case about regions and credentials: one request for each item of its list.
+/// Runs a case about regions and credentials: one request per item of its list.
 pub(super) fn run_auth(case: &Case<'_>) -> CaseOutcome {
     let (given, expect) = (&case.case["given"], wanted(&case.case["expect"]));
     let Some(list) = given.as_array().or_else(|| given["requests"].as_array()) else {
@@ -83,7 +83,7 @@ pub(super) fn run_auth(case: &Case<'_>) -> CaseOutcome {
     CaseOutcome::Passed
 }
 
-/// Puts an address where items of a list name the server: nothing is sent there.
+/// Fills in an address where list items refer to the server: nothing is sent to it.
 fn put_server(value: &mut Value) {
     match value {
         Value::String(text) => *text = text.replace("{{server}}", "http://127.0.0.1:1"),
@@ -106,7 +106,7 @@ fn signed(mut request: Request) -> Result<(String, Value), String> {
     format.sign(&call, signing).map_err(|error| error.text)?;
     let authorisation = made.headers.get("authorization").map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
     let scope = authorisation.as_deref().and_then(|text| text.split("Credential=").nth(1)?.split(',').next());
-    // Before it stand the key's id and the date.
+    // It is preceded by the key's ID and the date.
     let scope: Vec<&str> = scope.unwrap_or_default().split('/').skip(2).collect();
     Ok((scope.join("/"), made.body))
 }

@@ -17,7 +17,7 @@ pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     }
 }
 
-/// The same request to the first model of each provider.
+/// Sends the same request to the first model of each provider.
 fn providers_one_by_one(case: &Case<'_>, providers: &[Value], expect: &Value) -> CaseOutcome {
     let catalog = Catalog::built_in();
     for provider in providers.iter().filter_map(Value::as_str) {
@@ -42,7 +42,7 @@ fn providers_one_by_one(case: &Case<'_>, providers: &[Value], expect: &Value) ->
     CaseOutcome::Passed
 }
 
-/// Options and history in the shape of other cases.
+/// Options and history, converted to the form of other cases.
 fn with_history(given: &Value) -> Value {
     let mut given = given.clone();
     given["simpleOptions"] = json!({"sessionId": given["sessionId"]});

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use super::wanted;
 use crate::cases::{Case, CaseOutcome};
 
-/// When logins happen, Unix milliseconds.
+/// The time of logins, in Unix milliseconds.
 const NOW: i64 = 1_700_000_000_000;
 
 /// Runs a case.
@@ -47,7 +47,7 @@ pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     runtime.block_on(login(&*flow, given, expect)).into()
 }
 
-/// Values one by one: tokens with the URLs they lead to, or texts with the domains they name.
+/// Checks values separately: tokens with the URLs they resolve to, or texts with the domains they name.
 fn one_by_one(list: &[Value], expect: &Value) -> CaseOutcome {
     let actual: Value = match list.first() {
         Some(Value::String(_)) => {
@@ -78,7 +78,7 @@ fn modify_models(given: &Value, expect: &Value) -> Result<(), String> {
     same(expect, &actual)
 }
 
-/// A model that the provider no longer has, as any other of the provider: only where it is asked matters here.
+/// A model that the provider no longer has, made from another one of the provider: only its URL matters here.
 fn elsewhere(catalog: &Catalog, provider: &str, id: &str) -> Option<Model> {
     let mut model = (**catalog.models(provider).first()?).clone();
     model.id = id.into();
@@ -95,7 +95,7 @@ fn stored(given: &Value) -> Result<OAuthCredential, String> {
     OAuthCredential::from_value(&Value::Object(whole)).ok_or_else(|| format!("no credential: {given}"))
 }
 
-/// The flow that a case is about: cases name it by the client that asks.
+/// The flow of a case: cases identify it by the client name.
 fn flow(given: &Value, expect: &Value) -> Option<Box<dyn OAuthFlow>> {
     let (text, provider) = (expect.to_string(), given["provider"].as_str());
     let is = |id: &str, client: &str| provider == Some(id) || text.contains(client);
@@ -111,7 +111,7 @@ fn flow(given: &Value, expect: &Value) -> Option<Box<dyn OAuthFlow>> {
     None
 }
 
-/// As many models as the case was recorded with, the one first that it names: the catalog of that time had others.
+/// As many models as when the case was recorded, the one that it names first: the catalog has changed since.
 fn copilot_models(expect: &Value) -> Vec<String> {
     let requests = expect["requests"].as_array().map_or(&[][..], Vec::as_slice);
     let is_policy = |request: &&Value| request["url"].as_str().is_some_and(|url| url.ends_with("/policy"));
@@ -129,7 +129,7 @@ fn copilot_models(expect: &Value) -> Vec<String> {
     ids
 }
 
-/// Answers requests in order, those for policies with 200, and keeps what was asked.
+/// Answers requests in order (policy requests with 200), and records them.
 #[derive(Default)]
 struct ScriptedTransport {
     answers: Mutex<VecDeque<Value>>,
@@ -161,7 +161,7 @@ impl ScriptedTransport {
     }
 }
 
-/// The person of a case.
+/// The user of a case.
 #[derive(Default)]
 struct CasePerson {
     answer: String,
@@ -173,7 +173,7 @@ impl CasePerson {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The state in the URL that was shown.
+    /// The state parameter in the URL that was shown.
     fn state(&self) -> String {
         let url = self.page().map(|page| page.url).unwrap_or_default();
         let state = url.split(['?', '&']).find_map(|pair| pair.strip_prefix("state="));
@@ -257,7 +257,7 @@ async fn login(flow: &dyn OAuthFlow, given: &Value, expect: &Value) -> Result<()
     Ok(())
 }
 
-/// `*` matches any value in a URL.
+/// `*` in a URL matches any value.
 fn as_pattern(expected: &Value) -> Value {
     let escaped = regex::escape(expected.as_str().unwrap_or_default()).replace(r"\*", "[^/&]+");
     format!("$re:^{escaped}$").into()
@@ -285,7 +285,7 @@ fn token_request(expected: &Value, request: Option<&Outgoing>) -> Result<(), Str
     same(expected, &json!({"url": request.url, "contentType": content_type, "bodyKeys": keys}))
 }
 
-/// The named members of a request.
+/// Compares the named fields of a request.
 fn contains_request(expected: &Value, request: Option<&Outgoing>) -> Result<(), String> {
     let request = request.ok_or(": no request")?;
     for (name, value) in expected.as_object().into_iter().flatten() {
@@ -307,7 +307,7 @@ fn contains_request(expected: &Value, request: Option<&Outgoing>) -> Result<(), 
     Ok(())
 }
 
-/// The credential; `expiresInSeconds` may be off by five seconds.
+/// Compares the credential; `expiresInSeconds` may differ by five seconds.
 fn same_credential(expected: &Value, got: &Result<OAuthCredential, OAuthError>) -> Result<(), String> {
     let got = got.as_ref().map_err(|why| format!(": {why}"))?.to_value();
     for (name, value) in expected.as_object().into_iter().flatten() {

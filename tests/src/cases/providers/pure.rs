@@ -60,7 +60,7 @@ fn catalog(given: &Value, expect: &Value) -> Result<(), String> {
     let model = given["model"].as_str().and_then(|id| catalog.find(provider, id));
     let Some(model) = model else {
         let ids: Vec<String> = catalog.models(provider).iter().map(|model| model.id.to_string()).collect();
-        // Without a model the provider is looked up; an unknown one has no models.
+        // Without a model, the provider is looked up; an unknown one has no models.
         return named_members(expect, &json!({"model": null, "models": ids, "count": ids.len()}));
     };
     if expect.get("model").is_some_and(Value::is_null) {

@@ -1,4 +1,4 @@
-//! From what a case of the suite gives to models, requests and replies.
+//! Converts the data of a case into models, requests and replies.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::cases::Case;
 use crate::cases::llm::setup::{call_options, env};
 use crate::cases::llm::stream::at_server;
 
-/// When all calls of cases are made, Unix milliseconds.
+/// The time of all calls in cases, in Unix milliseconds.
 const NOW: i64 = 1_700_000_000_000;
 
-/// What a case says when it says nothing: provider and model by area.
+/// Default provider and model by area.
 const DEFAULTS: &[(&str, &str, &str)] = &[
     ("bedrock", "amazon-bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0"),
     ("bedrock-auth", "amazon-bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0"),
@@ -33,7 +33,7 @@ pub(super) fn is_about_sockets(given: &Value) -> bool {
     names.iter().any(|name| given.get(*name).is_some())
 }
 
-/// The model of a case. Its URL leads to the server, where there is one.
+/// The model of a case. Its URL points to the server, if there is one.
 pub(super) fn model(case: &Case<'_>, given: &Value, server: Option<&str>) -> Result<Model, String> {
     let default = DEFAULTS.iter().find(|(area, ..)| *area == case.kind);
     let provider = given["provider"].as_str().or(default.map(|d| d.1)).ok_or("the case names no provider")?;
@@ -81,7 +81,7 @@ pub(super) fn request(case: &Case<'_>, given: &Value, model: Model) -> Result<Re
         .with_host(Host::builder().clock(NOW, 0).env(env(&given["env"])).build()))
 }
 
-/// The key of a case that names none; codex needs a token that contains an account, which another case has.
+/// The default key of a case; codex needs a token that contains an account, which is taken from another case.
 fn default_key(case: &Case<'_>) -> String {
     let token = || {
         let mut cases = case.file["cases"].as_array()?.iter();
@@ -93,7 +93,7 @@ fn default_key(case: &Case<'_>) -> String {
     }
 }
 
-/// A token of the account `acc-1`.
+/// A token for the account `acc-1`.
 const CODEX_TOKEN: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjLTEifX0=.s";
 
 fn context(kind: &str, given: &Value) -> Value {
@@ -108,7 +108,7 @@ fn context(kind: &str, given: &Value) -> Value {
     json!({"messages": [{"role": "user", "content": text}]})
 }
 
-/// A message; what it leaves out is zero usage and timestamp 1.
+/// A message; omitted fields default to zero usage and timestamp 1.
 pub(super) fn message(given: &Value) -> Result<Arc<Message>, String> {
     let mut whole = json!({"timestamp": 1});
     if given["role"] == "assistant" {
@@ -122,7 +122,7 @@ pub(super) fn message(given: &Value) -> Result<Arc<Message>, String> {
     Message::from_value(&whole).map(Arc::new).map_err(|why| format!("message {whole}: {why}"))
 }
 
-/// What the server answers.
+/// The server's answer.
 pub(super) fn reply(given: &Value) -> Result<ServerReply, String> {
     if let Some(lines) = given["sse"].as_array() {
         let body: String = lines
@@ -160,7 +160,7 @@ pub(super) fn reply(given: &Value) -> Result<ServerReply, String> {
     })
 }
 
-/// Puts Unix seconds where a value says `now+600s`.
+/// Replaces `now+600s` with Unix seconds.
 fn at_this_time(value: &Value) -> Value {
     match value {
         Value::String(text) => {

@@ -20,9 +20,9 @@ use super::wire::{ProviderOutput, check_events, check_headers, events_of};
 use super::{named_members, setup, wanted};
 use crate::cases::{Case, CaseOutcome};
 
-/// No case takes longer.
+/// Upper limit for any case.
 const MAX_TIME: Duration = Duration::from_secs(20);
-/// The conversation of a case that names none.
+/// The default conversation of a case.
 const SESSION: &str = "session";
 
 /// Runs a case.
@@ -43,9 +43,9 @@ pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     }
 }
 
-/// What came of a case.
+/// The result of a case.
 struct SocketOutcome {
-    /// Host and port of the server.
+    /// The server's host and port.
     host: String,
     requests: Vec<Recorded>,
     log: SocketLog,
@@ -63,7 +63,7 @@ impl SocketOutcome {
 /// One call of a conversation.
 struct SocketCall {
     user: String,
-    /// Results of the calls in the answer before, in place of words of the user.
+    /// Results of the calls in the previous answer, instead of a user message.
     tool_results: Vec<Value>,
     system: String,
     answer: String,
@@ -97,7 +97,7 @@ fn answer(turn: &SocketCall) -> ResponsesResponse {
         .end("completed", &Value::Null)
 }
 
-/// What the sockets of a case do, one after the other.
+/// The scripts of a case's sockets, in order.
 fn sockets(given: &Value, turns: &[SocketCall], log: &SocketLog) -> Vec<SocketScript> {
     let normal = |turns: &[SocketCall]| {
         turns.iter().fold(SocketScript::new(log), |script, turn| script.hear().send(&answer(turn).events()))
@@ -133,7 +133,7 @@ async fn play(case: &Case<'_>) -> Result<SocketOutcome, String> {
         }
         let nth = n_asked.fetch_add(1, Ordering::Relaxed);
         scripts.get(nth).filter(|_| !refuses).map(|script| ServerReply::socket(script.clone())).or_else(|| {
-            // A socket more than foreseen is refused, and counted.
+            // Sockets beyond the expected ones are refused and counted.
             Some(ServerReply::status(503))
         })
     });
@@ -168,7 +168,7 @@ async fn play(case: &Case<'_>) -> Result<SocketOutcome, String> {
     Ok(SocketOutcome { host, requests: server.requests(), log, stats, last: seen })
 }
 
-/// A tool result: a whole message, or a text with or without the id of its call.
+/// A tool result: a whole message, or a text with or without the ID of its call.
 fn tool_result(given: &Value) -> Result<Arc<Message>, String> {
     let mut whole = json!({"role": "toolResult", "toolCallId": "call_1", "toolName": "tool", "isError": false});
     match given {
@@ -189,7 +189,7 @@ async fn call(provider: &SocketProvider, request: &Request) -> Result<ProviderOu
     events_of(provider.stream(request.clone(), Cancel::new())).await
 }
 
-/// The message with the time that was taken out for comparing.
+/// The message with the timestamp that was removed for the comparison.
 fn timed(message: &Value) -> Value {
     let mut message = message.clone();
     message["timestamp"] = 1.into();
@@ -221,7 +221,7 @@ fn in_json(stats: &SocketStats) -> Value {
     told
 }
 
-/// Whether a case holds; the outer error is the name of a member that is not compared here.
+/// Whether a case passes; the outer error is the name of a field that is not compared here.
 fn check(given: &Value, expect: &Value, played: &SocketOutcome) -> Result<Result<(), String>, String> {
     let handshake = played.requests.first();
     let texts = played.log.texts();
@@ -267,7 +267,7 @@ fn check_sent(expected: &Value, texts: &[Value]) -> Result<(), String> {
         .try_for_each(|(at, (expected, text))| named_members(expected, text).map_err(|why| format!("/{at}{why}")))
 }
 
-/// The last request is whole, and the one before had what the case says.
+/// The last request is complete, and the previous one contained what the case says.
 fn check_resent(texts: &[Value], given: &Value) -> Result<(), String> {
     let [.., lost, last] = texts else { return Err(format!("{} requests were sent", texts.len())) };
     let was_delta = lost.get("previous_response_id").is_some();
@@ -278,7 +278,7 @@ fn check_resent(texts: &[Value], given: &Value) -> Result<(), String> {
     is_whole.then_some(()).ok_or_else(|| format!("the request that was sent again is not whole: {last}"))
 }
 
-/// Compares notes about failures without what differs from run to run.
+/// Compares notes about failures, ignoring what differs between runs.
 fn check_notes(expected: &Value, actual: &Value, closes: bool) -> Result<(), String> {
     same(&plain_notes(expected, closes), &plain_notes(actual, closes))
 }

@@ -1,4 +1,4 @@
-//! Cases that are one call: a request that arrives at a server, an answer that comes back.
+//! Cases with a single call: the request that arrives at a server, and the answer.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use super::{setup, wanted};
 use crate::cases::llm::stream::{event_json, forget_new_members};
 use crate::cases::{Case, CaseOutcome};
 
-/// No case takes longer.
+/// Upper limit for any case.
 const MAX_TIME: Duration = Duration::from_secs(20);
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Default)]
 pub(super) struct ProviderOutput {
     pub(super) requests: Vec<Recorded>,
@@ -33,7 +33,7 @@ pub(super) fn run(case: &Case<'_>) -> CaseOutcome {
     outcome(call_of(case, given, setup::reply), |seen| check(wanted(&case.case["expect"]), seen))
 }
 
-/// Runs a case about prices: the answer has the usage and the tier that are given.
+/// Runs a case about prices: the answer has the given usage and tier.
 pub(super) fn run_with_tier(case: &Case<'_>) -> CaseOutcome {
     let mut given = case.case["given"].clone();
     given["options"] = json!({"serviceTier": given["serviceTier"]});
@@ -43,7 +43,7 @@ pub(super) fn run_with_tier(case: &Case<'_>) -> CaseOutcome {
     outcome(call_of(case, &given, setup::reply), |seen| check(wanted(&case.case["expect"]), seen))
 }
 
-/// What a call that may not be possible here says about its case.
+/// The outcome of a case whose call may not be supported.
 pub(super) fn outcome(called: Called, check: impl FnOnce(ProviderOutput) -> CaseCheck) -> CaseOutcome {
     match called {
         Called::Seen(seen) => match check(*seen) {
@@ -55,18 +55,18 @@ pub(super) fn outcome(called: Called, check: impl FnOnce(ProviderOutput) -> Case
     }
 }
 
-/// Whether a case holds; the outer error is the name of a member that is not compared here.
+/// Whether a case passes; the outer error is the name of a field that is not compared here.
 pub(super) type CaseCheck = Result<Result<(), String>, String>;
 
-/// What became of the attempt to call.
+/// The result of attempting a call.
 pub(super) enum Called {
     Seen(Box<ProviderOutput>),
-    /// The wire format is not built in.
+    /// The wire format is not compiled in.
     NoProvider,
     Failed(String),
 }
 
-/// Makes the call of a case against a server that gives one reply.
+/// Makes the call of a case against a server that sends one reply.
 pub(super) fn call_of(
     case: &Case<'_>,
     given: &Value,
@@ -87,7 +87,7 @@ pub(super) fn call_of(
         server.reply(reply(given)?).repeat_last();
         let model = setup::model(case, given, Some(&server.url()))?;
         let mut request = setup::request(case, given, model)?;
-        // These cases are about server-sent events, where a format knows other ways of transport.
+        // These cases are about server-sent events, even for formats that also support other transports.
         request.options.native.entry("transport").or_insert_with(|| "sse".into());
         let mut seen = call(request).await?;
         seen.requests = server.requests();
@@ -100,13 +100,13 @@ pub(super) fn call_of(
     }
 }
 
-/// Makes a call and writes down what comes, as cases write it.
+/// Makes a call and records its events in the form that cases use.
 pub(super) async fn call(request: Request) -> Result<ProviderOutput, String> {
     let provider = ProviderRegistry::builtin().get(&request.model.api).map_err(|why| why.to_string())?;
     events_of(provider.stream(request, Cancel::new())).await
 }
 
-/// Reads a stream to its end and writes down what comes.
+/// Reads a stream to its end and records its events.
 pub(super) async fn events_of(mut stream: pinch_llm::event::EventStream) -> Result<ProviderOutput, String> {
     let mut seen = ProviderOutput::default();
     let mut kinds = Vec::new();
@@ -129,7 +129,7 @@ pub(super) async fn events_of(mut stream: pinch_llm::event::EventStream) -> Resu
     Ok(seen)
 }
 
-/// Compares the members that a case names.
+/// Compares the fields that a case names.
 pub(super) fn check(expect: &Value, mut seen: ProviderOutput) -> CaseCheck {
     let request = seen.requests.first();
     for (name, expected) in expect.as_object().into_iter().flatten() {
@@ -179,7 +179,7 @@ pub(super) fn check_headers(expect: &Value, request: &Recorded) -> Result<(), St
     Ok(())
 }
 
-/// Compares the named members of each request's body; one object is about the first request.
+/// Compares the named fields of each request's body; a single object refers to the first request.
 fn check_sent(expected: &Value, requests: &[Recorded]) -> Result<(), String> {
     let bodies: Vec<Value> = requests.iter().map(body).collect::<Result<_, _>>()?;
     match expected {
@@ -188,7 +188,7 @@ fn check_sent(expected: &Value, requests: &[Recorded]) -> Result<(), String> {
     }
 }
 
-/// Compares events whole, or by their types where a case gives only those.
+/// Compares whole events, or only their types where a case contains only types.
 pub(super) fn check_events(expected: &Value, actual: &mut [Value]) -> Result<(), String> {
     if expected.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string)) {
         return same(expected, &actual.iter().map(|event| event["type"].clone()).collect());
@@ -210,14 +210,14 @@ fn check_message(expected: &Value, actual: &mut Value) -> Result<(), String> {
     same(&pattern(expected), actual)
 }
 
-/// Cases recorded from a version without a member do not ask for it.
+/// Cases recorded from a version without a field do not check it.
 fn forget_raw_stop(expected: &Value, actual: &mut Value) {
     if let Some(map) = actual.as_object_mut().filter(|_| expected.get("rawStopReason").is_none()) {
         map.remove("rawStopReason");
     }
 }
 
-/// Texts with `<ms>` or `<n>` in them as patterns.
+/// Converts texts that contain `<ms>` or `<n>` to patterns.
 fn pattern(expected: &Value) -> Value {
     match expected {
         Value::String(text) if text.contains("<ms>") || text.contains("<n>") => {

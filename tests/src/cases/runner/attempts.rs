@@ -1,4 +1,4 @@
-//! Pure judgements of one model: bounds, levels, classes of failures.
+//! Pure decisions about one model: limits, levels, failure classes.
 
 use pinch_embed::config::agents::RunRetries;
 use pinch_embed::reason::{Classified, classify};
@@ -50,7 +50,7 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<()
     Some(check(expect, &actual))
 }
 
-/// The reason of a failure that a provider reported so.
+/// The reason of a failure as reported by a provider.
 fn reason_of(status: Option<u16>, code: Option<&str>, text: &str) -> Value {
     let status = status.and_then(|status| http::StatusCode::from_u16(status).ok());
     match classify(&LlmError::refused("p".into(), status, code, text)) {

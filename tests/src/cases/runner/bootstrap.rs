@@ -1,4 +1,4 @@
-//! The files of a workspace in the system prompt.
+//! Workspace files in the system prompt.
 
 use pinch_embed::config::agents::BootstrapLimits;
 use pinch_embed::prompt::bootstrap::{WorkspaceFile, inject, is_for};

@@ -1,4 +1,4 @@
-//! What reaches the call of a provider, and what is cut or stripped of texts.
+//! What reaches a provider call, and what is truncated or stripped from texts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,7 +31,7 @@ pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> O
     }))
 }
 
-/// The indexes of the messages that a limit keeps.
+/// Indexes of the messages that a limit keeps.
 fn kept(given: &Value) -> Value {
     let roles = given["roles"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let message = |role: &str| {
@@ -50,7 +50,7 @@ fn kept(given: &Value) -> Value {
     (first_kept(&messages, limit)..messages.len()).collect()
 }
 
-/// Keeps the options of the first call, and fails it.
+/// Records the options of the first call, and fails it.
 struct Capture(Arc<Mutex<Option<CallOptions>>>);
 
 impl Provider for Capture {
@@ -82,7 +82,7 @@ async fn options(given: &Value) -> Result<CallOptions, String> {
     providers.register("openai-completions", Arc::new(Capture(Arc::clone(&captured))));
     let engine = world::builder(dir.path(), document).providers(providers).build();
     let mut request = engine.request("s1", None, None, "hi");
-    // Of what a request and its caller say, the later one wins.
+    // Where a request and its caller both set an option, the later one wins.
     for name in ["streamParams", "callOptions"] {
         let given = &given[name];
         let params = &mut request.stream_params;
@@ -107,7 +107,7 @@ fn name(retention: CacheRetention) -> &'static str {
     }
 }
 
-/// The options that are named are there, and of the three no other.
+/// Checks that the named options are set, and no others of the three.
 fn compare_options(expect: &Value, options: CallOptions) -> Result<(), String> {
     let mut actual = Map::new();
     if let Some(temperature) = options.temperature {
@@ -126,7 +126,7 @@ fn compare_options(expect: &Value, options: CallOptions) -> Result<(), String> {
     }
 }
 
-/// A text of a case: `{"repeat": [text, times]}` means a repeated text, a list its parts joined.
+/// A text of a case: `{"repeat": [text, times]}` is a repeated text, a list is joined.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! Command-line agents: the command for a prompt, and runs with a program that prints what a case says.
+//! Command-line agents: the command for a prompt, and runs with a program whose output a case defines.
 
 use std::os::unix::fs::PermissionsExt as _;
 

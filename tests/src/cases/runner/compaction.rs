@@ -1,4 +1,4 @@
-//! Summaries: how histories are cut, what is added to a summary, which model writes it, and when nothing is compacted.
+//! Summaries: where histories are cut, what is added to a summary, which model writes it, and when nothing is compacted.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<CaseOutco
     }))
 }
 
-/// Messages of so many tokens each.
+/// Messages with this many tokens each.
 fn messages(tokens: &Value) -> Vec<Arc<Message>> {
     let one = |tokens: &Value| {
         let n = tokens.as_u64().unwrap_or(0);
@@ -120,7 +120,7 @@ fn model(given: &Value) -> Result<Value, String> {
     Ok(format!("{}/{}", chosen.provider, chosen.id).into())
 }
 
-/// Compares a shortened text by its beginning and by what it mentions.
+/// Compares a shortened text by its prefix and by what it contains.
 fn compare(expect: &Value, actual: &Value) -> Result<(), String> {
     let text = actual["text"].as_str().unwrap_or("");
     if let Some(start) = expect["textStartsWith"].as_str().filter(|start| !text.starts_with(start)) {
@@ -137,7 +137,7 @@ fn compare(expect: &Value, actual: &Value) -> Result<(), String> {
     check(&rest, actual)
 }
 
-/// The effective settings; `None`: off.
+/// The effective settings; `None` if disabled.
 fn settings(raw: &Value) -> Option<PruningConfig> {
     config(json!({"agents": {"defaults": {"contextPruning": raw}}})).agents.defaults.pruning
 }
@@ -171,7 +171,7 @@ fn gate(given: &Value) -> Value {
     is_due(touched, given["ttlMs"].as_i64().unwrap_or(0), NOW).into()
 }
 
-/// What becomes of each result; of a single one, its text.
+/// The pruned results; for a single one, its text.
 fn pruned(given: &Value) -> Value {
     let mut raw = given["settings"].as_object().cloned().unwrap_or_default();
     raw.insert("mode".into(), "cache-ttl".into());
@@ -226,7 +226,7 @@ fn pruned(given: &Value) -> Value {
     ids.map(|id| (id.to_owned(), Value::from(word(id)))).collect::<Map<String, Value>>().into()
 }
 
-/// What becomes of a session that its host compacts.
+/// The outcome for a session that its host compacts.
 async fn guarded(given: &Value) -> Result<Value, String> {
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let answers = given["summaries"].as_array().into_iter().flatten().map(|answer| match answer.as_str() {
@@ -274,7 +274,7 @@ async fn guarded(given: &Value) -> Result<Value, String> {
     Ok(seen)
 }
 
-/// A session file whose messages have the kinds of a case, or a long conversation.
+/// A session file with messages of the kinds that a case lists, or a long conversation.
 fn transcript(given: &Value) -> String {
     let usual = [json!("user"), json!("assistant"), json!("user"), json!("assistant")];
     let kinds = given["messages"].as_array().map_or(&usual[..], Vec::as_slice);

@@ -1,4 +1,4 @@
-//! Kinds that are runs of an engine: its registry of runs, its session locks, what requests resolve to, and the payloads of results.
+//! Kinds that run an engine: its registry of runs, session locks, how requests are resolved, and result payloads.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -62,17 +62,17 @@ fn model() -> Value {
     })
 }
 
-/// A runtime whose one attempt yields events, and then ends or stays as it is.
+/// A runtime whose only attempt yields events and then either ends or stays active.
 struct FixedRuntime {
     events: Vec<SessionEvent>,
     /// The attempt continues until it is notified.
     held: Option<Arc<Held>>,
     last: Option<Arc<AssistantMessage>>,
-    /// What the scope of the run held.
+    /// The reserve found in the run's scope.
     reserve_tokens: Arc<Mutex<Option<u64>>>,
 }
 
-/// An attempt under way that can be looked at and steered.
+/// An active attempt that can be inspected and steered.
 struct Held {
     streaming: bool,
     compacting: bool,
@@ -190,7 +190,7 @@ fn fixed(held: Option<Arc<Held>>) -> FixedRuntime {
     FixedRuntime { events: Vec::new(), held, last: None, reserve_tokens: Arc::default() }
 }
 
-/// Pulls a run until its attempt is under way.
+/// Polls a run until its attempt is active.
 async fn begin(run: &mut pinch_embed::engine::EngineRun) -> Result<(), String> {
     while let Some(event) = run.next().await {
         if matches!(event, RunEvent::Attempt(_)) {
@@ -208,7 +208,7 @@ async fn active_runs(given: &Value, expect: &Value) -> Result<(), String> {
     let request = |key: &str| engine.request("s1", Some(key), None, "hi");
     let target = RunTarget::Session("s1");
     if let Some(handles) = given["set"].as_array() {
-        // Two runs of one session can only be there at once when their keys, and so their lanes, differ.
+        // Two runs of one session can only coexist if their keys, and therefore their lanes, differ.
         let mut runs = Vec::new();
         for handle in handles.iter().filter_map(Value::as_str) {
             let mut run = engine.run(request(&format!("agent:main:{handle}")).run_id(handle));
@@ -232,7 +232,7 @@ async fn active_runs(given: &Value, expect: &Value) -> Result<(), String> {
                     run.finish().await.map(drop).map_err(|error| error.to_string())
                 }
                 None => {
-                    // No one ends it: it is there until the wait is over.
+                    // Nothing ends it: it stays active until the wait is over.
                     tokio::time::sleep(limit * 2).await;
                     drop(run);
                     Ok(())
@@ -257,7 +257,7 @@ async fn active_runs(given: &Value, expect: &Value) -> Result<(), String> {
     check(expect, &json!({"queued": queued.is_ok(), "reason": queued.err().map(|error| error.as_str())}))
 }
 
-/// Waits for the compaction of a run that is stopped meanwhile, and then once more. `events` are those of the run's session.
+/// Waits for the compaction of a run that is stopped meanwhile, and then again. `events` are the session events of the run.
 pub(in crate::cases) fn wait_after_stop(events: Vec<SessionEvent>, compacting: bool) -> Result<Value, String> {
     block_on(async move {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -297,7 +297,7 @@ pub(in crate::cases) fn wait_after_stop(events: Vec<SessionEvent>, compacting: b
     })
 }
 
-/// Starts a run on a session file that has a lock beside it. Whoever the lock names is a process of ours.
+/// Starts a run on a session file that has a lock file. The lock names one of our own processes.
 fn session_lock(given: &Value, expect: &Value) -> Result<(), String> {
     if given.get("attempts").is_some() {
         return Err("pauses between looks are not visible from outside".to_owned());
@@ -313,7 +313,7 @@ fn session_lock(given: &Value, expect: &Value) -> Result<(), String> {
         other.wait().map_err(text)?;
     }
     let locked = lock_and_run(&file, &lock, pid, given);
-    // It may be over already.
+    // It may have ended already.
     drop(other.kill());
     drop(other.wait());
     let actual = match (locked?, expect.get("errorPrefix")) {
@@ -370,7 +370,7 @@ fn lock_and_run(file: &Path, lock: &Path, pid: u32, given: &Value) -> LockedRun 
     })
 }
 
-/// The payloads of a run whose attempt ended as a case says, without those that the runner adds to an attempt that said nothing.
+/// The payloads of a run whose attempt ended as a case says, without those that the runner adds to an attempt without output.
 async fn payloads(given: &Value) -> Result<Vec<Value>, String> {
     let agent = SessionEvent::Agent;
     let mut events = Vec::new();
@@ -451,7 +451,7 @@ fn check_payloads(expect: &Value, made: &[Value]) -> Result<(), String> {
     check(&expect, &actual)
 }
 
-/// The reserve of a run's compaction, of settings and configuration.
+/// The compaction reserve of a run, from settings and configuration.
 async fn reserve_floor(given: &Value) -> Result<u64, String> {
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let settings = json!({"compaction": {"reserveTokens": given["current"]}});
@@ -468,7 +468,7 @@ async fn reserve_floor(given: &Value) -> Result<u64, String> {
     tokens.ok_or_else(|| "the runtime was not asked".to_owned())
 }
 
-/// The system prompt that a server sees, run after run of one session; each opens the session and makes its prompt again.
+/// The system prompts that a server receives over several runs of one session; each run opens the session and builds its prompt again.
 fn prompt_override(given: &Value, expect: &Value) -> Result<(), String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
@@ -494,7 +494,7 @@ fn prompt_override(given: &Value, expect: &Value) -> Result<(), String> {
     })
 }
 
-/// The time limit of a request in milliseconds; the longest one means no limit.
+/// The time limit of a request in milliseconds; the maximum means no limit.
 fn timeouts(given: &Value) -> Result<u64, String> {
     let document = match given.get("configSeconds") {
         Some(seconds) => json!({"agents": {"defaults": {"timeoutSeconds": seconds}}}),
@@ -506,7 +506,7 @@ fn timeouts(given: &Value) -> Result<u64, String> {
     limit.map_or(Ok(2_147_000_000), |limit| u64::try_from(limit.as_millis()).map_err(|error| error.to_string()))
 }
 
-/// The directory and agent of a request; `None` for what our types cannot hold.
+/// The directory and agent of a request; `None` if our types cannot represent it.
 fn workspace_of(given: &Value) -> Option<Result<Value, String>> {
     let dir = match given.get("workspaceDir") {
         None | Some(Value::Null) => None,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::world::{self, ScriptedAttempts, write};
 use super::{CaseOutcome, NOW, check};
 
-/// The members of a case.
+/// The fields of a case.
 const MEMBERS: [&str; 9] = [
     "totalTokens",
     "window",
@@ -27,7 +27,7 @@ const MEMBERS: [&str; 9] = [
     "sandboxed",
 ];
 
-/// Plays answers, and notes what started each run that it is opened for.
+/// Plays answers, and records the trigger of each run.
 struct NotesTriggers {
     script: ScriptedAttempts,
     triggers: Arc<Mutex<Vec<RunTrigger>>>,
@@ -58,7 +58,7 @@ pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<CaseOutco
     (area == "memory-flush").then(|| CaseOutcome::from(done()))
 }
 
-/// Whether memories are saved before a turn of the session of a case.
+/// Whether memories are saved before a turn of the case's session.
 async fn flushes(given: &Value) -> Result<bool, String> {
     if let Some(unknown) =
         given.as_object().into_iter().flatten().map(|(name, _)| name).find(|name| !MEMBERS.contains(&name.as_str()))
@@ -103,7 +103,7 @@ async fn flushes(given: &Value) -> Result<bool, String> {
     let triggers = triggers.lock().unwrap_or_else(PoisonError::into_inner);
     match done {
         Ok(_) => {}
-        // A sandbox that is not there: the run does not begin, so that it saves nothing either.
+        // The sandbox does not exist: the run does not start, so it does not save anything either.
         Err(RunError::Config(_)) if is_sandboxed && triggers.is_empty() => {}
         Err(error) => return Err(error.to_string()),
     }

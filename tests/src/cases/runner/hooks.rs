@@ -1,4 +1,4 @@
-//! Hooks: real runs over the loopback, with plugins that answer as a case says.
+//! Hooks: real runs over the loopback interface, with plugins that answer as a case says.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use super::world;
 use super::{CaseOutcome, check};
 
-/// The hooks that a case can give answers for.
+/// The hooks for which a case can define answers.
 const HOOKS: [&str; 7] = [
     "before_model_resolve",
     "before_agent_start",
@@ -29,7 +29,7 @@ const HOOKS: [&str; 7] = [
     "tool_result_persist",
     "before_tool_call",
 ];
-/// The other members of a case.
+/// The other fields of a case.
 const SUBJECTS: [&str; 6] = ["hook", "handlers", "prompt", "text", "params", "outcome"];
 
 pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<CaseOutcome> {
@@ -44,7 +44,7 @@ struct CasePlugin {
 }
 
 impl CasePlugin {
-    /// The answer of a hook; an error if it is to fail.
+    /// The answer of a hook; an error if the hook should fail.
     fn answer(&self, hook: &str) -> Result<Value, ExtensionError> {
         match self.answers.get(hook) {
             Some(Value::String(word)) if word == "throw" => Err(ExtensionError::new("thrown by the case")),
@@ -198,7 +198,7 @@ fn plugins(given: &Value, ends: &Arc<Mutex<Vec<AgentEnd>>>) -> Result<Vec<CasePl
     Ok(all)
 }
 
-/// All values of a member, anywhere in a case.
+/// All values of a field, anywhere in a case.
 fn mentioned(given: &Value, name: &str, found: &mut Vec<String>) {
     match given {
         Value::Object(members) => {
@@ -299,7 +299,7 @@ fn document(given: &Value, server: &Server) -> Value {
     })
 }
 
-/// A tool that returns the text of a case and remembers its arguments.
+/// A tool that returns the case's text and records its arguments.
 fn probe(given: &Value, received: &Arc<Mutex<Option<Value>>>) -> FnTool {
     let text = given["text"].as_str().unwrap_or("ok").to_owned();
     let received = Arc::clone(received);
@@ -312,7 +312,7 @@ fn probe(given: &Value, received: &Arc<Mutex<Option<Value>>>) -> FnTool {
     })
 }
 
-/// The text of the last message of a request, if the user said it.
+/// The text of the last message of a request, if it is a user message.
 fn user_text(body: &Value) -> Option<String> {
     let last = body["messages"].as_array()?.last()?;
     (last["role"] == "user").then(|| block_text(&last["content"]))

@@ -1,4 +1,4 @@
-//! Session keys, agents, names of lanes.
+//! Session keys, agents, lane names.
 
 use pinch_embed::key::{self, AgentId, DmScope, Peer};
 use pinch_embed::workspace::agent_of;

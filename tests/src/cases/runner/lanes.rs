@@ -1,4 +1,4 @@
-//! The order in which lanes let runs go.
+//! The order in which lanes start runs.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Models: references, candidates, windows, what follows when one fails.
+//! Models: references, candidates, context windows, and failover.
 
 use pinch_embed::coding_agent::auth::config_value::{ValueOrigin, origin};
 use pinch_embed::config::agents::ModelSetting;
@@ -100,7 +100,7 @@ fn allowed(given: &Value) -> Option<Value> {
     })
 }
 
-/// The layer of providers that a configuration makes over a models.json: the order of the providers, or members by path.
+/// The provider layer that a configuration adds to a models.json: the order of the providers, or fields by path.
 fn layer(given: &Value, expect: &Value) -> Result<Value, String> {
     const KNOWN: [&str; 8] = ["mode", "existing", "new", "config", "implicit", "explicit", "twice", "env"];
     if let Some(name) =
@@ -171,7 +171,7 @@ fn layer(given: &Value, expect: &Value) -> Result<Value, String> {
     Ok(actual.into())
 }
 
-/// What a candidate that failed so gives: what the runner would have made of it.
+/// The error that the runner would create for a candidate that failed in this way.
 fn error_of(outcome: &Value) -> RunError {
     let message = outcome["error"].as_str().or(outcome["message"].as_str()).unwrap_or("");
     let name = outcome["name"].as_str().unwrap_or("");
@@ -195,7 +195,7 @@ fn error_of(outcome: &Value) -> RunError {
     FailoverError { code: code.map(str::to_owned), ..error }.into()
 }
 
-/// What an error was thrown for: its cause, and the reason of the signal that it was raised for, as texts or as errors.
+/// The causes of an error: its own cause and the reason of the signal that raised it, as texts or as errors.
 fn causes(outcome: &Value) -> Vec<NamedError<'_>> {
     ["cause", "reason"].iter().map(|name| &outcome[*name]).filter(|value| !value.is_null()).map(named).collect()
 }
@@ -205,7 +205,7 @@ fn named(value: &Value) -> NamedError<'_> {
     NamedError { name: value["name"].as_str().unwrap_or(""), message }
 }
 
-/// Whether the failure of the first of two models that are alike ends the run, and otherwise why the second is tried.
+/// Whether the failure of the first of two similar models ends the run, and otherwise why the second is tried.
 fn end_of_chain(given: &Value) -> Value {
     let models = ["first", "second"].map(|name| ModelRef::new("p", name));
     let mut state = FailoverState::new(models.to_vec());

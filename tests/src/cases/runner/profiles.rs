@@ -1,4 +1,4 @@
-//! Auth profiles: order, health, secrets, the configuration's own.
+//! Auth profiles: order, health, secrets, and profiles from the configuration.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> O
     Some(check_absent(expect, &actual))
 }
 
-/// Compares, and looks that members of `absent` are.
+/// Compares, and checks that the fields in `absent` do not exist.
 fn check_absent(expect: &Value, actual: &Value) -> Result<(), String> {
     let mut named = expect.clone();
     if let Some(Value::Array(absent)) = named.as_object_mut().and_then(|named| named.remove("absent"))
@@ -117,16 +117,16 @@ fn mark_success(given: &Value, now: i64) -> Option<Result<Value, String>> {
     Some(Ok(Health::read(given["existing"].as_object()).after_success(now).to_entry().into()))
 }
 
-/// Whose profile is in the store of cases that mark one.
+/// The owner of the profile in the store of cases that mark one.
 const OWNER: &str = "openai";
 
-/// How a profile did.
+/// The result of using a profile.
 enum ProfileMark<'a> {
     Good { provider: &'a str },
     Failure(FailoverReason),
 }
 
-/// Marks a profile of a store that holds one; the store afterwards.
+/// Marks a profile in a store that contains one; returns the resulting store.
 fn mark_on_disk(id: &str, mark: ProfileMark<'_>, now: i64) -> Result<Value, String> {
     let store = json!({"version": 1, "profiles": {"openai:p1": {"type": "api_key", "provider": OWNER, "key": "k"}}});
     let (profiles, dir) = open(&AuthConfig::default(), &store, Env::default(), now)?;
@@ -143,7 +143,7 @@ fn mark_on_disk(id: &str, mark: ProfileMark<'_>, now: i64) -> Result<Value, Stri
     Ok(after)
 }
 
-/// A store on disk, as the real one is.
+/// A store on disk, like the real one.
 fn open(auth: &AuthConfig, store: &Value, env: Env, now: i64) -> Result<(Profiles, tempfile::TempDir), String> {
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = dir.path().join("auth-profiles.json");
@@ -238,7 +238,7 @@ fn secret(group: &Value, given: &Value, now: i64) -> Value {
         env: &env,
         now,
     });
-    // A configuration can name the profile for another provider, or with another kind of credential.
+    // A configuration can list the profile for another provider, or with another kind of credential.
     if usable.is_empty() {
         return Value::Null;
     }
@@ -288,7 +288,7 @@ fn config_profiles(given: &Value, expect: &Value, now: i64) -> Result<(), String
     check(expect, &json!({"order": order, "credential": credentials, "fileUnchanged": file_unchanged}))
 }
 
-/// Loads the files of an agent directory, perhaps over those of the main agent.
+/// Loads the files of an agent directory, optionally on top of those of the main agent.
 fn store_load(given: &Value, expect: &Value, now: i64) -> Result<Value, String> {
     const KNOWN: [&str; 7] = ["file", "state", "legacy", "oauth", "main", "agent", "config"];
     if let Some(name) =
@@ -331,7 +331,7 @@ fn store_load(given: &Value, expect: &Value, now: i64) -> Result<Value, String> 
         Some((profile.id.to_string(), key.reveal().into()))
     });
     let keys: Map<String, Value> = keys.collect();
-    // Whole profiles are compared when a case gives them whole.
+    // Whole profiles are compared if a case contains them whole.
     let whole = expect["profiles"].is_object();
     let listed = match whole {
         true => file.document().get("profiles").cloned().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Session files that are damaged.
+//! Repair of damaged session files.
 
 use pinch_embed::ports::repair_session_file;
 use pinch_stdx::host::Host;

@@ -1,4 +1,4 @@
-//! The retry loop: an engine with a scripted runtime, seen through the events of its run and its result.
+//! The retry loop: an engine with a scripted runtime, observed through the run's events and result.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::world::{self, ScriptedAttempts};
 use super::{CaseOutcome, check};
 
-/// The file of profiles below the state directory.
+/// The profile file below the state directory.
 const PROFILES: &str = "state/agents/main/agent/auth-profiles.json";
 
 pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> Option<CaseOutcome> {
@@ -37,7 +37,7 @@ fn texts(setup: &Map<String, Value>, name: &str) -> Vec<String> {
     list.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The configuration of a case: its model, the models it may fail over to, and the order of its profiles.
+/// The configuration of a case: its model, its fallback models, and the order of its profiles.
 fn document(setup: &Map<String, Value>, url: &str, api: &str) -> Value {
     let provider = setup["provider"].as_str().unwrap_or("openai");
     let model = setup["model"].as_str().unwrap_or("mock-1");
@@ -69,7 +69,7 @@ fn document(setup: &Map<String, Value>, url: &str, api: &str) -> Value {
     })
 }
 
-/// Lays out the files of a case.
+/// Creates the files of a case.
 fn lay_out(dir: &Path, setup: &Map<String, Value>) -> Result<Value, String> {
     let provider = setup["provider"].as_str().unwrap_or("openai");
     let chosen = setup.get("authProfileId").and_then(Value::as_str).map(str::to_owned);
@@ -88,7 +88,7 @@ fn stats(dir: &Path) -> Result<Value, String> {
     Ok(file["usageStats"].clone())
 }
 
-/// What a run did, as cases write it.
+/// What a run did, in the form that cases use.
 #[derive(Default)]
 struct RunLog {
     actions: Vec<String>,
@@ -146,7 +146,7 @@ async fn play(setup: &Map<String, Value>, given: &Value, expect: &Value) -> Resu
     let mut failed_over = None;
     while let Some(event) = run.next().await {
         log.see(&event);
-        // What a case says of a failure that leads to another model is said of the first model alone.
+        // Expectations about a failure with failover apply only to the first model.
         if let RunEvent::FailedOver { error, .. } = event {
             failed_over = Some(error);
             break;
@@ -183,12 +183,12 @@ async fn play(setup: &Map<String, Value>, given: &Value, expect: &Value) -> Resu
     compare(expect, &actual, log.profiles.len() as u64)
 }
 
-/// Whether a case expects an error that leads to no other model.
+/// Whether a case expects an error without failover.
 fn is_plain(expect: &Value) -> bool {
     expect.get("throws").is_some()
 }
 
-/// Compares, with the members that are tests of a text in place of a value.
+/// Compares, supporting fields that are text checks instead of values.
 fn compare(expect: &Value, actual: &Value, n_attempts: u64) -> Result<(), String> {
     let mut expect = expect.clone();
     if let Some(most) = expect.as_object_mut().and_then(|expect| expect.remove("attemptsAtMost"))
@@ -212,7 +212,7 @@ fn compare(expect: &Value, actual: &Value, n_attempts: u64) -> Result<(), String
     check(&expect, actual)
 }
 
-/// A result as cases write it.
+/// A result in the form that cases use.
 fn result_value(result: &RunResult) -> Value {
     let value = result.clone().into_json();
     let payloads = value["payloads"].as_array().cloned().unwrap_or_default();
@@ -234,7 +234,7 @@ fn result_value(result: &RunResult) -> Value {
     })
 }
 
-/// Runs the prompt of a case against a server, whose requests must not hold a text.
+/// Runs the prompt of a case against a server, and checks that no request contains a text.
 fn wire_lacks(setup: &Map<String, Value>, text: &str) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| error.to_string())?.block_on(async {

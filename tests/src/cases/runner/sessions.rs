@@ -1,4 +1,4 @@
-//! Sessions by key: the profile that a session sticks to.
+//! Sessions by key: the profile that a session keeps using.
 
 use pinch_embed::ports::SessionEntry;
 use serde_json::{Value, json};
@@ -7,14 +7,14 @@ use super::world::{self, block_on};
 use super::{NOW, check};
 
 const KEY: &str = "agent:main:chat";
-/// The order of the profiles, as the group has it.
+/// The order of the profiles, as in the group.
 const ORDER: [&str; 3] = ["p1", "p2", "p3"];
 
 pub(super) fn run(area: &str, given: &Value, expect: &Value) -> Option<Result<(), String>> {
     (area == "session-override").then(|| chosen(given).and_then(|actual| check(expect, &actual)))
 }
 
-/// Sends a message to a session that remembers what the case says.
+/// Sends a message to a session with the stored state of the case.
 fn chosen(given: &Value) -> Result<Value, String> {
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let resting = given["cooldown"].as_array().into_iter().flatten().filter_map(Value::as_str);

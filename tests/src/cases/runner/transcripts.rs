@@ -1,4 +1,5 @@
-//! Transcripts: what the log writes when messages are appended, what it keeps of malformed calls, and what a request holds of a history.
+//! Transcripts: what the log writes when messages are appended, what it keeps of malformed calls, and which parts of a history a request
+//! contains.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ fn call(id: &str) -> ToolCall {
     ToolCall::new(id, "read", Default::default())
 }
 
-/// Reads a compact message.
+/// Parses a message in compact notation.
 fn message(text: &str) -> Result<Message, String> {
     let (head, ids) = text.split_once(':').unwrap_or((text, ""));
     let answer = |stop_reason, ids: &str| {
@@ -57,7 +58,7 @@ fn message(text: &str) -> Result<Message, String> {
     })
 }
 
-/// Writes a message as cases do.
+/// Formats a message in compact notation.
 fn compact(message: &Message) -> String {
     match message {
         Message::User(_) => "u".to_owned(),
@@ -79,7 +80,7 @@ fn texts(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// What a request holds of a history: every wire format sends what `transform` returns.
+/// The parts of a history in a request: every wire format sends what `transform` returns.
 fn pairing(given: &Value) -> Result<Value, String> {
     let given = texts(&given["in"]);
     let messages: Vec<Arc<Message>> = given.iter().map(|text| message(text).map(Arc::new)).collect::<Result<_, _>>()?;
@@ -87,7 +88,7 @@ fn pairing(given: &Value) -> Result<Value, String> {
     let model = Model::from_record(&model).map_err(|error| error.to_string())?;
     let out: Vec<String> = transform(&messages, &model, None).iter().map(|message| compact(message)).collect();
     let added: Vec<&str> = out.iter().filter_map(|text| text.strip_prefix("r?:")).collect();
-    // A result that is dropped is an orphan unless it repeats one of the same answer.
+    // A dropped result is an orphan unless it duplicates one of the same answer.
     let mut orphans = 0;
     let mut open: Vec<&str> = Vec::new();
     for text in &given {
@@ -100,7 +101,7 @@ fn pairing(given: &Value) -> Result<Value, String> {
     Ok(json!({"out": out, "changed": out != given, "added": added, "orphans": orphans}))
 }
 
-/// What a session file holds after appends; the end of a run heals what it left open when the session is opened again.
+/// The content of a session file after appends; incomplete turns at the end are repaired when the session is reopened.
 async fn appended(given: &Value) -> Result<Vec<String>, String> {
     let text = |error: pinch_coding_agent::store::StoreError| error.to_string();
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -120,7 +121,7 @@ async fn appended(given: &Value) -> Result<Vec<String>, String> {
     Ok(log.context().messages.iter().map(|message| compact(message)).collect())
 }
 
-/// What a request holds of an answer that a session file has; `null` when nothing of it is left.
+/// The parts of a stored answer in a request; `null` if nothing of it is left.
 async fn loaded(given: &Value) -> Result<Value, String> {
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let answer = json!({
@@ -142,7 +143,7 @@ async fn loaded(given: &Value) -> Result<Value, String> {
     let model = Model::from_record(&model).map_err(|error| error.to_string())?;
     let sent = transform(&log.context().messages, &model, None);
     let answer = sent.iter().find_map(|message| message.as_assistant());
-    // Blocks of unknown types are kept in the file and in no request.
+    // Blocks of unknown types are kept in the file but never sent.
     let blocks: Vec<&Arc<Block>> = answer
         .map_or(&[][..], |answer| &answer.content)
         .iter()
@@ -161,7 +162,7 @@ async fn loaded(given: &Value) -> Result<Value, String> {
     Ok(blocks.into_iter().map(block).collect())
 }
 
-/// The turns of a request, as role and texts.
+/// The turns of a request, as roles and texts.
 fn merged(given: &Value) -> Result<Value, String> {
     let api = match given["policy"].as_str() {
         Some("google") => ApiId::GOOGLE_GENERATIVE_AI,
@@ -188,7 +189,7 @@ fn merged(given: &Value) -> Result<Value, String> {
     Ok(prepare(&messages, &rules, RequestFacts::default()).iter().map(turn).collect())
 }
 
-/// A session after a prompt: the texts of its branch, those beside it, and the text of the prompt.
+/// A session after a prompt: the texts of its branch, those of other branches, and the text of the prompt.
 async fn prompted(given: &Value) -> Result<Value, String> {
     let text = |error: pinch_coding_agent::store::StoreError| error.to_string();
     let host = Host::builder().clock(NOW, 1).build();

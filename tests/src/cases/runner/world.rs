@@ -1,4 +1,4 @@
-//! An engine for a case: a state directory, a configuration, profiles, and a runtime that plays a script.
+//! An engine for a case: a state directory, a configuration, profiles, and a scripted runtime.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 use super::{NOW, config};
 
-/// Writes a file below a directory, with the directories it needs.
+/// Writes a file below a directory, creating parent directories.
 pub(super) fn write(dir: &Path, path: &str, content: &Value) -> Result<(), String> {
     let path = dir.join(path);
     if let Some(parent) = path.parent() {
@@ -49,13 +49,13 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Resu
     runtime.map_err(|error| error.to_string())?.block_on(work)
 }
 
-/// Plays the outcomes of a case, one an attempt.
+/// Plays the outcomes of a case, one per attempt.
 pub(super) struct ScriptedAttempts {
     pub(super) given: Value,
     pub(super) seen: Arc<Mutex<PlayedOutcomes>>,
 }
 
-/// What was played so far.
+/// The outcomes played so far.
 #[derive(Default)]
 pub(super) struct PlayedOutcomes {
     n_attempts: usize,
@@ -195,7 +195,7 @@ impl Playing {
                 duration_ms: 0,
             })
             .collect();
-        // The largest result that may stand in a window, as the specification has it.
+        // The largest result allowed in a context window according to the specification.
         let most = (self.model.context_window * 3 / 10 * 4).min(400_000);
         let sizes = script["toolResultChars"].as_array().into_iter().flatten().filter_map(Value::as_u64);
         outcome.oversized_tool_results = sizes.max().unwrap_or(0) > most;
@@ -221,7 +221,7 @@ impl Playing {
     }
 }
 
-/// The control of a script, which is over before anyone could steer it.
+/// The control of a script, which ends before it could be steered.
 struct NoMessages;
 
 impl RunControl for NoMessages {
@@ -238,7 +238,7 @@ impl RunControl for NoMessages {
     }
 }
 
-/// The profiles of a case as the file of an agent has them, with those that rest.
+/// The profiles of a case in the format of an agent's file, including those in cooldown.
 pub(super) fn profiles_file(
     provider: &str,
     ids: impl IntoIterator<Item = String>,

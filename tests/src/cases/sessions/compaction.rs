@@ -33,7 +33,7 @@ pub(super) fn executor(kind: &str) -> Option<CompactionCase> {
     })
 }
 
-/// Our wording, by the names the cases use for it.
+/// Our wording, by the placeholder names that the cases use.
 pub(crate) fn wording() -> Vec<(&'static str, &'static str)> {
     vec![
         ("{{COMPACTION_PREFIX}}", roles::COMPACTION_PREFIX),
@@ -49,7 +49,7 @@ pub(crate) fn wording() -> Vec<(&'static str, &'static str)> {
     ]
 }
 
-/// Items that were recorded as a role alone are compared as such.
+/// Items that were recorded only as a role are compared as such.
 pub(super) fn forgive(expected: &Value, actual: &mut Value) {
     for name in ["messagesToSummarize", "turnPrefixMessages"] {
         let wanted = expected[name].as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Names of directories and lists of sessions.
+//! Directory names and session lists.
 
 use std::fs::{File, FileTimes};
 use std::path::Path;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::{SessionWorld, block_on};
 
-/// The working directory for which sessions are listed, unless a case names one.
+/// The default working directory of listed sessions.
 const CWD: &str = "/home/proj";
 
 /// The directory name of each working directory.
@@ -44,7 +44,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What a list of the directory shows.
+/// The entries of a directory's session list.
 pub(super) fn session_list(world: &SessionWorld) -> Result<Value, String> {
     write_files(world)?;
     let store = JsonlStore::flat(world.dir.path());
@@ -67,7 +67,7 @@ pub(super) fn session_list(world: &SessionWorld) -> Result<Value, String> {
     Ok(shown.collect())
 }
 
-/// The file that is continued.
+/// The file that would be continued.
 pub(super) fn session_most_recent(world: &SessionWorld) -> Result<Value, String> {
     write_files(world)?;
     let store = Arc::new(JsonlStore::flat(world.dir.path()));
@@ -76,7 +76,7 @@ pub(super) fn session_most_recent(world: &SessionWorld) -> Result<Value, String>
     Ok(json!({ "picked": picked }))
 }
 
-/// What each query of a search asks for.
+/// The parsed form of each search query.
 pub(super) fn session_search_parse(world: &SessionWorld) -> Result<Value, String> {
     let queries = world.input["queries"].as_array().ok_or("input.queries is no list")?;
     let shown = queries.iter().filter_map(Value::as_str).map(|query| match SearchQuery::parse(query) {
@@ -92,7 +92,7 @@ pub(super) fn session_search_parse(world: &SessionWorld) -> Result<Value, String
     Ok(shown.collect())
 }
 
-/// The sessions that a query finds, in their order.
+/// The sessions that a query finds, in order.
 pub(super) fn session_search_filter(world: &SessionWorld) -> Result<Value, String> {
     let input = &world.input;
     let sessions = input["sessions"].as_array().ok_or("input.sessions is no list")?;
@@ -115,7 +115,7 @@ pub(super) fn session_search_filter(world: &SessionWorld) -> Result<Value, Strin
     }
 }
 
-/// A session as a list of the directory would show it.
+/// A session as it would appear in a list.
 fn summary(given: &Value) -> SessionSummary {
     let text = |name: &str| given[name].as_str().unwrap_or_default().to_owned();
     let time = |name: &str| given[name].as_str().and_then(ms_from_iso).or_else(|| given[name].as_i64());

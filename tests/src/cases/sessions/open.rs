@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{PROCESS_CWD, SessionWorld, block_on, parsed_lines};
 
-/// Opens the file and shows everything about it.
+/// Opens the file and returns everything about it.
 pub(super) fn session_open(world: &SessionWorld) -> Result<Value, String> {
     let path = world.write_file()?;
     let before = std::fs::read(&path).ok();
@@ -94,7 +94,7 @@ pub(super) fn session_fork_from(world: &SessionWorld) -> Result<Value, String> {
     }
 }
 
-/// Any error text satisfies; facts about the file are compared where they are given.
+/// Any error text is accepted; facts about the file are compared where given.
 pub(super) fn forgive(expected: &Value, actual: &mut Value) {
     let (Some(wanted), Some(found)) = (expected.as_object(), actual.as_object_mut()) else { return };
     if let (Some(text), Some(_)) = (wanted.get("error"), found.get("error")) {

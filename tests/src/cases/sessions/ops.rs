@@ -1,4 +1,4 @@
-//! Operations on one session, one after the other.
+//! A sequence of operations on one session.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{PROCESS_CWD, SessionWorld, block_on, parsed_lines};
 
-/// Runs the operations and shows file and leaf after each.
+/// Runs the operations and returns the file and leaf after each.
 pub(super) fn session_ops(world: &SessionWorld) -> Result<Value, String> {
     block_on(run(world))?
 }
@@ -56,7 +56,7 @@ struct OpState<'a> {
 type OpResult = Result<Option<String>, StoreError>;
 
 impl OpState<'_> {
-    /// An id in an operation: `$name` is what an earlier one returned.
+    /// An ID in an operation: `$name` is the ID that an earlier operation returned.
     fn id(&self, op: &Value, key: &str) -> Option<EntryId> {
         let text = op[key].as_str()?;
         let named = text.strip_prefix('$').and_then(|name| self.names.get(name));
@@ -78,7 +78,7 @@ impl OpState<'_> {
         Ok(done)
     }
 
-    /// Operations that make a session.
+    /// Operations that create a session.
     async fn make(&self, op: &Value) -> Option<Result<SessionLog, StoreError>> {
         let (host, store) = (&self.world.host, self.store.clone());
         let cwd = op["cwd"].as_str().unwrap_or(PROCESS_CWD);
@@ -102,7 +102,7 @@ impl OpState<'_> {
         })
     }
 
-    /// Operations on the session there is.
+    /// Operations on the current session.
     async fn change(&mut self, op: &Value) -> Result<OpResult, String> {
         let text = |key: &str| op[key].as_str().unwrap_or_default().to_owned();
         let target = self.id(op, "target");

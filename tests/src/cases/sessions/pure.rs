@@ -1,4 +1,4 @@
-//! Kinds of the suite that need no session: prompt templates and arguments of tools.
+//! Kinds of the suite that need no session: prompt templates and tool arguments.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::cases::Case;
 use crate::cases::llm_pure::same_error;
 use crate::cases::scripted::expand;
 
-/// What a template makes of its arguments: `content` with `args`, or a text that names one of `templates`.
+/// A template expanded with its arguments: `content` with `args`, or a text that names one of `templates`.
 pub(super) fn prompt_template(world: &SessionWorld) -> Result<Value, String> {
     let input = &world.input;
     if let Some(content) = ["content", "template"].into_iter().find_map(|name| input[name].as_str()) {
@@ -36,7 +36,7 @@ pub(super) fn prompt_template(world: &SessionWorld) -> Result<Value, String> {
     }
 }
 
-/// Checks arguments against the schema of a tool.
+/// Validates arguments against a tool's schema.
 pub(super) fn validate_tool_arguments(case: &Case<'_>) -> Result<(), String> {
     let input = expand(&case.case["input"]);
     let expected = expand(case.case.get("betterExpected").unwrap_or(&case.case["expected"]));

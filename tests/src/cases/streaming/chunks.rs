@@ -1,4 +1,4 @@
-//! Cutting and joining: the chunker, the coalescer, the pipeline behind them, and properties of their output.
+//! Splitting and joining: the chunker, the coalescer, the pipeline behind them, and properties of their output.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::parts::{payload_value, reply};
 use super::{strings, text};
 
-/// The result of an operation; `None` when it is none of these.
+/// The result of an operation; `None` for other operations.
 pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
     Some(match op {
         "chunker.drain_once" => {
@@ -44,7 +44,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
     })
 }
 
-/// How text is cut, as cases and configuration write it.
+/// Chunking options in the form used by cases and configuration.
 pub(super) fn chunking(options: &Value) -> Chunking {
     let number =
         |name: &str, default: usize| options[name].as_f64().map_or(default, |number| number.max(0.0).floor() as usize);
@@ -97,7 +97,7 @@ async fn timeline(input: &Value) -> Result<Value, String> {
     Ok(json!({"flushes": flushes, "buffered": stage.has_buffered()}))
 }
 
-/// Wakes the stage whenever it asks for it, until a moment, or until it asks no more.
+/// Wakes the stage whenever it requests it, until a point in time or until it has no more requests.
 async fn run_until(stage: &mut Coalesce, until: Option<Instant>, start: Instant, flushes: &mut Vec<Value>) {
     while let Some(at) = stage.wake_at().map(|at| Instant::from_std(at.at())) {
         if until.is_some_and(|until| until < at) {
@@ -190,7 +190,7 @@ pub(super) fn hold(properties: &[Value], input: &Value, actual: &Value) -> Resul
     Ok(())
 }
 
-/// Whether every fence of a block is closed in it.
+/// Whether every fence in a block is closed in the same block.
 fn is_balanced(block: &str) -> bool {
     let mut code = CodeState::default();
     block.chars().chain(['\n']).for_each(|c| {

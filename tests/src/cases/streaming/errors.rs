@@ -1,4 +1,4 @@
-//! Error texts: what they mean, and how they are worded.
+//! Error texts: their classification and their wording.
 
 use pinch_embed::reason::{Classified, FailoverReason, NamedError, classify, is_abort, is_timeout};
 use pinch_embed::replies::api_error;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::text;
 
-/// The result of an operation; `None` when it is none of these.
+/// The result of an operation; `None` for other operations.
 pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
     let given = text(&input["text"]);
     let named = |value: &'_ Value| (text(&value["name"]).to_owned(), text(&value["message"]).to_owned());
@@ -61,7 +61,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
     }))
 }
 
-/// What a failure means that a provider reported so. A kind that is not known says nothing.
+/// The classification of a failure as reported by a provider. Unknown kinds are ignored.
 fn refused(status: Option<u16>, code: Option<&str>, message: &str) -> Classified {
     let status = status.and_then(|status| http::StatusCode::from_u16(status).ok());
     match classify(&LlmError::refused("p".into(), status, code, message)) {

@@ -1,4 +1,4 @@
-//! Transcripts: what is done to a history before a model is asked again.
+//! Transcripts: how a history is processed before it is sent to a model again.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ mod sessions;
 
 use messages::CaseMessages;
 
-/// The result of an operation; `None` when it is none of these.
+/// The result of an operation; `None` for other operations.
 pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
     Some(match op {
         "sanitize_tool_call_id" => rule(&input["mode"])
@@ -83,7 +83,7 @@ fn rule(mode: &Value) -> Option<CallIdRule> {
     CallIdRule::parse(mode.as_str().unwrap_or("strict"))
 }
 
-/// Rules of which only those for contents are set.
+/// Rules with only the content rules set.
 fn content_rules(options: &Value) -> TranscriptRules {
     TranscriptRules {
         clean_content: options["sanitizeMode"] != "images-only",
@@ -93,7 +93,7 @@ fn content_rules(options: &Value) -> TranscriptRules {
     }
 }
 
-/// The rules of a model that a case describes.
+/// The rules for a model described by a case.
 fn rules_of(input: &Value) -> TranscriptRules {
     let facts = ModelFacts {
         api: word(&input["modelApi"]),
@@ -104,7 +104,7 @@ fn rules_of(input: &Value) -> TranscriptRules {
     detect(facts).history.transcript
 }
 
-/// A model that a case describes; members may be missing.
+/// A model described by a case; fields may be missing.
 fn model_of(input: &Value) -> Result<Model, String> {
     let or =
         |name: &str, default: &str| input[name].as_str().filter(|text| !text.is_empty()).unwrap_or(default).to_owned();
@@ -114,7 +114,7 @@ fn model_of(input: &Value) -> Result<Model, String> {
     Ok(model)
 }
 
-/// Rules as upstream names them.
+/// Rules under their upstream names.
 fn policy(rules: &TranscriptRules) -> Value {
     json!({
         "sanitizeMode": if rules.clean_content { "full" } else { "images-only" },
@@ -133,13 +133,13 @@ fn policy(rules: &TranscriptRules) -> Value {
     })
 }
 
-/// What is no block passes, as it does when a file is read.
+/// Anything that is not a block passes unchanged, as when a file is read.
 fn without_signatures(input: &Value) -> Result<Value, String> {
     let Some(blocks) = input["content"].as_array() else { return Ok(input["content"].clone()) };
     let base64_only = input["options"]["allowBase64Only"] == true;
     let camel_case = input["options"]["includeCamelCase"] == true;
     let one = |raw: &Value| -> Result<Value, String> {
-        // Only one of the spellings is looked at, unless a case says so.
+        // Only one of the spellings is handled, unless a case says otherwise.
         if !raw.is_object() || (raw.get("thought_signature").is_none() && !camel_case) {
             return Ok(raw.clone());
         }

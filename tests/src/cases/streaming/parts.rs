@@ -1,4 +1,4 @@
-//! Single parts: directives, tokens, visible text, reasoning, tool display, duplicates.
+//! Individual parts: directives, tokens, visible text, reasoning, tool display, duplicates.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::{assistant, strings, text};
 
-/// The result of an operation; `None` when it is none of these.
+/// The result of an operation; `None` for other operations.
 pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
     let given = text(&input["text"]);
     Some(Ok(match op {
@@ -118,7 +118,7 @@ fn accumulate(input: &Value) -> Value {
         .collect()
 }
 
-/// A payload as a case gives it.
+/// A payload as read from a case.
 pub(super) fn reply(payload: &Value) -> BlockReply {
     BlockReply {
         text: text(&payload["text"]).to_owned(),
@@ -131,7 +131,7 @@ pub(super) fn reply(payload: &Value) -> BlockReply {
     }
 }
 
-/// A payload as cases write it; members that we do not touch stay as they were.
+/// A payload in the form that cases use; fields that we do not touch stay as they were.
 pub(super) fn payload_value(reply: &BlockReply, given: &Value) -> Value {
     let mut value: Map<String, Value> = given.as_object().cloned().unwrap_or_default();
     let text = (!reply.text.is_empty()).then(|| reply.text.clone());
@@ -155,7 +155,7 @@ fn heartbeat_mode(options: &Value) -> HeartbeatMode {
     }
     let max = &options["maxAckChars"];
     let number = max.as_f64().or_else(|| max.as_str().and_then(|text| text.trim().parse().ok()));
-    // Like the limit itself, a fraction counts whole characters only.
+    // As in the limit itself, only whole characters of a fraction count.
     let max_ack_chars = number.map_or(tokens::MAX_ACK_CHARS, |number: f64| number.max(0.0) as usize);
     HeartbeatMode::Heartbeat { max_ack_chars }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::parts::payload_value;
 use super::{assistant, strings, text};
 
-/// The result of an operation; `None` when it is none of these.
+/// The result of an operation; `None` for other operations.
 pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
     (op == "build_payloads").then(|| build(input))
 }

@@ -1,4 +1,4 @@
-//! Whole runs: events of a session in, callbacks and results out.
+//! Whole runs: session events in, callbacks and results out.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use super::super::runner::engine;
 use super::chunks::chunking;
 use super::{assistant, content_value, outputs, strings, text};
 
-/// The result of an operation; `None` when it is none of these.
+/// The result of an operation; `None` for other operations.
 pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
     match op {
         "subscribe.run" => Some(subscribe(input)),
@@ -31,7 +31,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
     }
 }
 
-/// The subscription of a run ends when the run is stopped.
+/// A run's subscription ends when the run is stopped.
 fn wait_after_unsubscribe(input: &Value) -> Result<Value, String> {
     let (mut feed, mut contents, mut events) = (Feed { open: None }, Vec::new(), Vec::new());
     for event in input["events"].as_array().into_iter().flatten() {
@@ -131,7 +131,7 @@ fn reply_options(options: &Value, block_streaming: bool) -> ReplyOptions {
     }
 }
 
-/// What a piece calls, as cases write it.
+/// The callbacks for a piece, in the form that cases use.
 fn record_calls(piece: &Piece, snapshot: &mut ReplySnapshot, calls: &mut Vec<Value>, agent_events: &mut Vec<Value>) {
     match piece {
         Piece::Partial(growth) => {
@@ -175,9 +175,9 @@ fn record_calls(piece: &Piece, snapshot: &mut ReplySnapshot, calls: &mut Vec<Val
     }
 }
 
-/// Turns events as upstream has them into ours.
+/// Converts upstream events into ours.
 struct Feed {
-    /// The kind of block that is open.
+    /// The index and kind of the open block.
     open: Option<(usize, &'static str)>,
 }
 
@@ -268,7 +268,7 @@ fn tool_start(event: &Value) -> ToolStart {
     }
 }
 
-/// A result as upstream has it: content and details, or an object of its own.
+/// A result in upstream's form: content and details, or any object.
 fn tool_output(result: &Value, failed: bool) -> ToolOutput {
     let blocks = result["content"].as_array().into_iter().flatten();
     let content = blocks.filter_map(|block| block["text"].as_str()).map(Block::text).collect();

@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use super::super::Case;
 use super::{block_on, check, only, texts};
 
-/// An error may say more than the case does.
+/// An error may contain more than the case expects.
 pub(super) fn file_arguments(input: &Value, expect: &Value) -> Result<(), String> {
     only(input, &["tool", "params"])?;
     let tool = input["tool"].as_str().ok_or("no tool is named")?;
     match (pinch_tools::arguments::file_arguments(tool, &input["params"]), expect["ok"].as_bool()) {
         (Ok(params), Some(true)) if expect["params"].is_object() => {
-            // Nothing may be left over.
+            // No arguments may be left over.
             let (params, wanted) = (Value::Object(params), &expect["params"]);
             if params == *wanted { Ok(()) } else { Err(format!("expected {wanted}, got {params}")) }
         }
@@ -54,7 +54,7 @@ fn scripted(name: &str, given: &Value, input: &Value) -> Arc<dyn Tool> {
             let text = |key: &str| throws.get(key).and_then(Value::as_str).unwrap_or_default();
             Err(match (text("name"), text("message")) {
                 ("AbortError", _) => ToolError::aborted(),
-                // As JavaScript writes an error without a message.
+                // The way JavaScript formats an error without a message.
                 (name, "") => ToolError::new(name),
                 (_, message) => ToolError::new(message),
             })
@@ -102,7 +102,7 @@ pub(super) fn reported(input: &Value, _: &Case<'_>) -> Result<Value, String> {
     })
 }
 
-/// Nothing is built in: a session has the tools that it is given, whether they run in a sandbox or not.
+/// There are no built-in tools: a session has the tools that it is given, whether they run in a sandbox or not.
 pub(super) fn offered(input: &Value, _: &Case<'_>) -> Result<Value, String> {
     only(input, &["tools", "sandboxEnabled"])?;
     let tools = texts(&input["tools"]);

@@ -41,7 +41,7 @@ pub(super) fn safe_bins(input: &Value, _: &Case<'_>) -> Result<Value, String> {
     only(input, &["argv", "safeBins", "existingFiles"])?;
     let argv = texts(&input["argv"]);
     let names = match &input["safeBins"] {
-        // Those of 2026.2.9.
+        // The defaults of version 2026.2.9.
         Value::Null => ["jq", "grep", "cut", "sort", "uniq", "head", "tail", "tr", "wc"].map(str::to_owned).to_vec(),
         names => texts(names),
     };

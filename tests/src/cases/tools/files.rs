@@ -20,7 +20,7 @@ use super::{block_on, only};
 pub(super) fn patch(input: &Value, expect: &Value) -> Result<(), String> {
     only(input, &["files", "patch", "workspaceOnly"])?;
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
-    // As it is shown in errors.
+    // In the form in which errors show it.
     let cwd = dir.path().canonicalize().map_err(|error| error.to_string())?.join("cwd");
     std::fs::create_dir(&cwd).map_err(|error| error.to_string())?;
     for (path, text) in input["files"].as_object().into_iter().flatten() {
@@ -63,7 +63,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     written.and_then(|()| std::fs::write(path, text)).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The files below a directory with their texts.
+/// The files below a directory, with their texts.
 fn tree(root: &Path) -> Result<BTreeMap<String, String>, String> {
     let mut files = BTreeMap::new();
     let mut open = vec![root.to_owned()];

@@ -58,7 +58,7 @@ pub(super) fn decide(input: &Value, case: &Case<'_>) -> Result<Value, String> {
     });
     let decided: Map<String, Value> = removed.collect();
     let allowed = decision.allowed();
-    // The names of the fixture are written as one word.
+    // The names of the fixture are replaced by a placeholder.
     let allowed = if allowed == core { json!("$coreTools") } else { json!(allowed) };
     let allowed = match (&super::wanted(case)["allowed"], &allowed) {
         (Value::Array(_), Value::String(_)) => json!(core),
@@ -67,7 +67,7 @@ pub(super) fn decide(input: &Value, case: &Case<'_>) -> Result<Value, String> {
     Ok(json!({"allowed": allowed, "warnings": warnings, "decidedBy": decided}))
 }
 
-/// The caller that a case describes: the owner, unless it says otherwise.
+/// The caller that a case describes: the owner by default.
 fn caller(input: &Value) -> Result<Caller, String> {
     let group = &input["group"];
     let members = [

@@ -30,7 +30,7 @@ pub(super) fn keys(input: &Value, _: &Case<'_>) -> Result<Value, String> {
         return Ok(json!({"data": String::from_utf8_lossy(&data), "warnings": []}));
     }
     let encoded = encode_keys(input["literal"].as_str(), &texts(&input["hex"]), &texts(&input["keys"]));
-    // A case writes bytes as characters.
+    // Cases write bytes as characters.
     let data = match String::from_utf8(encoded.data.clone()) {
         Ok(text) => text,
         Err(_) => encoded.data.iter().map(|byte| char::from(*byte)).collect(),
@@ -50,7 +50,7 @@ pub(super) fn name(input: &Value, _: &Case<'_>) -> Result<Value, String> {
     Ok(json!({"name": session_name(input["command"].as_str().ok_or("no command")?)}))
 }
 
-/// The tools as a run is offered them, in a workspace that is not the process's directory.
+/// The tools offered to a run, in a workspace that is not the process's working directory.
 pub(super) fn workspace(input: &Value, expect: &Value) -> Result<(), String> {
     only(input, &["tool", "params", "files", "workspaceOnly", "sandbox"])?;
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::super::Case;
 use super::{only, texts, wanted};
 
-/// The configuration of a case: a whole one, or only its section.
+/// The configuration of a case: a complete one, or only its section.
 fn configuration(input: &Value) -> SandboxConfig {
     let given = &input["config"];
     let sections = ["mode", "scope", "perSession", "workspaceAccess", "workspaceRoot", "docker", "browser", "prune"];
@@ -41,7 +41,7 @@ pub(super) fn arguments(input: &Value, _: &Case<'_>) -> Result<Value, String> {
     Ok(json!({"args": spec.limits()}))
 }
 
-/// All members, each under the name that a configuration has for it; those of `docker` stand beside the others, too.
+/// All fields, each under its configuration name; those of `docker` are next to the others, too.
 pub(super) fn config(input: &Value, _: &Case<'_>) -> Result<Value, String> {
     only(input, &["config", "agentId"])?;
     let config = configuration(input);

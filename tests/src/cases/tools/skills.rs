@@ -21,7 +21,7 @@ pub(super) fn head(input: &Value, _: &Case<'_>) -> Result<Value, String> {
     }))
 }
 
-/// The form of the cases, in which what is empty is absent.
+/// In the form that cases use, where empty values are absent.
 fn shown(metadata: &SkillMetadata) -> Value {
     let listed = |list: &[String]| if list.is_empty() { Value::Null } else { json!(list) };
     let install: Vec<Value> = (metadata.install.iter())

@@ -1,8 +1,8 @@
-//! The paths that a file uses, as names from the root of its crate.
+//! The paths that a file uses, as names relative to the root of its crate.
 
 use std::collections::BTreeMap;
 
-/// All paths that begin with `crate`, `super` or `self`, in `use` lines and elsewhere; trees of braces are taken apart.
+/// All paths that begin with `crate`, `super` or `self`, in `use` lines and elsewhere; trees of braces are expanded.
 pub(super) fn of(text: &str, module: &[String]) -> Vec<Vec<String>> {
     let tokens = tokens(text);
     let mut paths = Vec::new();
@@ -17,7 +17,7 @@ pub(super) fn of(text: &str, module: &[String]) -> Vec<Vec<String>> {
     paths
 }
 
-/// What a module's `pub use` lines pass on from its children, or from anywhere in the crate.
+/// What a module's `pub use` lines re-export from its children, or from anywhere in the crate.
 pub(super) fn passed_on(
     text: &str,
     module: &[String],
@@ -46,7 +46,7 @@ pub(super) fn passed_on(
     paths
 }
 
-/// Names, `::`, and single characters; comments and quoted text are left out.
+/// Names, `::`, and single characters; comments and string literals are skipped.
 fn tokens(text: &str) -> Vec<&str> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
@@ -58,7 +58,7 @@ fn tokens(text: &str) -> Vec<&str> {
             b'/' if rest.starts_with("/*") => at + rest.find("*/").map_or(rest.len(), |end| end + 2),
             b'r' if rest.starts_with("r#\"") => at + rest.find("\"#").map_or(rest.len(), |end| end + 2),
             b'"' => string_end(bytes, at),
-            // A character, not a lifetime.
+            // A character literal, not a lifetime.
             b'\'' if rest.starts_with("'\\''") => at + 4,
             b'\'' if bytes.get(at + 2) == Some(&b'\'') => at + 3,
             b':' if rest.starts_with("::") => {
@@ -94,7 +94,7 @@ fn string_end(bytes: &[u8], from: usize) -> usize {
     bytes.len()
 }
 
-/// Reads a path, or a tree of paths, from `at` on; answers with where it ends.
+/// Reads a path, or a tree of paths, starting at `at`; returns where it ends.
 fn tree<'t>(tokens: &[&'t str], mut at: usize, prefix: &mut Vec<&'t str>, found: &mut Vec<Vec<&'t str>>) -> usize {
     let n_before = prefix.len();
     loop {
@@ -137,7 +137,7 @@ fn tree<'t>(tokens: &[&'t str], mut at: usize, prefix: &mut Vec<&'t str>, found:
     at
 }
 
-/// A path from the root of the crate; `None` when it leaves it.
+/// A path relative to the root of the crate; `None` if it leaves the crate.
 fn absolute(path: &[&str], module: &[String]) -> Option<Vec<String>> {
     let mut place: Vec<String> = module.to_vec();
     let mut names = path.iter().peekable();

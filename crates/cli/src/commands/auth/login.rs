@@ -19,13 +19,13 @@ mod conversation;
 
 use conversation::LoginConversation;
 
-/// What `pinch auth login` takes.
+/// Arguments of `pinch auth login`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Provider, e.g. anthropic; without one, choose from a list
     provider: Option<String>,
 
-    /// Way to log in (default: ask if there are several, subscription without a terminal)
+    /// Login method (default: ask if there are several, subscription without a terminal)
     #[arg(long, value_enum, value_name = "METHOD")]
     method: Option<Method>,
 
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     agent_dir: Option<PathBuf>,
 }
 
-/// A way to log in.
+/// A login method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Method {
     Subscription,
@@ -58,7 +58,7 @@ enum Method {
 }
 
 impl Args {
-    /// The way that was named.
+    /// Returns the requested method.
     fn method(&self) -> Result<Option<LoginMethod>, CommandFailure> {
         let named = self.method.map(|method| match method {
             Method::Subscription => LoginMethod::Subscription,
@@ -92,7 +92,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, CommandFailure> {
     }
 }
 
-/// Why there is no login.
+/// The reason why the login failed.
 enum LoginFailure {
     Login(LoginError),
     Command(CommandFailure),
@@ -130,7 +130,7 @@ async fn log_in(
     conversation.log_in(request, &sources.auth, cancel).await.map_err(LoginFailure::Login)
 }
 
-/// Without a terminal nobody chooses, and nobody enters a key.
+/// Rejects requests that need a choice or a typed key, because there is no terminal.
 fn without_terminal(mut request: LoginRequest, auth: &RegistryAuth) -> Result<LoginRequest, CommandFailure> {
     let Some(provider) = LoginProvider::find(auth, &request.provider) else { return Ok(request) };
     request.method = request.method.or(provider.methods.first().copied());

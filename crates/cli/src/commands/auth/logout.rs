@@ -10,7 +10,7 @@ use pinch_embed::stdx::text::with_causes;
 use super::{AuthSources, NOT_READY, print};
 use crate::exit::{CommandFailure, tell};
 
-/// What `pinch auth logout` takes.
+/// Arguments of `pinch auth logout`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Provider
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     agent_dir: Option<PathBuf>,
 }
 
-/// Runs the command. It succeeds when nothing is stored, so that it can be repeated.
+/// Runs the command. Succeeds even if nothing is stored, so that it can be repeated.
 pub(super) async fn run(args: &Args) -> Result<ExitCode, CommandFailure> {
     let AuthSources { auth, registry, .. } = AuthSources::open(args.agent_dir.as_deref())?;
     let stored = auth.storage().providers();

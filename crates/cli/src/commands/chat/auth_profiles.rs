@@ -1,4 +1,4 @@
-//! The auth profiles of an agent, in Markdown.
+//! Describes an agent's auth profiles in Markdown.
 
 use std::fmt::Write as _;
 

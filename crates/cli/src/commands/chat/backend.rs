@@ -1,4 +1,4 @@
-//! The agents of an engine in this process.
+//! The chat backend: agents of an engine in this process.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -37,11 +37,11 @@ use super::prompt_sizes;
 use super::questions::Questions;
 use crate::embedded::{self, FailureContext};
 
-/// What the chat is called where the configuration lists who may run elevated commands; the name is OpenClaw's.
+/// The chat's channel in the list of senders who may run elevated commands; the name is OpenClaw's.
 const CHANNEL: &str = "webchat";
-/// Events that wait to be shown; runs wait when there are more.
+/// Maximum number of waiting events; beyond that, runs wait.
 const MAX_EVENTS: usize = 256;
-/// Members of a session's entry that have no field of their own.
+/// Members of a session entry without their own field.
 const QUEUE_MODE: &str = "queueMode";
 const ELEVATED_LEVEL: &str = "elevatedLevel";
 const RESPONSE_USAGE: &str = "responseUsage";
@@ -56,14 +56,14 @@ pub(super) struct EmbeddedChat {
     questions: Arc<Questions>,
     events: mpsc::Sender<ChatEvent>,
     incoming: tokio::sync::Mutex<mpsc::Receiver<ChatEvent>>,
-    /// What the last prompt of each session was made of.
+    /// The last prompt report of each session.
     prompts: Mutex<BTreeMap<String, PromptReport>>,
-    /// What stops the runs under way, by their ids, with the keys of their sessions.
+    /// Cancellation tokens and session keys of active runs, by run id.
     runs: Mutex<BTreeMap<String, (String, Cancel)>>,
 }
 
 impl EmbeddedChat {
-    /// `build` makes the engine, which asks the user through what it is given.
+    /// Creates the backend; `build` creates the engine, which asks the user through the given questions.
     pub(super) async fn new(
         state_dir: PathBuf,
         host: Host,
@@ -98,7 +98,7 @@ impl EmbeddedChat {
     async fn emit(&self, message: &OutgoingMessage, run_id: &str, update: ChatUpdate) {
         let (session_key, run_id) = (message.session_key.clone(), run_id.to_owned());
         let event = ChatEvent::Run { session_key, run_id, update };
-        // Nobody listens any more when the chat is being left.
+        // There is no receiver while the user is leaving the chat.
         drop(self.events.send(event).await);
     }
 
@@ -112,7 +112,7 @@ impl EmbeddedChat {
         }
         let usage_line = request.usage_line;
         let mut request = request.cancel(cancel.clone());
-        // The chat shows calls of tools by itself, and the reply as it grows.
+        // The chat itself shows tool calls, and the reply as it grows.
         request.verbose_level = Verbose::Off;
         request.block_replies = None;
         request.suppress_tool_error_warnings |= message.shows_tools;
@@ -142,7 +142,7 @@ impl EmbeddedChat {
         self.emit(message, &run_id, end).await;
     }
 
-    /// The whole form of a key, and its agent.
+    /// Returns the full form of a key, and its agent.
     fn place(&self, session_key: &str) -> Result<(String, AgentId), ChatError> {
         let default = self.config.agents.default_id();
         let key = key::canonical(session_key, &default, &self.config.session.main_key)
@@ -157,7 +157,7 @@ impl EmbeddedChat {
         Ok(sessions.remove(&key))
     }
 
-    /// The model that answers in a session with this entry, and the thinking level that is configured.
+    /// Returns the model that answers in a session with this entry, and the configured thinking level.
     fn model(
         &self,
         session_key: &str,
@@ -223,7 +223,7 @@ impl EmbeddedChat {
         self.engine.update_session(&key, change).await.map(drop).map_err(|error| self.error(&error))
     }
 
-    /// Whether the configuration lets commands of a session leave the sandbox, and if not, why.
+    /// Checks whether the configuration lets a session's commands leave the sandbox.
     fn check_elevated(&self, key: &str) -> Result<(), ChatError> {
         let mut request = self.engine.request("", Some(key), None, "");
         request.caller = Caller::new().owner().channel(CHANNEL);
@@ -232,7 +232,7 @@ impl EmbeddedChat {
             return Err(ChatError::new("Elevated commands are off: tools.elevated.enabled is false"));
         }
         let why =
-            "Elevated commands are not allowed in this session: tools.elevated.allowFrom.webchat has to list \"*\"";
+            "Elevated commands are not allowed in this session: tools.elevated.allowFrom.webchat must contain \"*\"";
         rules.is_allowed.then_some(()).ok_or_else(|| ChatError::new(why))
     }
 
@@ -273,7 +273,7 @@ impl EmbeddedChat {
     }
 }
 
-/// A run that is listed as long as this lives.
+/// A run that is listed while this is alive.
 struct OpenRun<'a> {
     chat: &'a EmbeddedChat,
     run_id: String,
@@ -311,7 +311,7 @@ fn inbox_mode(mode: QueueMode) -> InboxMode {
     }
 }
 
-/// Changes what is remembered about a session. `model` is the one that the change names.
+/// Applies a change to a session entry. `model` is the one named by the change.
 fn apply(entry: &mut SessionEntry, patch: &SessionPatch, model: Option<&Model>) {
     let mut member = |name: &str, value: Option<&str>| match value {
         Some(value) => drop(entry.extra.insert(name.to_owned(), value.into())),
@@ -339,7 +339,7 @@ impl ChatBackend for EmbeddedChat {
 
     fn send(&self, message: OutgoingMessage) -> BoxFuture<'_, Result<MessageOutcome, ChatError>> {
         Box::pin(async move {
-            // Whoever sits at this computer owns the agent.
+            // Whoever uses this machine's terminal owns the agent.
             let mut inbound = InboundMessage::new(&message.session_key, &message.text)
                 .caller(Caller::new().owner())
                 .idempotency_key(&message.id);
@@ -364,7 +364,7 @@ impl ChatBackend for EmbeddedChat {
         Box::pin(async move {
             let (key, _) = self.place(session_key)?;
             let n_stopped = self.engine.abort(RunTarget::Session(&key), CancelReason::User);
-            // Those that wait for their session or a slot.
+            // Runs that wait for their session or a slot.
             let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
             let mine: Vec<&Cancel> =
                 runs.values().filter(|(session, _)| session == session_key).map(|(_, cancel)| cancel).collect();

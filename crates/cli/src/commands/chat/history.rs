@@ -1,4 +1,4 @@
-//! Stored answers as they were shown: without tags, directives and silent words.
+//! Stored answers as they were displayed: without tags, directives and silent replies.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pinch_embed::replies::scan::FinalTag;
 use pinch_embed::replies::tokens::is_silent;
 use pinch_embed::replies::user_text::visible_text;
 
-/// The last messages as people saw them.
+/// Returns the last messages as they were displayed.
 pub(super) fn shown(messages: &[Arc<Message>], limit: usize) -> Vec<Arc<Message>> {
     messages[messages.len().saturating_sub(limit)..].iter().map(shown_message).collect()
 }
@@ -29,7 +29,7 @@ fn shown_message(message: &Arc<Message>) -> Arc<Message> {
     Arc::new(Message::Assistant(Arc::new(answer)))
 }
 
-/// A text as it was shown when it arrived.
+/// Returns a text as it was displayed when it arrived.
 fn without_directives(text: &str) -> String {
     let mut partial = PartialText::new(MediaRoots::default());
     let mut shown = String::new();

@@ -1,4 +1,4 @@
-//! What happens in a run, as the chat shows it.
+//! Converts the events of a run to chat updates.
 
 use pinch_embed::agent_core::event::AgentEvent;
 use pinch_embed::coding_agent::event::SessionEvent;
@@ -16,14 +16,14 @@ use crate::show::waits_for;
 /// Follows one run.
 #[derive(Debug, Default)]
 pub(super) struct RunProgress {
-    /// The blocks of the answer that are thoughts.
+    /// Indexes of the answer's thinking blocks.
     thoughts: Vec<usize>,
-    /// The profile that failed last, and why.
+    /// The last failed profile, and the reason.
     failed: Option<(String, String)>,
 }
 
 impl RunProgress {
-    /// What an event means to the chat.
+    /// Converts an event to a chat update.
     pub(super) fn update(&mut self, event: RunEvent, now_ms: i64) -> Option<ChatUpdate> {
         let busy = |activity: &str| ChatUpdate::Busy { activity: activity.to_owned(), until_ms: None };
         Some(match event {
@@ -90,7 +90,7 @@ impl RunProgress {
         })
     }
 
-    /// Thoughts of the model; its words come as parts of the reply.
+    /// Handles the model's thinking; its text arrives as parts of the reply.
     fn stream(&mut self, event: StreamEvent) -> Option<ChatUpdate> {
         match event {
             StreamEvent::BlockStart { index, kind: BlockKind::Thinking { .. } } => {
@@ -106,7 +106,7 @@ impl RunProgress {
     }
 }
 
-/// The end of a run that has a result.
+/// Converts the result of a run.
 pub(super) fn end(result: RunResult, line: UsageLine) -> ChatUpdate {
     let aborted = result.meta.aborted && !result.meta.timed_out;
     let usage = usage(&result.meta.agent.usage, line);
@@ -118,7 +118,7 @@ pub(super) fn end(result: RunResult, line: UsageLine) -> ChatUpdate {
     ChatUpdate::Final { replies: replies.collect(), aborted, usage }
 }
 
-/// The tokens of a run in words, if they are wanted and there are any.
+/// Formats the tokens of a run, if requested and not zero.
 fn usage(usage: &Usage, line: UsageLine) -> Option<String> {
     let input = usage.input + usage.cache_read + usage.cache_write;
     let text = format!("{input} tokens in, {} out", usage.output);

@@ -1,12 +1,12 @@
-//! What fills the window of a model, in Markdown.
+//! Describes what fills a model's window, in Markdown.
 
 use std::fmt::Write as _;
 
 use pinch_embed::prompt::report::PromptReport;
 
-/// Characters that a token has, roughly.
+/// Approximate number of characters per token.
 const CHARS_PER_TOKEN: usize = 4;
-/// Tools and skills that are listed by themselves.
+/// Maximum number of tools and skills listed individually.
 const MAX_LISTED: usize = 10;
 
 /// Describes the conversation, and the prompt of its last run in this chat.
@@ -43,7 +43,7 @@ pub(super) fn describe(prompt: Option<&PromptReport>, tokens: Option<u64>, windo
     text
 }
 
-/// The largest parts, and how many others there are.
+/// Lists the largest parts, and the number of others.
 fn largest<'a>(parts: impl Iterator<Item = (&'a str, usize)>, line: &mut impl FnMut(String)) {
     let mut parts: Vec<_> = parts.collect();
     parts.sort_by_key(|(name, chars)| (std::cmp::Reverse(*chars), *name));

@@ -1,4 +1,4 @@
-//! What the user of the chat has to decide: commands that are not allowed yet, and questions of agents.
+//! Decisions of the chat's user: approval of commands, and questions of agents.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use pinch_tui::chat::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-/// Who waits for an answer.
+/// A pending answer.
 enum PendingAnswer {
     Command(oneshot::Sender<ApprovalDecision>),
-    /// `None`: the user does not answer.
+    /// `None` means that the user does not answer.
     Agent(oneshot::Sender<Option<Vec<QuestionReply>>>),
 }
 
@@ -24,7 +24,7 @@ enum PendingAnswer {
 pub(super) struct Questions {
     host: Host,
     events: mpsc::Sender<ChatEvent>,
-    /// Who waits for an answer, by the ids of the questions.
+    /// Pending answers by question id.
     open: Mutex<BTreeMap<String, PendingAnswer>>,
 }
 
@@ -109,7 +109,7 @@ impl QuestionBroker for Questions {
     }
 }
 
-/// A question as the chat shows it.
+/// Converts a question for the chat.
 fn shown(question: &UserQuestion) -> AgentQuestion {
     let options = question.options.iter();
     let options =
@@ -123,7 +123,7 @@ fn shown(question: &UserQuestion) -> AgentQuestion {
     }
 }
 
-/// A question that is open as long as this lives.
+/// A question that is open while this is alive.
 struct OpenQuestion<'a> {
     questions: &'a Questions,
     id: String,
@@ -132,7 +132,7 @@ struct OpenQuestion<'a> {
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         if self.questions.open().remove(&self.id).is_some() {
-            // If there is no room for it, the user learns it when they answer.
+            // If there is no room for it, the user notices when answering.
             drop(self.questions.events.try_send(ChatEvent::QuestionWithdrawn(std::mem::take(&mut self.id))));
         }
     }

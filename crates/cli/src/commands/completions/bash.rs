@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::surface::{Surface, Values};
 
-/// The script.
+/// Generates the script.
 pub(super) fn script(surface: &Surface) -> String {
     let mut out = String::from(
         r#"# Completions of pinch for bash. Load them with: source <(pinch completions bash)
@@ -52,7 +52,7 @@ _pinch() {
     out
 }
 
-/// Offers values.
+/// Completes values.
 fn reply(values: &Values) -> String {
     match values {
         Values::Text => String::new(),
@@ -62,7 +62,7 @@ fn reply(values: &Values) -> String {
     }
 }
 
-/// Offers words; none of them has a blank or a quote.
+/// Completes words; none of them contains a blank or a quote.
 fn words<'a>(all: impl Iterator<Item = &'a str>) -> String {
     let all: Vec<&str> = all.collect();
     if all.is_empty() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::surface::{OptionSurface, Surface, Values};
 
-/// The script.
+/// Generates the script.
 pub(super) fn script(surface: &Surface) -> String {
     let mut out = String::from(
         "# Completions of pinch for fish. Put them into ~/.config/fish/completions/pinch.fish\n\
@@ -24,7 +24,7 @@ pub(super) fn script(surface: &Surface) -> String {
     );
     for entry in &surface.entries {
         let begin = format!("complete -c pinch -n 'test (__pinch_command) = \"{}\"'", entry.line());
-        // Only the first word behind a command can be one.
+        // Only the first word after a command can be a subcommand.
         let first =
             format!("{}; and test (count (commandline -opc)) -eq {}'", begin.trim_end_matches('\''), entry.words.len());
         for (name, about) in &entry.commands {
@@ -44,7 +44,7 @@ fn named(option: &OptionSurface) -> String {
     let name = |name: &String| match (name.strip_prefix("--"), name.trim_start_matches('-')) {
         (Some(long), _) => format!(" -l {long}"),
         (None, short) if short.len() == 1 => format!(" -s {short}"),
-        // Several letters behind one dash.
+        // Several letters after one dash.
         (None, old) => format!(" -o {old}"),
     };
     let names: String = option.names.iter().map(name).collect();

@@ -1,4 +1,4 @@
-//! The manual: for `man`, and as a document.
+//! The manual: for `man`, and as Markdown.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ const USAGE: [&str; 2] = ["pinch [OPTIONS] [@FILE...] [MESSAGE...]", "pinch COMM
 const MESSAGES: &str = "Messages are sent one after another. @FILE includes the contents of a text or image file. -- ends the options. \
      Piped input is prepended to the first message.";
 
-/// The headings of a conversation's options, with the options under each.
+/// Returns the headings of a conversation's options, with the options under each.
 fn groups(conversation: &CommandEntry) -> impl Iterator<Item = (&'static str, Vec<&OptionSurface>)> {
     FlagGroup::ALL.into_iter().map(|group| {
         let of_group = conversation.options.iter().filter(move |option| option.group == group.title());
@@ -19,7 +19,7 @@ fn groups(conversation: &CommandEntry) -> impl Iterator<Item = (&'static str, Ve
     })
 }
 
-/// How a command is written.
+/// Returns the usage line of a command.
 fn usage(entry: &CommandEntry) -> String {
     let mut usage = entry.line();
     if !entry.commands.is_empty() {
@@ -35,7 +35,7 @@ fn variable_names(variable: &Variable) -> String {
     variable.other.map_or_else(|| variable.name.to_owned(), |other| format!("{} ({other})", variable.name))
 }
 
-/// The page for `man`.
+/// Generates the page for `man`.
 pub(super) fn roff(surface: &Surface) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let Some((conversation, commands)) = surface.entries.split_first() else { return String::new() };
@@ -74,19 +74,19 @@ fn item(out: &mut String, term: &str, about: &str) {
     let _written = writeln!(out, ".TP\n\\fB{}\\fR\n{}", escaped(term), escaped(about));
 }
 
-/// A text that means nothing to roff.
+/// Escapes a text for roff.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('…', "...");
-    // A line that begins like this would be a request.
+    // A line that starts like this would be a request.
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
 }
 
-/// The same as a document.
+/// Generates the manual as Markdown.
 pub(super) fn markdown(surface: &Surface) -> String {
     let Some((conversation, commands)) = surface.entries.split_first() else { return String::new() };
     let mut out = format!(
         "# The command line\n\n<!-- Made by `cargo xtask codegen` from the program itself: change it there. -->\n\n\
-         ```\n{}\n{}\n```\n\n{MESSAGES}\n\nThe same is a manual page: `pinch completions man`.\n\n## Options\n",
+         ```\n{}\n{}\n```\n\n{MESSAGES}\n\nAs a manual page: `pinch completions man`.\n\n## Options\n",
         USAGE[0], USAGE[1]
     );
     for (title, options) in groups(conversation) {
@@ -105,7 +105,7 @@ pub(super) fn markdown(surface: &Surface) -> String {
     out.push_str("\n## Exit codes\n\n");
     table(&mut out, "code", EXIT_CODES.iter().map(|(code, about)| ((*code).to_owned(), (*about).to_owned())));
     out.push_str(
-        "\n## Environment\n\nNames in brackets are those of other programs; they count where ours are not set.\n\n",
+        "\n## Environment\n\nNames in brackets belong to other programs; they are used if pinch's own variable is not set.\n\n",
     );
     table(&mut out, "variable", ENVIRONMENT.iter().map(|one| (variable_names(one), one.about.to_owned())));
     out.push_str("\n## Files\n\n");

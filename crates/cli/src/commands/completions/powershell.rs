@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::surface::{Surface, Values};
 
-/// The script. Where it offers nothing, PowerShell offers files.
+/// Generates the script. If it offers nothing, PowerShell offers files.
 pub(super) fn script(surface: &Surface) -> String {
     let mut out = String::from(
         "# Completions of pinch for PowerShell. Load them with: pinch completions powershell | Out-String | Invoke-Expression\n\
@@ -53,7 +53,7 @@ pub(super) fn script(surface: &Surface) -> String {
     out
 }
 
-/// Words as an array; none has a quote.
+/// Formats words as an array; none contains a quote.
 fn list(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     format!("@({})", words.join(", "))

@@ -1,4 +1,4 @@
-//! The reference of settings.json, as Markdown.
+//! The settings.json reference as Markdown.
 
 use std::fmt::Write as _;
 
@@ -7,15 +7,15 @@ use pinch_embed::coding_agent::settings::keys::{GROUPS, SettingKey};
 const HEAD: &str = "\
 # Settings
 
-`settings.json` in the agent directory (`~/.pinch/agent`) holds the user's settings, and `settings.json` in `.pinch` or `.pi` of a working directory those of
-its project, which count when the project is trusted. The project's are merged over the user's, member by member; a list replaces a list. A key with a dot is a
-member of an object: `compaction.enabled` is `{\"compaction\": {\"enabled\": true}}`. Unknown keys are kept and ignored. A value of the wrong type is reported and
-ignored.
+`settings.json` in the agent directory (`~/.pinch/agent`) contains the user's settings, and `settings.json` in `.pinch` or `.pi` in a working directory those of
+its project, which are used if the project is trusted. The project's settings are merged over the user's, member by member; a list replaces a list. A key with a
+dot is a member of an object: `compaction.enabled` is `{\"compaction\": {\"enabled\": true}}`. Unknown keys are kept and ignored. A value of the wrong type is
+reported and ignored.
 
 This page is generated from the table that the parser uses: `pinch completions settings` prints it.
 ";
 
-/// The reference.
+/// Generates the reference.
 pub(super) fn markdown() -> String {
     let mut out = HEAD.to_owned();
     for group in GROUPS {

@@ -6,7 +6,7 @@ use pinch_embed::llm::thinking::ThinkingLevel;
 
 use crate::commands::packages;
 
-/// What can be completed at a position.
+/// Values that can be completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Values {
     /// Any text.
@@ -19,22 +19,22 @@ pub(super) enum Values {
     Words(Vec<String>),
 }
 
-/// One option of a command.
+/// An option of a command.
 #[derive(Clone, Debug)]
 pub(super) struct OptionSurface {
-    /// With their dashes, the long one last.
+    /// Its names with dashes, the long one last.
     pub(super) names: Vec<String>,
-    /// What its value is called, and what that can be.
+    /// The name of its value, and the possible values.
     pub(super) value: Option<(String, Values)>,
-    /// The value may be missing.
+    /// Whether the value is optional.
     pub(super) is_optional: bool,
     pub(super) about: String,
-    /// The heading it is listed under.
+    /// Its heading in the help.
     pub(super) group: &'static str,
 }
 
 impl OptionSurface {
-    /// All names with the value, as help texts have them.
+    /// Returns all names with the value, as in help texts.
     pub(super) fn shown(&self) -> String {
         let value = match (&self.value, self.is_optional) {
             (Some((name, _)), false) => format!(" <{name}>"),
@@ -56,23 +56,23 @@ pub(super) struct Argument {
 /// A command; the first entry is the conversation, which has no command word.
 #[derive(Clone, Debug)]
 pub(super) struct CommandEntry {
-    /// What is typed: the program, the command, perhaps a command of that.
+    /// The words to type: the program, the command, and possibly a subcommand.
     pub(super) words: Vec<String>,
     pub(super) about: String,
     pub(super) options: Vec<OptionSurface>,
     pub(super) arguments: Vec<Argument>,
-    /// Commands below it.
+    /// Subcommands.
     pub(super) commands: Vec<(String, String)>,
 }
 
 impl CommandEntry {
-    /// What is typed, as one text.
+    /// Returns the words as one text.
     pub(super) fn line(&self) -> String {
         self.words.join(" ")
     }
 }
 
-/// Everything that can be said.
+/// The whole command line.
 #[derive(Clone, Debug)]
 pub(super) struct Surface {
     pub(super) entries: Vec<CommandEntry>,
@@ -101,13 +101,13 @@ impl Surface {
         Self { entries }
     }
 
-    /// The lines of all commands but the conversation.
+    /// Returns the lines of all commands except the conversation.
     pub(super) fn commands(&self) -> impl Iterator<Item = String> {
         self.entries.iter().skip(1).map(CommandEntry::line)
     }
 }
 
-/// Options of a conversation.
+/// Returns the options of a conversation.
 fn flags() -> Vec<OptionSurface> {
     let opt = |flag: &'static pinch_cli::options::flags::CliFlag| {
         let mut names: Vec<String> = flag.names().map(str::to_owned).collect();
@@ -123,7 +123,7 @@ fn flags() -> Vec<OptionSurface> {
     FLAGS.iter().map(opt).collect()
 }
 
-/// What a value can be, by its option and what it is called.
+/// Returns the possible values, by option and value name.
 fn values(option: &str, name: &str) -> Values {
     match (option, name) {
         ("--mode", _) => Values::Words(["text", "json", "rpc"].map(str::to_owned).to_vec()),
@@ -140,7 +140,7 @@ fn walk(above: &[String], command: &clap::Command, into: &mut Vec<CommandEntry>)
         return;
     }
     let words: Vec<String> = above.iter().cloned().chain([command.get_name().to_owned()]).collect();
-    // The library takes the period at the end away.
+    // clap removes the final period.
     let about = |text: Option<&clap::builder::StyledStr>| text.map(|text| format!("{text}.")).unwrap_or_default();
     let (mut options, mut arguments) = (Vec::new(), Vec::new());
     for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
@@ -180,7 +180,7 @@ fn help_option() -> OptionSurface {
         names: vec!["-h".to_owned(), "--help".to_owned()],
         value: None,
         is_optional: false,
-        about: "Prints help.".to_owned(),
+        about: "Print help.".to_owned(),
         group: "",
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::surface::{CommandEntry, OptionSurface, Surface, Values};
 
-/// The script.
+/// Generates the script.
 pub(super) fn script(surface: &Surface) -> String {
     let mut out = String::from(
         r#"#compdef pinch
@@ -53,7 +53,7 @@ fn command(name: &str, about: &str) -> String {
     format!("'{name}:{}'", quoted(about))
 }
 
-/// One option as `_arguments` reads it: all its names exclude each other.
+/// Formats an option for `_arguments`: all its names exclude each other.
 fn option(option: &OptionSurface) -> String {
     let about = quoted(&option.about).replace('[', "\\[").replace(']', "\\]");
     let value = match &option.value {
@@ -63,7 +63,7 @@ fn option(option: &OptionSurface) -> String {
         }
         None => String::new(),
     };
-    // A value follows a long name as a separate word, or after an equals sign.
+    // The value of a long name follows as a separate word, or after an equals sign.
     let named = |name: &String| match (&option.value, name.starts_with("--")) {
         (Some(_), true) => format!("{name}="),
         _ => name.clone(),
@@ -75,7 +75,7 @@ fn option(option: &OptionSurface) -> String {
     }
 }
 
-/// The arguments after the options.
+/// Formats the arguments after the options.
 fn rest(entry: &CommandEntry) -> Vec<String> {
     let named = entry.arguments.iter().map(|argument| format!("':{}:{}'", argument.name, action(&argument.values)));
     let messages = (entry.words.len() == 1).then(|| "'*:message:_pinch_messages'".to_owned());

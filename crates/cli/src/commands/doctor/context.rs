@@ -1,4 +1,4 @@
-//! What everything is looked up in: directories, documents, models, credentials.
+//! The context of all checks: directories, documents, models, credentials.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::folders::Folders;
 use crate::open_log;
 use pinch_cli::options::CliOptions;
 
-/// What there is.
+/// Context of the checks.
 pub(super) struct DoctorContext {
     pub(super) host: Host,
     pub(super) folders: Folders,
-    /// The project's own settings directory, where there is one.
+    /// The project's settings directory, if any.
     pub(super) project_dir: Option<PathBuf>,
-    /// Where sessions are kept.
+    /// The session directory.
     pub(super) session_dir: PathBuf,
     pub(super) services: Services,
     pub(super) registry: Arc<ModelRegistry>,
     pub(super) auth: RegistryAuth,
-    /// What is wrong with auth.json.
+    /// Problems in auth.json.
     pub(super) of_auth: Vec<Problem>,
 }
 
 impl DoctorContext {
-    /// Reads everything, and starts and changes nothing.
+    /// Loads everything without starting or changing anything.
     pub(super) fn look(agent_dir: Option<&Path>, host: &Host) -> Result<Self, CommandFailure> {
         let folders = Folders::find(agent_dir, host)?;
         let services = Services::load(&ServiceOptions::new(host.clone(), &folders.agent_dir), &folders.cwd);
@@ -39,7 +39,7 @@ impl DoctorContext {
         let session_dir = open_log::session_folder(&CliOptions::default(), host)
             .or_else(|| open_log::folder_of_settings(&settings, host))
             .map_or_else(|| folders.agent_dir.join("sessions"), |dir| folders.cwd.join(dir));
-        // Problems are collected later: all of them, which a start does not look for.
+        // Problems are collected later: all of them, including those that a start does not look for.
         let (registry, _) = ModelRegistry::load(&folders.agent_dir.join("models.json"));
         let (storage, of_auth) = AuthStorage::load(&folders.agent_dir.join("auth.json"));
         let registry = Arc::new(registry);

@@ -1,4 +1,4 @@
-//! Documents: what is wrong in them, where, and what to do.
+//! Checks documents: problems, their positions and remedies.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use super::context::DoctorContext;
 use super::report::{DoctorSection, FindingStatus};
 use crate::commands::agent;
 
-/// Looks at the documents.
+/// Checks the documents.
 pub(super) fn look(context: &DoctorContext) -> DoctorSection {
     let mut section = DoctorSection::new("Configuration files");
     settings(&mut section, context);
     let agent_dir = &context.folders.agent_dir;
     let path = agent_dir.join("models.json");
-    told(&mut section, "models.json", &path, document::read_object(&path).err(), context.registry.problems());
+    add_document(&mut section, "models.json", &path, document::read_object(&path).err(), context.registry.problems());
     let path = agent_dir.join("auth.json");
-    told(&mut section, "auth.json", &path, document::read_object(&path).err(), context.of_auth.clone());
+    add_document(&mut section, "auth.json", &path, document::read_object(&path).err(), context.of_auth.clone());
     let path = agent_dir.join("trust.json");
     let broken = TrustStore::load(&path).1.into_iter().next();
-    told(&mut section, "trust.json", &path, broken, Vec::new());
+    add_document(&mut section, "trust.json", &path, broken, Vec::new());
     keybindings(&mut section, &agent_dir.join("keybindings.json"));
     embedded(&mut section, context);
     for problem in &context.services.resources().diagnostics {
@@ -31,8 +31,8 @@ pub(super) fn look(context: &DoctorContext) -> DoctorSection {
     section
 }
 
-/// A document that is missing, as it should be, broken as a whole, or wrong in places.
-fn told(section: &mut DoctorSection, name: &str, path: &Path, broken: Option<Problem>, wrong: Vec<Problem>) {
+/// Adds a finding for a document that is missing, valid, broken as a whole, or wrong in places.
+fn add_document(section: &mut DoctorSection, name: &str, path: &Path, broken: Option<Problem>, wrong: Vec<Problem>) {
     if let Some(problem) = broken {
         return section.add(FindingStatus::Fail, name, problem.to_string());
     }
@@ -59,11 +59,11 @@ fn settings(section: &mut DoctorSection, context: &DoctorContext) {
         let Some(path) = path else { continue };
         let of_scope = || problems.iter().filter(|one| one.scope == scope);
         let broken = of_scope().find(|one| one.is_fatal).map(|one| one.problem.clone());
-        told(section, name, &path, broken, of_scope().map(|one| one.problem.clone()).collect());
+        add_document(section, name, &path, broken, of_scope().map(|one| one.problem.clone()).collect());
     }
 }
 
-/// Names of actions with a key or a list of keys each.
+/// Checks keybindings: action names with a key or a list of keys each.
 fn keybindings(section: &mut DoctorSection, path: &Path) {
     let read = document::read_object(path);
     let is_keys =
@@ -77,10 +77,10 @@ fn keybindings(section: &mut DoctorSection, path: &Path) {
             (None, wrong.collect())
         }
     };
-    told(section, "keybindings.json", path, broken, wrong);
+    add_document(section, "keybindings.json", path, broken, wrong);
 }
 
-/// The configuration of embedded runs, when there is one.
+/// Checks the configuration of embedded runs, if there is one.
 fn embedded(section: &mut DoctorSection, context: &DoctorContext) {
     let Ok(state_dir) = agent::state_dir(None, &context.host) else { return };
     match agent::load_config(None, &state_dir, &context.host) {
@@ -88,11 +88,11 @@ fn embedded(section: &mut DoctorSection, context: &DoctorContext) {
         Ok((config, problems)) => {
             let Some(file) = &config.file else { return };
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // Where nothing could be read, all of it is broken.
+            // If nothing could be read, all of it is broken.
             let mut problems = problems;
             let is_broken = config.document.is_empty() && !problems.is_empty();
             let broken = is_broken.then(|| problems.swap_remove(0));
-            told(section, &name, file, broken, problems);
+            add_document(section, &name, file, broken, problems);
             for key in &config.ignored {
                 section.add(FindingStatus::Note, &name, format!("{key} has no effect in this version"));
             }

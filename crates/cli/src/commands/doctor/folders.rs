@@ -1,11 +1,11 @@
-//! Directories: whether they are there and can be written, and who else can read what is secret.
+//! Checks directories: whether they exist and are writable, and whether others can read secrets.
 
 use std::path::Path;
 
 use super::context::DoctorContext;
 use super::report::{DoctorSection, FindingStatus};
 
-/// Looks at the directories.
+/// Checks the directories.
 pub(super) fn look(context: &DoctorContext) -> DoctorSection {
     let mut section = DoctorSection::new("Directories");
     let agent_dir = &context.folders.agent_dir;
@@ -29,7 +29,7 @@ pub(super) fn look(context: &DoctorContext) -> DoctorSection {
     section
 }
 
-/// A directory that is written; one that is not there will be made.
+/// Checks a writable directory; a missing one will be created.
 fn folder(section: &mut DoctorSection, name: &str, path: &Path) {
     let shown = path.display();
     let Some(there) = path.ancestors().find(|folder| folder.exists()) else {
@@ -38,7 +38,7 @@ fn folder(section: &mut DoctorSection, name: &str, path: &Path) {
     if !there.is_dir() {
         return section.add(FindingStatus::Fail, name, format!("{} is not a directory. Move it away", there.display()));
     }
-    // A file that is made and removed says more than any bits do.
+    // Creating and removing a file is more reliable than checking mode bits.
     match (tempfile::tempfile_in(there), there == path) {
         (Ok(_), true) => section.add(FindingStatus::Ok, name, shown.to_string()),
         (Ok(_), false) => section.add(FindingStatus::Ok, name, format!("{shown}, not created yet")),
@@ -48,7 +48,7 @@ fn folder(section: &mut DoctorSection, name: &str, path: &Path) {
     }
 }
 
-/// What others may do with something that is not theirs.
+/// Checks that others have no access.
 #[cfg(unix)]
 fn private(section: &mut DoctorSection, name: &str, path: &Path, forbidden: u32, mode: &str) {
     use std::os::unix::fs::PermissionsExt as _;

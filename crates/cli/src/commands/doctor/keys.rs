@@ -1,4 +1,4 @@
-//! Credentials: of whom there are some and where they come from; never what they are.
+//! Checks credentials: which providers have some and where they come from, never their values.
 
 use pinch_embed::coding_agent::auth::KeyLookup;
 use pinch_embed::coding_agent::models::AuthStatus;
@@ -9,7 +9,7 @@ use pinch_embed::llm::oauth::OAuthCredential;
 use super::context::DoctorContext;
 use super::report::{DoctorSection, FindingStatus};
 
-/// Looks for credentials. No command runs and no server is asked.
+/// Looks for credentials without running commands or calling servers.
 pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
     let mut section = DoctorSection::new("Keys");
     let mut providers = context.registry.providers();
@@ -21,7 +21,7 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
     for provider in &providers {
         let name = provider.as_str();
         let is_login = context.auth.is_using_oauth(provider);
-        // A login might be renewed by being requested.
+        // A request might renew a login.
         if !is_login && let Err(error) = context.auth.key(provider, KeyLookup::Presence).await {
             section.add(FindingStatus::Warn, name, error.to_string());
             continue;

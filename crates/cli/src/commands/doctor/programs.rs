@@ -1,4 +1,4 @@
-//! Programs that tools, packages and extensions use, and their versions.
+//! Checks programs that tools, packages and extensions use, and their versions.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use pinch_embed::stdx::process::{ChildTree, ProcessEnd};
 
 use super::report::{DoctorSection, FindingStatus};
 
-/// How long a program may take to say its version.
+/// Time limit for printing a version.
 const LIMIT: Duration = Duration::from_millis(1_500);
-/// Bytes of what it says that are kept.
+/// Maximum bytes of output that are kept.
 const MAX_OUTPUT: usize = 4_096;
 
-/// Asks the programs for their versions, all at once.
+/// Queries the programs' versions concurrently.
 pub(super) async fn look(host: &Host, needs_node: bool) -> DoctorSection {
     let mut section = DoctorSection::new("Programs");
     let (node, npm, git, bash) =
@@ -32,22 +32,22 @@ pub(super) async fn look(host: &Host, needs_node: bool) -> DoctorSection {
     section
 }
 
-/// What is known of a program.
+/// The version of a program.
 pub(super) enum ProgramVersion {
-    /// It said this.
+    /// The reported version.
     Is(String),
-    /// It is there and said nothing.
+    /// The program exists but printed nothing.
     Silent,
-    /// It is not there.
+    /// The program is not installed.
     Missing,
 }
 
-/// Asks a program for its version: the first line of what it prints.
+/// Queries a program's version: the first line of its output.
 pub(super) async fn version(name: &'static str, host: &Host) -> ProgramVersion {
     let mut command = std::process::Command::new(name);
     command.arg("--version").current_dir(host.temp());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // Starting a program takes a while: the others are started meanwhile.
+    // Starting a program takes a while, so the others are started meanwhile.
     let spawned = tokio::task::spawn_blocking(|| ChildTree::spawn_as_is(command)).await;
     let Ok(Ok(mut process)) = spawned else { return ProgramVersion::Missing };
     let mut output = Vec::new();

@@ -1,25 +1,25 @@
-//! What was found, and how it is shown.
+//! Findings and their output.
 
 use std::fmt::Write as _;
 
 use pinch_embed::stdx::text::strip_ansi;
 use serde_json::{Value, json};
 
-/// How good it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FindingStatus {
-    /// As it should be.
+    /// Everything is fine.
     Ok,
-    /// Neither good nor bad.
+    /// Neutral information.
     Note,
-    /// pinch works, but not as the user may think.
+    /// pinch works, but possibly not as the user expects.
     Warn,
     /// Something does not work.
     Fail,
 }
 
 impl FindingStatus {
-    /// The word in both forms of output.
+    /// Returns the word used in both forms of output.
     fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -30,7 +30,7 @@ impl FindingStatus {
     }
 }
 
-/// One thing that was looked at.
+/// One finding.
 #[derive(Clone, Debug)]
 pub(super) struct DoctorFinding {
     mark: FindingStatus,
@@ -38,18 +38,18 @@ pub(super) struct DoctorFinding {
     text: String,
 }
 
-/// Findings that belong together.
+/// Related findings.
 #[derive(Clone, Debug)]
 pub(super) struct DoctorSection {
     title: &'static str,
     findings: Vec<DoctorFinding>,
-    /// Findings that are not shown, so that a section ends.
+    /// Number of hidden findings, so that a section stays short.
     n_more: usize,
 }
 
-/// Findings of a section that are shown.
+/// Maximum number of shown findings per section.
 const MAX_SHOWN: usize = 60;
-/// Width of the column of names.
+/// Width of the name column.
 const NAMES: usize = 22;
 
 impl DoctorSection {
@@ -57,7 +57,7 @@ impl DoctorSection {
         Self { title, findings: Vec::new(), n_more: 0 }
     }
 
-    /// Adds a finding. Of very many of one kind only the first are shown; what is broken is always counted.
+    /// Adds a finding. Only the first of very many are shown; failures are always counted.
     pub(super) fn add(&mut self, mark: FindingStatus, name: impl Into<String>, text: impl Into<String>) {
         if self.findings.len() >= MAX_SHOWN && mark != FindingStatus::Fail || self.findings.len() >= 2 * MAX_SHOWN {
             self.n_more += 1;
@@ -71,22 +71,22 @@ impl DoctorSection {
     }
 }
 
-/// Everything that was found.
+/// All findings.
 pub(super) struct DoctorReport {
     pub(super) sections: Vec<DoctorSection>,
 }
 
 impl DoctorReport {
-    /// How many findings have a mark.
+    /// Counts the findings with a status.
     pub(super) fn count(&self, mark: FindingStatus) -> usize {
         self.sections.iter().flat_map(|section| &section.findings).filter(|finding| finding.mark == mark).count()
     }
 
-    /// For people.
+    /// Formats the report for people.
     pub(super) fn text(&self) -> String {
         let mut out = format!("pinch {}\n", env!("CARGO_PKG_VERSION"));
         for section in &self.sections {
-            // Writing into a text cannot fail.
+            // Writing to a string cannot fail.
             let _written = write!(out, "\n{}\n", section.title);
             for DoctorFinding { mark, name, text } in &section.findings {
                 let (mark, name, text) = (mark.as_str(), plain(name), plain(text));
@@ -113,7 +113,7 @@ impl DoctorReport {
         }
     }
 
-    /// For programs.
+    /// Formats the report for programs.
     pub(super) fn to_value(&self) -> Value {
         let (n_broken, n_warnings) = (self.count(FindingStatus::Fail), self.count(FindingStatus::Warn));
         let finding = |finding: &DoctorFinding| json!({"mark": finding.mark.as_str(), "name": finding.name, "text": finding.text});
@@ -133,7 +133,7 @@ impl DoctorReport {
     }
 }
 
-/// Names of files and output of programs may hold anything; a finding is one line.
+/// Returns a text on one line: file names and program output may contain anything.
 fn plain(text: &str) -> String {
     strip_ansi(text).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_ends_and_what_is_broken_is_counted() {
+    fn sections_are_limited_and_all_failures_are_counted() {
         let mut section = DoctorSection::new("Keys");
         (0..MAX_SHOWN + 5).for_each(|n| section.add(FindingStatus::Ok, format!("p{n}"), "x"));
         section.add(FindingStatus::Fail, "q", "broken\n\u{1b}[31mred");

@@ -1,4 +1,4 @@
-//! What this machine has to keep tools apart from the rest of it.
+//! Checks sandbox support on this machine.
 
 use pinch_embed::coding_agent::settings::SettingsManager;
 use pinch_sandbox::choose::{container_sandboxes, sandboxes};
@@ -8,7 +8,7 @@ use pinch_sandbox::container::ContainerOptions;
 use super::context::DoctorContext;
 use super::report::{DoctorSection, FindingStatus};
 
-/// Tries the backends of `--sandbox`, and says what the settings ask for.
+/// Tries the backends of `--sandbox`, and reports the one in the settings.
 pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
     let host = &context.host;
     let mut section = DoctorSection::new("Sandbox");
@@ -22,7 +22,7 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
             }
         }
     }
-    // Mistakes in documents are reported with these.
+    // Problems in documents are reported with the documents.
     let backend = SettingsManager::of_user(&context.folders.agent_dir, host).settings().sandbox.backend.clone();
     match backend.as_str() {
         "none" => {

@@ -1,4 +1,4 @@
-//! Servers: which of those that models name can be reached from here.
+//! Checks which of the models' servers can be reached.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use pinch_embed::stdx::host::Host;
 use super::context::DoctorContext;
 use super::report::{DoctorSection, FindingStatus};
 
-/// How far servers may be away that are connected to.
+/// Which servers to connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// None is.
+    /// None.
     Nothing,
-    /// Those of this machine and its network.
+    /// Those on this machine and its network.
     Near,
-    /// Those of providers that there are keys for, too.
+    /// Also those of providers with keys.
     Everything,
 }
 
-/// Servers that are asked.
+/// Maximum number of servers.
 const MAX_ASKED: usize = 48;
-/// How long one of this machine or its network may take.
+/// Time limit of a server on this machine or its network.
 const NEAR: Duration = Duration::from_millis(800);
-/// How long one further away may take.
+/// Time limit of other servers.
 const FAR: Duration = Duration::from_secs(5);
 
-/// Asks the servers, all at once.
+/// Checks the servers concurrently.
 pub(super) async fn look(context: &DoctorContext, reach: Reach) -> DoctorSection {
     let mut section = DoctorSection::new("Servers");
     if reach == Reach::Nothing {
@@ -70,20 +70,20 @@ pub(super) async fn look(context: &DoctorContext, reach: Reach) -> DoctorSection
     section
 }
 
-/// Whose server it is.
+/// A server of a provider.
 struct ServerAddress {
     providers: Vec<String>,
     is_near: bool,
-    /// The URL with all that is in it; it is not shown.
+    /// The complete URL, which is not shown.
     url: String,
 }
 
-/// The servers by scheme, host and port, and how many are too far away.
+/// Returns the servers by scheme, host and port, and the number of servers out of reach.
 fn places(context: &DoctorContext, reach: Reach) -> (BTreeMap<String, ServerAddress>, usize) {
     let mut places = BTreeMap::<String, ServerAddress>::new();
     let mut far = std::collections::BTreeSet::new();
     for provider in context.registry.providers() {
-        // Servers without a configured key are skipped: the catalog has very many.
+        // Servers without a configured key are skipped, because the catalog has very many.
         if !context.auth.is_configured(&provider) {
             continue;
         }
@@ -100,11 +100,11 @@ fn places(context: &DoctorContext, reach: Reach) -> (BTreeMap<String, ServerAddr
     (places, far.len())
 }
 
-/// Scheme, host and port of a URL, without what may be secret in it; and whether that is near.
+/// Returns scheme, host and port of a URL, without secrets, and whether it is near.
 fn address(url: &str) -> Option<(String, bool)> {
     let uri: Uri = url.parse().ok()?;
     let (scheme, host) = (uri.scheme_str()?, uri.host()?);
-    // Parts of a URL may be left for the environment to fill in.
+    // Parts of a URL may be placeholders for environment variables.
     if host.contains(['{', '}', '$']) {
         return None;
     }
@@ -112,7 +112,7 @@ fn address(url: &str) -> Option<(String, bool)> {
     Some((format!("{scheme}://{host}{port}"), url_parts::is_near(url)))
 }
 
-/// Any answer will do, also one that wants credentials: none are sent.
+/// Connects to a server. Any response is fine, even one that requires credentials: none are sent.
 async fn ask(
     client: &HttpClient,
     host: &Host,

@@ -1,4 +1,4 @@
-//! Sessions that cannot be read or are damaged, stale locks, and extensions that would be started.
+//! Checks for unreadable or damaged sessions, stale locks, and extensions that would be started.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ use super::context::DoctorContext;
 use super::report::{DoctorSection, FindingStatus};
 use crate::commands::agent;
 
-/// Session files that are looked at.
+/// Maximum number of session files.
 const MAX_FILES: usize = 2_000;
-/// Bytes of session files that are read.
+/// Maximum bytes of session files that are read.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
-/// Directories that are gone through.
+/// Maximum number of directories.
 const MAX_FOLDERS: usize = 500;
-/// Bytes of a lock's text.
+/// Maximum bytes of a lock file.
 const MAX_LOCK: u64 = 4_096;
 
-/// Looks at the beginnings of session files, and at locks.
+/// Checks the headers of session files, and locks.
 pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
     let (sessions, state_dir) = (context.session_dir.clone(), agent::state_dir(None, &context.host).ok());
     let mut documents = vec![context.folders.agent_dir.clone()];
@@ -44,7 +44,7 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| DoctorSection::new("Sessions and locks"))
 }
 
-/// The entries of a directory, in order and not too many; none when it cannot be read.
+/// Returns the entries of a directory, sorted and limited; none if it is unreadable.
 fn entries(folder: &Path, limit: usize) -> Vec<PathBuf> {
     let read = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let mut paths: Vec<PathBuf> = read.take(limit).map(|entry| entry.path()).collect();
@@ -52,13 +52,13 @@ fn entries(folder: &Path, limit: usize) -> Vec<PathBuf> {
     paths
 }
 
-/// The files of a directory that should be sessions.
+/// Returns the files in a directory that should be sessions.
 fn session_files(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let is_one = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "jsonl") && path.is_file();
     entries(folder, MAX_FILES).into_iter().filter(is_one)
 }
 
-/// Looks at the beginnings of files; those that are sessions.
+/// Checks the headers of files; returns those that are sessions.
 fn headers(section: &mut DoctorSection, folders: &[PathBuf]) -> Vec<PathBuf> {
     let (mut good, mut n_seen) = (Vec::new(), 0);
     for path in folders.iter().flat_map(|folder| session_files(folder)) {
@@ -80,7 +80,7 @@ fn headers(section: &mut DoctorSection, folders: &[PathBuf]) -> Vec<PathBuf> {
     good
 }
 
-/// Looks for lines that cannot be read, in the newest files first as long as there are not too many bytes.
+/// Looks for unreadable lines, newest files first, up to the byte limit.
 fn damage(section: &mut DoctorSection, sessions: Vec<PathBuf>) {
     let files = sessions.into_iter().filter_map(|path| Some((fs::metadata(&path).ok()?, path)));
     let mut files: Vec<(fs::Metadata, PathBuf)> = files.collect();
@@ -102,7 +102,7 @@ fn damage(section: &mut DoctorSection, sessions: Vec<PathBuf>) {
                 },
             );
             let text = format!(
-                "{file} has {n_damaged} damaged {lines}, which {are} passed over. Run pinch sessions repair {file} to take {them} out"
+                "{file} has {n_damaged} damaged {lines}, which {are} skipped. Run pinch sessions repair {file} to remove {them}"
             );
             section.add(FindingStatus::Warn, "session", text);
         }
@@ -111,12 +111,12 @@ fn damage(section: &mut DoctorSection, sessions: Vec<PathBuf>) {
         section.add(
             FindingStatus::Note,
             "sessions",
-            format!("{n_unread} files were not checked for damage: there are too many bytes"),
+            format!("{n_unread} files were not checked for damage: too much data"),
         );
     }
 }
 
-/// Locks of documents: directories that their holders renew.
+/// Checks locks of documents: directories that their holders renew.
 fn document_locks(section: &mut DoctorSection, folder: &Path, now_ms: i64) {
     for path in entries(folder, MAX_FILES) {
         if path.extension().is_none_or(|ending| ending != "lock") || !path.is_dir() {
@@ -133,7 +133,7 @@ fn document_locks(section: &mut DoctorSection, folder: &Path, now_ms: i64) {
     }
 }
 
-/// Locks of sessions of embedded runs: files that name a process.
+/// Checks locks of embedded sessions: files that name a process.
 fn session_locks(section: &mut DoctorSection, folder: &Path) {
     for path in entries(folder, MAX_FILES) {
         let is_lock = path.extension().is_some_and(|ending| ending == "lock");
@@ -149,7 +149,7 @@ fn session_locks(section: &mut DoctorSection, folder: &Path) {
     }
 }
 
-/// The extensions that a session here would start.
+/// Lists the extensions that a session here would start.
 pub(super) fn extensions(context: &DoctorContext) -> DoctorSection {
     let mut section = DoctorSection::new("Extensions");
     for entry in &context.services.resources().extensions {
@@ -164,7 +164,7 @@ pub(super) fn extensions(context: &DoctorContext) -> DoctorSection {
     section
 }
 
-/// Whether an extension needs Node.js.
+/// Returns whether an extension needs Node.js.
 pub(super) fn needs_node(context: &DoctorContext) -> bool {
     let is_script = |path: &Path| {
         let ending = path.extension().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The terminal, as far as is known without querying it.
+//! Checks the terminal, as far as possible without querying it.
 
 use std::io::IsTerminal as _;
 
@@ -6,7 +6,7 @@ use pinch_embed::stdx::host::Host;
 
 use super::report::{DoctorSection, FindingStatus};
 
-/// Looks at the terminal's variables.
+/// Checks the terminal's variables.
 pub(super) fn look(host: &Host) -> DoctorSection {
     let mut section = DoctorSection::new("Terminal");
     let env = host.env();
@@ -33,7 +33,7 @@ pub(super) fn look(host: &Host) -> DoctorSection {
     section.add(FindingStatus::Note, "colors", colours);
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| env.non_empty(name)).unwrap_or("C");
     let is_utf8 = locale.to_ascii_lowercase().replace('-', "").contains("utf8");
-    // Windows and macOS write UTF-8 whatever these variables say.
+    // Windows and macOS use UTF-8 whatever these variables say.
     let needs_it = cfg!(target_os = "linux") && is_terminal[1];
     let mark = if is_utf8 || !needs_it { FindingStatus::Note } else { FindingStatus::Warn };
     let hint = if mark == FindingStatus::Warn { ". Non-ASCII text may be garbled: use a UTF-8 locale" } else { "" };

@@ -1,4 +1,4 @@
-//! `pinch update --models`: newer catalogs of models.
+//! `pinch update --models`: newer model catalogs.
 
 use pinch_embed::coding_agent::models::remote::{CatalogOutcome, CatalogRefresh, CatalogUpdate};
 use pinch_embed::coding_agent::services::Services;
@@ -13,7 +13,7 @@ use super::{read_settings, say};
 use crate::exit::{Blame, CommandFailure, warn};
 use crate::folders::Folders;
 
-/// Fetches the catalogs of the providers that there are credentials for.
+/// Fetches the catalogs of the providers with credentials.
 pub(super) async fn run(
     folders: &Folders,
     command: &PackageCommand,
@@ -51,7 +51,7 @@ fn report(updates: &[CatalogUpdate]) -> Result<(), CommandFailure> {
             Ok(CatalogOutcome::Updated { n_models, n_refused }) => {
                 say(format_args!("{provider}: {n_models} models"))?;
                 if *n_refused > 0 {
-                    warn(&format!("{n_refused} models of {provider} were left out: invalid, or at another server"));
+                    warn(&format!("{n_refused} models of {provider} were skipped: invalid, or on another server"));
                 }
             }
             Ok(CatalogOutcome::Unchanged) => say(format_args!("{provider}: up to date"))?,

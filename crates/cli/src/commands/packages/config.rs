@@ -1,4 +1,4 @@
-//! `pinch config`: choosing which resources load, in a terminal.
+//! `pinch config`: chooses which resources to load, in a terminal.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 //! The names of package commands.
 
-/// The command's name.
+/// A package command's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PackageCommandName {
     Install,

@@ -9,7 +9,7 @@ use super::texts::usage;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PackageCommand {
     pub(super) action: PackageAction,
-    /// In the project's settings instead of the user's.
+    /// Whether to use the project's settings instead of the user's.
     pub(super) is_local: bool,
     /// Whether the project is trusted for this command.
     pub(super) approve: Option<bool>,
@@ -24,7 +24,7 @@ pub(super) enum PackageAction {
     Config,
 }
 
-/// What to update.
+/// The targets of an update.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Update {
     pub(super) program: bool,
@@ -32,11 +32,11 @@ pub(super) struct Update {
     pub(super) models: bool,
     /// All packages, or one.
     pub(super) packages: Option<Option<String>>,
-    /// Nothing was named: print that packages were not updated.
+    /// Whether to print that packages were not updated, because none was named.
     pub(super) show_packages_hint: bool,
 }
 
-/// The arguments as they were given.
+/// The raw arguments.
 #[derive(Default)]
 struct PackageArgs<'a> {
     help: bool,
@@ -55,7 +55,7 @@ struct PackageArgs<'a> {
     conflict: Option<&'static str>,
 }
 
-/// Parses a command; `None` when help is wanted.
+/// Parses a command; returns `None` if help is requested.
 pub(super) fn parse(args: &[String]) -> Result<Option<PackageCommand>, CommandFailure> {
     let Some((name, rest)) = args.split_first().and_then(|(name, rest)| Some((PackageCommandName::parse(name)?, rest)))
     else {
@@ -110,7 +110,7 @@ fn read(name: PackageCommandName, args: &[String]) -> PackageArgs<'_> {
 }
 
 impl PackageArgs<'_> {
-    /// Keeps the first of several conflicts.
+    /// Records a conflict, unless there is one already.
     fn conflict(&mut self, text: &'static str) {
         self.conflict.get_or_insert(text);
     }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_updated() {
+    fn update_targets_are_parsed() {
         let one = Update { packages: Some(Some("x".into())), ..Update::default() };
         let all = Update { packages: Some(None), ..Update::default() };
         updates("update", Update { program: true, show_packages_hint: true, ..Update::default() });
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_mistake_is_reported() {
+    fn the_first_error_is_reported() {
         for (line, text) in [
             ("install", "Missing install source."),
             ("uninstall", "Missing remove source."),

@@ -1,8 +1,8 @@
-//! Help and messages of the package commands.
+//! Help texts and messages of the package commands.
 
 use super::name::PackageCommandName;
 
-/// The usage line of a command.
+/// Returns the usage line of a command.
 pub(super) fn usage(name: PackageCommandName) -> &'static str {
     match name {
         PackageCommandName::Install => "pinch install <source> [-l] [--approve|--no-approve]",
@@ -16,10 +16,10 @@ pub(super) fn usage(name: PackageCommandName) -> &'static str {
     }
 }
 
-/// Names of an option, what its value is called, and what it does.
+/// Names of an option, its value's name, and its description.
 pub(super) type OptionText = (&'static str, Option<&'static str>, &'static str);
 
-/// The options of a command; one for help is there besides.
+/// Returns the options of a command, without the help option.
 pub(super) fn options(name: PackageCommandName) -> Vec<OptionText> {
     let own: &[OptionText] = match name {
         PackageCommandName::Install => &[("-l, --local", None, "Use the project's settings")],
@@ -29,10 +29,10 @@ pub(super) fn options(name: PackageCommandName) -> Vec<OptionText> {
             ("--extensions", None, "Update all packages"),
             ("--all", None, "Update pinch and all packages"),
             ("--extension", Some("SRC"), "Update one package"),
-            ("--models", None, "Fetch newer catalogs of models for the providers you have credentials for"),
+            ("--models", None, "Fetch newer model catalogs for the providers you have credentials for"),
             ("--force", None, "Show how to reinstall the same version of pinch"),
         ],
-        PackageCommandName::Config => &[("-l, --local", None, "Begin with the project's settings")],
+        PackageCommandName::Config => &[("-l, --local", None, "Start with the project's settings")],
         PackageCommandName::List => &[],
     };
     const OF_ALL: [OptionText; 2] = [
@@ -42,7 +42,7 @@ pub(super) fn options(name: PackageCommandName) -> Vec<OptionText> {
     [own, &OF_ALL].concat()
 }
 
-/// The positional argument of a command.
+/// Returns the positional argument of a command.
 pub(super) fn argument(name: PackageCommandName) -> Option<&'static str> {
     match name {
         PackageCommandName::Install | PackageCommandName::Remove | PackageCommandName::Update => Some("source"),
@@ -50,7 +50,7 @@ pub(super) fn argument(name: PackageCommandName) -> Option<&'static str> {
     }
 }
 
-/// The help of a command.
+/// Returns the help of a command.
 pub(super) fn help(name: PackageCommandName) -> String {
     let about = match name {
         PackageCommandName::Install => {
@@ -76,7 +76,7 @@ pub(super) fn help(name: PackageCommandName) -> String {
     format!("Usage: {}\n\n{about}\n\nOptions:{}", usage(name), options.collect::<String>())
 }
 
-/// How the program itself is updated.
+/// Returns instructions for updating pinch itself.
 pub(super) fn how_to_update(again: bool) -> String {
     let command = if again { "cargo install --force pinch-cli" } else { "cargo install pinch-cli" };
     format!(
@@ -86,6 +86,6 @@ pub(super) fn how_to_update(again: bool) -> String {
     )
 }
 
-/// Printed when no package was named.
+/// Printed if no package was named.
 pub(super) const PACKAGES_STAY: &str =
     "Packages were not updated. Use `pinch update --extensions` for all of them, or `pinch update <source>` for one";

@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 
 use pinch_stdx::host::Env;
 
-/// Bytes of a file that are read.
+/// Maximum bytes of a file that are read.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 type ProfileSection = HashMap<String, String>;
 
-/// The content of the user's files.
+/// The contents of the user's files.
 #[derive(Debug, Default)]
 pub(super) struct ProfileFiles {
     config_path: Option<PathBuf>,
     credentials_path: Option<PathBuf>,
-    /// By name; what the credentials file says wins over the other.
+    /// Profiles by name; the credentials file takes precedence over the config file.
     profiles: HashMap<String, ProfileSection>,
     sessions: HashMap<String, ProfileSection>,
 }
 
 impl ProfileFiles {
-    /// Reads both files; one that is not there is empty.
+    /// Reads both files; a missing one counts as empty.
     ///
     /// # Errors
-    /// When a file cannot be read; the text names it.
+    /// Returns an error that names the file if one cannot be read.
     pub(super) async fn read(env: &Env, home: Option<&Path>) -> Result<Self, String> {
         let path = |variable: &str, name: &str| {
             let own = || home.map(|home| home.join(".aws").join(name));
@@ -48,7 +48,7 @@ impl ProfileFiles {
         if let Some(path) = &files.credentials_path {
             for (name, section) in sections(&read_file(path).await?) {
                 let profile = files.profiles.entry(name).or_default();
-                // Keys of one file do not go with a token of the other.
+                // Keys from one file must not be combined with a token from the other.
                 if section.contains_key("aws_access_key_id") {
                     profile.remove("aws_session_token");
                 }
@@ -62,17 +62,17 @@ impl ProfileFiles {
         self.profiles.contains_key(profile)
     }
 
-    /// A value of a profile that is not empty.
+    /// Returns a non-empty value of a profile.
     pub(super) fn value(&self, profile: &str, name: &str) -> Option<&str> {
         self.profiles.get(profile)?.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// A value of a login that profiles share.
+    /// Returns a value of a login shared by profiles.
     pub(super) fn session_value(&self, session: &str, name: &str) -> Option<&str> {
         self.sessions.get(session)?.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Where the files are, for error texts.
+    /// Returns the paths of the files, for error texts.
     pub(super) fn names(&self) -> String {
         let paths = self.config_path.iter().chain(&self.credentials_path);
         paths.map(|path| path.display().to_string()).collect::<Vec<_>>().join(" or ")
@@ -87,7 +87,7 @@ pub(super) fn expand(path: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// A file's text, read off the runtime's threads; empty when there is no file.
+/// Reads a file off the runtime's threads; returns an empty text if it does not exist.
 pub(super) async fn read_file(path: &Path) -> Result<String, String> {
     let owned = path.to_owned();
     let reading = tokio::task::spawn_blocking(move || {
@@ -104,7 +104,7 @@ pub(super) async fn read_file(path: &Path) -> Result<String, String> {
     }
 }
 
-/// The sections of a file. Indented lines belong to the value above them, which no one here asks for.
+/// Parses the sections of a file. Indented lines belong to the value above them, which is not needed here.
 fn sections(text: &str) -> Vec<(String, ProfileSection)> {
     let mut sections: Vec<(String, ProfileSection)> = Vec::new();
     for line in text.trim_start_matches('\u{FEFF}').lines() {
@@ -122,7 +122,7 @@ fn sections(text: &str) -> Vec<(String, ProfileSection)> {
     sections
 }
 
-/// A comment begins behind a space.
+/// Removes a comment, which starts after a space.
 fn without_comment(value: &str) -> &str {
     let at = [" #", " ;", "\t#", "\t;"].iter().filter_map(|mark| value.find(mark)).min();
     at.map_or(value, |at| &value[..at])
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_that_are_not_there_are_empty() {
+    async fn missing_files_count_as_empty() {
         let env: Env = [("AWS_CONFIG_FILE", "/nowhere/config")].into_iter().collect();
         assert!(!ProfileFiles::read(&env, None).await.unwrap().has("default"));
     }

@@ -1,4 +1,4 @@
-//! Credentials of a profile of the user's files.
+//! Credentials from a profile in the user's files.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -12,15 +12,15 @@ use super::files::{expand, read_file};
 use super::{AwsKeys, Cx, Fetched, Lasts, env_keys, failed, remote};
 use crate::error::LlmError;
 
-/// The longest chain of profiles.
+/// Maximum length of a chain of profiles.
 const MAX_DEPTH: usize = 8;
-/// How long a command may take.
+/// Time limit of a command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
-/// How long a command that is stopped may take to end.
+/// Grace period of a stopped command.
 const COMMAND_GRACE: Duration = Duration::from_secs(1);
-/// Bytes of a command's output that are read.
+/// Maximum bytes of a command's output that are read.
 const MAX_OUTPUT: usize = 1024 * 1024;
-/// Tokens of logins that are looked at.
+/// Maximum number of cached login tokens to check.
 const MAX_TOKENS: usize = 256;
 
 const NO_LOGIN_SESSIONS: &str = "logins of `aws login` are not supported. Make another profile with \
@@ -30,10 +30,10 @@ const NO_DEVICE_CODES: &str = "roles that want a code of a device (mfa_serial) a
 const NO_OUTPUT: &str =
     "credential_process printed no credentials: expected JSON with AccessKeyId and SecretAccessKey.";
 
-/// The credentials of the named profile, or of the default one; `None` when it holds none.
+/// Returns the credentials of the named profile, or of the default one; `None` if it has none.
 ///
 /// # Errors
-/// When a named profile is not there, or a profile's credentials cannot be had.
+/// Returns an error if a named profile does not exist, or if its credentials are unavailable.
 pub(super) async fn fetch(cx: Cx<'_>, named: Option<&str>) -> Result<Option<Fetched>, LlmError> {
     let name = named.unwrap_or("default");
     if cx.files.has(name) {
@@ -48,11 +48,11 @@ pub(super) async fn fetch(cx: Cx<'_>, named: Option<&str>) -> Result<Option<Fetc
     }
 }
 
-/// One profile, with the help of others. `seen`: the profiles on the way here.
+/// Resolves one profile, with the help of others. `seen` contains the profiles visited so far.
 fn of_profile<'a>(cx: Cx<'a>, name: &'a str, seen: Vec<&'a str>) -> BoxFuture<'a, Result<Option<Fetched>, LlmError>> {
     Box::pin(async move {
         let value = |key: &str| cx.files.value(name, key);
-        // A profile that only helps another one is taken by its keys first: it may name itself.
+        // A profile that serves as a source is used through its keys first: it may name itself.
         if !seen.is_empty()
             && let Some(keys) = static_keys(cx, name)
         {
@@ -101,7 +101,7 @@ fn static_keys(cx: Cx<'_>, profile: &str) -> Option<Fetched> {
     Some(Fetched { keys, lasts: Lasts::ReadAgain })
 }
 
-/// A role that other credentials may take on.
+/// Assumes a role with the credentials of another source.
 async fn assume<'a>(cx: Cx<'a>, name: &'a str, role: &'a str, mut seen: Vec<&'a str>) -> Result<Fetched, LlmError> {
     let value = |key: &str| cx.files.value(name, key);
     if value("mfa_serial").is_some() {
@@ -139,7 +139,7 @@ async fn assume<'a>(cx: Cx<'a>, name: &'a str, role: &'a str, mut seen: Vec<&'a 
     remote::assume_role(cx, role, &by.keys).await
 }
 
-/// A command that prints credentials.
+/// Runs a command that prints credentials.
 async fn process(cx: Cx<'_>, name: &str, line: &str) -> Result<Fetched, LlmError> {
     let host = &cx.request.host;
     let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
@@ -156,7 +156,7 @@ async fn process(cx: Cx<'_>, name: &str, line: &str) -> Result<Fetched, LlmError
         let room = MAX_OUTPUT.saturating_sub(output.len());
         output.extend_from_slice(&piece[..piece.len().min(room)]);
     };
-    // Giving up drops the process, which ends it.
+    // On a timeout, dropping the process kills it.
     let ended = child.pump(&Cancel::new(), Some(COMMAND_LIMIT), COMMAND_GRACE, &mut collect).await;
     // The output may contain keys, so it is not reported.
     let why = match ended {
@@ -172,7 +172,7 @@ async fn process(cx: Cx<'_>, name: &str, line: &str) -> Result<Fetched, LlmError
     Err(refused(cx, name, &why))
 }
 
-/// A login of `aws sso login`.
+/// Uses a login of `aws sso login`.
 async fn sso(cx: Cx<'_>, name: &str) -> Result<Fetched, LlmError> {
     let session = cx.files.value(name, "sso_session");
     let value = |key: &str| {
@@ -188,7 +188,7 @@ async fn sso(cx: Cx<'_>, name: &str) -> Result<Fetched, LlmError> {
     remote::sso(cx, remote::SsoRole { region, account, role, token: &token }).await?.ok_or_else(log_in)
 }
 
-/// The token that `aws sso login` left for a start URL, when it is still good.
+/// Returns the token that `aws sso login` cached for a start URL, if it is still valid.
 async fn cached_token(cx: Cx<'_>, start_url: &str) -> Result<Option<Secret>, String> {
     let host = &cx.request.host;
     let Some(home) = host.home() else { return Ok(None) };

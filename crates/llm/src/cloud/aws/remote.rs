@@ -1,4 +1,4 @@
-//! Credentials that a server gives: Amazon's token service, its sign-on portal, the container's agent, the machine's own service.
+//! Credentials from a server: Amazon's token service, its sign-on portal, the container's agent, the machine's metadata service.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::wire::bedrock::{endpoint, sign};
 use crate::wire::{Signing, address};
 
-/// How long a server on the network may take.
+/// Time limit for a server on the network.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long the machine's own service may take: where there is none, no one answers.
+/// Time limit for the machine's metadata service: on other machines nothing responds.
 const NEAR_LIMIT: Duration = Duration::from_secs(1);
-/// Bytes of an answer that are read.
+/// Maximum bytes of a response that are read.
 const MAX_BYTES: usize = 1024 * 1024;
 /// The container agent's address.
 const AGENT: &str = "169.254.170.2";
-/// Hosts that may be asked without TLS: agents, and the machine itself.
+/// Hosts that may be called without TLS: agents, and the machine itself.
 const NEAR_HOSTS: [&str; 5] = [AGENT, "169.254.170.23", "fd00:ec2::23", "localhost", "::1"];
 
-/// A role that is taken on with a token of another service.
+/// A role assumed with a token of another service.
 pub(super) struct WebIdentity<'a> {
     pub(super) token_file: &'a str,
     pub(super) role: &'a str,
@@ -36,7 +36,7 @@ pub(super) struct WebIdentity<'a> {
     pub(super) region: Option<&'a str>,
 }
 
-/// A role that is taken on with other keys.
+/// A role assumed with other keys.
 pub(super) struct AssumedRole<'a> {
     pub(super) arn: &'a str,
     pub(super) session: Option<&'a str>,
@@ -83,7 +83,7 @@ pub(super) async fn assume_role(cx: Cx<'_>, role: AssumedRole<'_>, by: &AwsKeys)
     token_service(cx, &form, role.region, Some(by)).await
 }
 
-/// Asks Amazon's token service.
+/// Calls Amazon's token service.
 async fn token_service(
     cx: Cx<'_>,
     form: &[(&str, &str)],
@@ -119,7 +119,7 @@ async fn token_service(
     Ok(Fetched { keys, lasts: Lasts::Until(element(&text, "Expiration").as_deref().and_then(time)) })
 }
 
-/// Asks the sign-on portal; `None` when it does not take the token.
+/// Calls the sign-on portal; returns `None` if it rejects the token.
 pub(super) async fn sso(cx: Cx<'_>, role: SsoRole<'_>) -> Result<Option<Fetched>, LlmError> {
     let region = role.region;
     let base = service_url(cx, "AWS_ENDPOINT_URL_SSO", || format!("https://portal.sso.{region}.amazonaws.com"));
@@ -147,7 +147,7 @@ pub(super) async fn sso(cx: Cx<'_>, role: SsoRole<'_>) -> Result<Option<Fetched>
     }
 }
 
-/// Asks the container's agent, where the environment names one.
+/// Calls the container's agent, if the environment names one.
 pub(super) async fn container(cx: Cx<'_>) -> Result<Option<Fetched>, LlmError> {
     let env = cx.request.host.env();
     let relative = env.non_empty("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
@@ -171,7 +171,7 @@ pub(super) async fn container(cx: Cx<'_>) -> Result<Option<Fetched>, LlmError> {
     };
     let headers = token.as_ref().map(|token| one_secret(cx, "authorization", token)).transpose()?.unwrap_or_default();
     let outgoing = Outgoing::get(url, headers);
-    // Services of the machine are not asked through a proxy.
+    // The machine's own services are not called through a proxy.
     let near = Env::default();
     let (status, answer) = ask(cx, outgoing, if is_near { &near } else { env }, LIMIT).await?;
     match from_json(&answer).filter(|_| status.is_success()) {
@@ -183,7 +183,7 @@ pub(super) async fn container(cx: Cx<'_>) -> Result<Option<Fetched>, LlmError> {
     }
 }
 
-/// Asks the machine's own service, second version; `None` where there is none.
+/// Calls the machine's metadata service, version 2; returns `None` if there is none.
 pub(super) async fn machine(cx: Cx<'_>) -> Result<Option<Fetched>, LlmError> {
     let env = cx.request.host.env();
     if env.get("AWS_EC2_METADATA_DISABLED").is_some_and(|word| word.eq_ignore_ascii_case("true")) {
@@ -196,7 +196,7 @@ pub(super) async fn machine(cx: Cx<'_>) -> Result<Option<Fetched>, LlmError> {
     let headers = HeaderMap::from_iter([(HeaderName::from_static("x-aws-ec2-metadata-token-ttl-seconds"), seconds)]);
     let url = format!("{base}/latest/api/token");
     let outgoing = Outgoing { method: Method::PUT, url, headers, body: Bytes::new() };
-    // No one there, or something else that does not know the question.
+    // Nothing is there, or something else that does not understand the request.
     let Ok((StatusCode::OK, token)) = ask(cx, outgoing, &near, NEAR_LIMIT).await else { return Ok(None) };
     let token = Secret::new(String::from_utf8_lossy(&token).trim());
     let (status, roles) = metadata(cx, base, &token, "").await?;
@@ -221,7 +221,7 @@ async fn metadata(cx: Cx<'_>, base: &str, token: &Secret, role: &str) -> Result<
     ask(cx, outgoing, &Env::default(), LIMIT).await
 }
 
-/// The address of a service: what the environment names, else Amazon's.
+/// Returns the address of a service: the one in the environment, else Amazon's.
 fn service_url(cx: Cx<'_>, variable: &str, own: impl FnOnce() -> String) -> String {
     let named = cx.request.host.env().non_empty(variable);
     named.map_or_else(own, |url| url.trim_end_matches('/').to_owned())
@@ -254,7 +254,7 @@ async fn ask(cx: Cx<'_>, outgoing: Outgoing, env: &Env, limit: Duration) -> Resu
     }
 }
 
-/// Credentials as agents and commands give them.
+/// Parses credentials as returned by agents and commands.
 pub(super) fn from_json(bytes: &[u8]) -> Option<Fetched> {
     let given: Value = serde_json::from_slice(bytes).ok()?;
     let text = |name: &str| given[name].as_str().filter(|text| !text.is_empty());
@@ -266,12 +266,12 @@ pub(super) fn from_json(bytes: &[u8]) -> Option<Fetched> {
     Some(Fetched { keys, lasts: Lasts::Until(text("Expiration").and_then(time)) })
 }
 
-/// A time as Amazon writes it: `UTC` at the end was once in use.
+/// Parses a time in Amazon's format, which formerly ended in `UTC`.
 pub(super) fn time(text: &str) -> Option<i64> {
     ms_from_iso(text).or_else(|| ms_from_iso(&format!("{}Z", text.strip_suffix("UTC")?)))
 }
 
-/// The text of the first element of a name. The service's answers are flat, and their values plain.
+/// Returns the text of the first element with a name. The service's responses are flat, and their values plain.
 fn element(xml: &str, name: &str) -> Option<String> {
     let (_, rest) = xml.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;

@@ -1,4 +1,4 @@
-//! What a machine's credentials are.
+//! The source of a machine's credentials.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -13,18 +13,18 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::keys;
 use crate::request::Request;
 
-/// Bytes of a credentials file that are read.
+/// Maximum bytes of a credentials file that are read.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
-/// Where tokens come from, for files that do not say.
+/// Default token URI for files that do not contain one.
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
-/// The metadata server as machines in Google's cloud know it.
+/// Name of the metadata server on machines in Google Cloud.
 const METADATA_HOST: &str = "metadata.google.internal";
 /// Variables that name another metadata server.
 const METADATA_HOSTS: [&str; 2] = ["GCE_METADATA_HOST", "GCE_METADATA_IP"];
-/// Variables that services of Google's cloud set: there is a metadata server. It is not looked for anywhere else.
+/// Variables set by Google Cloud services, which have a metadata server. It is not looked for anywhere else.
 const INSIDE: [&str; 4] = ["K_SERVICE", "CLOUD_RUN_JOB", "FUNCTION_TARGET", "GAE_ENV"];
 
-/// Where tokens come from.
+/// A source of tokens.
 pub(super) enum TokenSource {
     /// A file.
     File {
@@ -38,11 +38,11 @@ pub(super) enum TokenSource {
     Metadata { host: String },
 }
 
-/// What a file gives for a token.
+/// A file's means to get a token.
 pub(super) enum Grant {
-    /// A person who logged in.
+    /// A user's login.
     Refresh { client_id: String, client_secret: Secret, refresh_token: Secret },
-    /// A service account.
+    /// A service account's key.
     Assertion { email: String, key_id: Option<String>, private_key: Secret },
 }
 
@@ -61,10 +61,10 @@ struct CredentialsFile {
 }
 
 impl TokenSource {
-    /// The credentials of a request's machine; `None` when it has none.
+    /// Returns the credentials of a request's machine, or `None` if it has none.
     ///
     /// # Errors
-    /// When there is a file and it cannot be used.
+    /// Returns an error if there is a file that cannot be used.
     pub(super) fn find(request: &Request) -> Result<Option<Self>, LlmError> {
         let env = request.host.env();
         let failed = |why: String| LlmError::new(request.model.provider.clone(), LlmErrorKind::Auth, why);
@@ -85,7 +85,7 @@ impl TokenSource {
 
     fn from_file(path: &Path, bytes: &[u8]) -> Result<Self, String> {
         let name = path.display().to_string();
-        // The reader's words may hold pieces of the file: they stay out.
+        // The parser's message may contain parts of the file, so it is omitted.
         let Ok(read) = serde_json::from_slice::<CredentialsFile>(bytes) else {
             return Err(format!("Google credentials file {name} is not JSON of the expected form."));
         };
@@ -120,7 +120,7 @@ impl TokenSource {
         Ok(Self::File { name, fingerprint: fingerprint("file", bytes), quota_project, token_uri, grant })
     }
 
-    /// Tells credentials apart.
+    /// Returns a fingerprint that identifies the credentials.
     pub(super) fn fingerprint(&self) -> CredentialsDigest {
         match self {
             Self::File { fingerprint, .. } => *fingerprint,
@@ -128,7 +128,7 @@ impl TokenSource {
         }
     }
 
-    /// Who pays, where that is not the project that is asked.
+    /// Returns the project to bill, if it is not the requested one.
     pub(super) fn quota_project(&self) -> Option<&str> {
         match self {
             Self::File { quota_project, .. } => quota_project.as_deref(),
@@ -136,7 +136,7 @@ impl TokenSource {
         }
     }
 
-    /// Where tokens come from, for people.
+    /// Returns the host that tokens come from, for messages.
     pub(super) fn token_host(&self) -> String {
         match self {
             Self::File { token_uri, .. } => url_parts::host(token_uri),

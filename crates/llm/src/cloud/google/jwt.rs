@@ -1,4 +1,4 @@
-//! A service account's word for itself: a JSON Web Token signed with its key.
+//! A JSON Web Token signed with a service account's key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -7,10 +7,10 @@ use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use serde_json::{Value, json};
 
-/// Google takes none that is good for longer.
+/// Google rejects tokens with a longer validity.
 const SECONDS: i64 = 3_600;
 
-/// What is claimed.
+/// The claims of the token.
 pub(super) struct Claims<'a> {
     pub(super) email: &'a str,
     pub(super) key_id: Option<&'a str>,
@@ -19,10 +19,10 @@ pub(super) struct Claims<'a> {
     pub(super) now_ms: i64,
 }
 
-/// The signed token.
+/// Returns the signed token.
 ///
 /// # Errors
-/// When the key is none, or not an RSA key; the words hold nothing of it.
+/// Returns an error if the key is invalid or not an RSA key; the text contains nothing of it.
 pub(super) fn sign(claims: &Claims<'_>, private_key: &Secret) -> Result<String, &'static str> {
     let key = read_key(private_key.reveal())?;
     let mut header = json!({"alg": "RS256", "typ": "JWT"});

@@ -10,7 +10,7 @@ use crate::message::Message;
 use crate::model::Model;
 use crate::request::{CallOptions, SystemPrompt};
 
-/// A request on a machine with these variables, a credentials file, and a stopped clock.
+/// Creates a request on a machine with these variables, a credentials file, and a stopped clock.
 fn request(dir: &std::path::Path, file: Option<&Value>, more: &[(&str, &str)], now_ms: i64) -> Request {
     let record = json!({"id": "m", "api": "google-vertex", "provider": "google-vertex"});
     let mut env: Env = [("GOOGLE_CLOUD_PROJECT", "p"), ("GOOGLE_CLOUD_LOCATION", "l")].into_iter().collect();
@@ -60,7 +60,7 @@ async fn tokens_are_kept_until_shortly_before_they_expire() {
 }
 
 #[tokio::test]
-async fn those_who_come_together_refresh_once() {
+async fn concurrent_calls_refresh_once() {
     let (server, dir) = (Server::start().await.unwrap(), tempfile::tempdir().unwrap());
     let gate = Gate::new();
     server.reply(ServerReply::status(200).gate(&gate).send(r#"{"access_token":"one","expires_in":3600}"#));
@@ -76,10 +76,10 @@ async fn those_who_come_together_refresh_once() {
 }
 
 #[tokio::test]
-async fn service_accounts_sign_for_themselves() {
+async fn service_accounts_sign_their_own_tokens() {
     let (server, dir) = (Server::start().await.unwrap(), tempfile::tempdir().unwrap());
     server.reply(token("one", 3_600));
-    // Made for this test: no one trusts it.
+    // Generated for this test: not used anywhere.
     let pem = include_str!("test_key.pem");
     let lines: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
     let key = RsaKeyPair::from_pkcs8(&STANDARD.decode(lines).unwrap()).unwrap();
@@ -104,7 +104,7 @@ async fn service_accounts_sign_for_themselves() {
 }
 
 #[tokio::test]
-async fn the_metadata_server_is_asked_only_where_one_is_named() {
+async fn the_metadata_server_is_called_only_if_the_environment_names_one() {
     let (server, dir) = (Server::start().await.unwrap(), tempfile::tempdir().unwrap());
     server.reply(token("one", 3_600));
     let credentials = GoogleCredentials::default();
@@ -129,7 +129,7 @@ async fn no_token_is_fetched_for_an_invalid_request_or_one_with_a_key() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_named() {
+async fn errors_name_unusable_credentials() {
     let dir = tempfile::tempdir().unwrap();
     let fails = |content: Value| {
         let request = request(dir.path(), Some(&content), &[], 0);
@@ -166,7 +166,7 @@ async fn what_cannot_be_used_is_named() {
 }
 
 #[tokio::test]
-async fn refused_logins_say_what_to_do_and_busy_servers_may_be_asked_again() {
+async fn rejected_logins_name_the_remedy_and_busy_servers_are_retryable() {
     let (server, dir) = (Server::start().await.unwrap(), tempfile::tempdir().unwrap());
     server.reply(ServerReply::json(
         400,

@@ -17,13 +17,13 @@ use crate::wire::address;
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const METADATA_PATH: &str = "computeMetadata/v1/instance/service-accounts/default/token";
-/// Bytes of an answer that are read.
+/// Maximum bytes of a response that are read.
 const MAX_BYTES: usize = 64 * 1024;
-/// How long an answer may take.
+/// Time limit of a response.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Characters of an answer that an error text shows.
+/// Maximum characters of a response in an error text.
 const MAX_SHOWN: usize = 500;
-/// Seconds that a token is good for when the answer does not say: an hour is usual, but not guaranteed.
+/// Validity in seconds of a token whose response does not state it: an hour is usual, but not guaranteed.
 const UNKNOWN_LIFE: i64 = 300;
 
 /// An access token.
@@ -44,7 +44,7 @@ struct Refusal {
     error_description: Option<String>,
 }
 
-/// Asks for a token.
+/// Requests a token.
 pub(super) async fn fetch(
     source: &TokenSource,
     request: &Request,
@@ -54,7 +54,7 @@ pub(super) async fn fetch(
     let outgoing = outgoing(source, now_ms)
         .map_err(|why| LlmError::new(request.model.provider.clone(), LlmErrorKind::Auth, why))?;
     let connect = request.options.timeouts.connect.filter(|limit| !limit.is_zero());
-    // The metadata server is part of the machine: no proxy may come between.
+    // The metadata server is part of the machine, so no proxy is used.
     let direct = Env::default();
     let env = if matches!(source, TokenSource::Metadata { .. }) { &direct } else { request.host.env() };
     let asking = async {
@@ -119,7 +119,7 @@ fn unreachable_error(source: &TokenSource, request: &Request, error: &HttpError)
     LlmError::new(request.model.provider.clone(), LlmErrorKind::Connect, text)
 }
 
-/// What a refusal means. The owner must fix a refusal of the file's contents; others may pass.
+/// Classifies a rejection. The user must fix rejected file contents; other failures may be transient.
 fn refused(source: &TokenSource, request: &Request, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
     let said = match serde_json::from_slice::<Refusal>(body) {
         Ok(Refusal { error: Some(error), error_description: Some(words) }) => format!("{error}: {words}"),

@@ -3,7 +3,7 @@ use pinch_testing::wires::bedrock::{frame, message};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// All frames of `chunks` as `name|data`, and how it ended.
+/// Returns all frames of `chunks` as `name|data`, and the final error.
 fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Vec<String>, Option<AwsEventError>) {
     let mut decoder = AwsEventDecoder::default();
     let mut frames = Vec::new();
@@ -34,7 +34,7 @@ fn stream() -> Vec<u8> {
 }
 
 #[test]
-fn events_exceptions_and_errors() {
+fn events_exceptions_and_errors_are_decoded() {
     let (frames, end) = decode([&stream()[..]]);
     assert_eq!(
         frames,
@@ -49,7 +49,7 @@ fn events_exceptions_and_errors() {
 }
 
 #[test]
-fn headers_of_all_types() {
+fn headers_of_all_types_are_decoded() {
     let mut headers = Vec::new();
     for (tag, value) in [
         (0, &b""[..]),
@@ -92,7 +92,7 @@ fn headers_of_all_types() {
 }
 
 #[test]
-fn what_is_broken_is_an_error() {
+fn broken_messages_are_errors() {
     let good = message("messageStart", &json!({}));
     for at in 0..good.len() {
         let mut bad = good.clone();
@@ -101,7 +101,7 @@ fn what_is_broken_is_an_error() {
     }
     let cut = &good[..good.len() - 1];
     assert_eq!(decode([cut]).1, Some(AwsEventError::Truncated { got: cut.len() }));
-    // A length is not believed before its checksum, nor beyond the limit: nothing waits for the bytes.
+    // A length is not trusted before its checksum, nor beyond the limit: the decoder does not wait for the bytes.
     let mut decoder = AwsEventDecoder::new(16);
     decoder.push(&good[..12]);
     assert!(matches!(decoder.next_frame(), Err(AwsEventError::Oversized { limit: 16, .. })));
@@ -109,7 +109,7 @@ fn what_is_broken_is_an_error() {
 
 proptest! {
     #[test]
-    fn chunking_changes_nothing(cuts in prop::collection::vec(0usize..600, 0..8)) {
+    fn chunking_does_not_change_frames(cuts in prop::collection::vec(0usize..600, 0..8)) {
         let bytes = stream();
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
         cuts.extend([0, bytes.len()]);
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn decoding_any_bytes_terminates(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let (frames, _) = decode([&bytes[..]]);
         prop_assert!(frames.len() <= 4);
     }

@@ -1,4 +1,4 @@
-//! Reading messages.
+//! Parsing messages.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::message::{
 };
 use crate::thinking::ThinkingLevel;
 
-/// Every member that a known message may have. One flat shape for all roles reads four times faster than a tagged enum, which would have
-/// to buffer the object until it has met `role`.
+/// Every member that a known message may have. One flat shape for all roles parses four times faster than a tagged enum, which would have
+/// to buffer the object until it reaches `role`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FlatMessage<'a> {
@@ -64,7 +64,7 @@ struct FlatMessage<'a> {
     // tool result
     #[serde(default)]
     tool_call_id: Option<ToolCallId>,
-    // The name that other programs give it.
+    // The name used by other programs.
     #[serde(default)]
     tool_use_id: Option<ToolCallId>,
     #[serde(default)]
@@ -80,7 +80,7 @@ struct FlatMessage<'a> {
 }
 
 impl<'de> Deserialize<'de> for Message {
-    /// Reads any message. Use [`Message::from_json`] for text: it is several times faster.
+    /// Deserializes any message. For text, use [`Message::from_json`], which is several times faster.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let raw = Map::<String, Value>::deserialize(from)?;
         if is_known_role(raw.get("role").and_then(Value::as_str).unwrap_or("")) {
@@ -97,17 +97,17 @@ fn is_known_role(role: &str) -> bool {
 }
 
 impl Message {
-    /// Reads a message from JSON text in one pass.
+    /// Parses a message from JSON text in one pass.
     ///
     /// # Errors
-    /// When the text is not a JSON object or a known member has a wrong type.
+    /// Returns an error if the text is not a JSON object or a known member has a wrong type.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         #[derive(Deserialize)]
         struct RoleMember<'a> {
             #[serde(borrow, default)]
             role: Cow<'a, str>,
         }
-        // Known roles are by far the most frequent, and their members fit the flat shape: try that first.
+        // Known roles are by far the most frequent, and their members fit the flat shape, so try that first.
         match serde_json::from_str::<FlatMessage<'_>>(text) {
             Ok(flat) if is_known_role(&flat.role) => Ok(flat.into_message()),
             Ok(_) => Ok(Self::Other(OtherMessage { raw: serde_json::from_str(text)? })),
@@ -121,9 +121,9 @@ impl Message {
     }
 }
 
-/// A message of a role that this crate knows, read from text in one pass and nothing kept of it twice.
+/// A message of a known role, parsed from text in one pass without intermediate copies.
 ///
-/// Other roles are errors here: read those with [`Message::from_json`].
+/// Other roles are errors: parse those with [`Message::from_json`].
 #[derive(Clone, Debug)]
 pub struct KnownMessage(pub Message);
 
@@ -156,7 +156,7 @@ impl FlatMessage<'_> {
             "user" => Message::User(UserMessage {
                 content: self.content.or_empty(),
                 timestamp,
-                // One that cannot be read says nothing.
+                // Ignore an invalid one.
                 provenance: self.provenance.and_then(|raw| serde_json::from_value(raw).ok()).map(Arc::new),
             }),
             "assistant" => Message::Assistant(Arc::new(AssistantMessage {
@@ -191,7 +191,7 @@ impl FlatMessage<'_> {
     }
 }
 
-/// JavaScript numbers are floats; times fit into an integer.
+/// Converts a time: JavaScript numbers are floats, but times fit an integer.
 fn to_ms(number: f64) -> i64 {
     number as i64
 }
@@ -204,12 +204,12 @@ fn stop_reason(word: &str) -> StopReason {
         "aborted" => StopReason::Aborted,
         "pending" => StopReason::Pending,
         "deferred" => StopReason::Deferred,
-        // A reason of some later version: the one that is never taken for a good answer.
+        // A reason from a later version, mapped to one that is never mistaken for a successful answer.
         _ => StopReason::Error,
     }
 }
 
-/// Content as it may be found: missing, null, a string, or a list.
+/// Content in any form: missing, null, a string, or a list.
 #[derive(Default)]
 struct Lenient(Option<Content>);
 
@@ -263,7 +263,7 @@ impl<'de> Deserialize<'de> for Lenient {
             }
 
             fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Lenient, A::Error> {
-                // A foreign message may have any content; it is read again as a whole.
+                // A foreign message may have any content, so parse it again as a whole.
                 let raw = Map::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
                 Ok(Lenient(Some(Content::Blocks(vec![Block::Other(RawBlock { raw: Value::Object(raw) })]))))
             }
@@ -278,11 +278,11 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// A text that is not copied when it can be borrowed.
+/// A text that is borrowed if possible.
 #[derive(Deserialize, Default)]
 struct Word<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// A block's members one by one, gathered without knowing its type yet.
+/// A block's members, collected before its type is known.
 #[derive(Default)]
 struct FlatBlock<'a> {
     kind: Word<'a>,
@@ -352,7 +352,7 @@ impl<'de> Deserialize<'de> for Block {
     }
 }
 
-/// A signature: a text, or an item of reasoning as other programs keep it.
+/// Returns a signature: a text, or a reasoning item as stored by other programs.
 fn signature(value: Option<Value>) -> Option<String> {
     match value? {
         Value::String(text) => Some(text),
@@ -361,7 +361,7 @@ fn signature(value: Option<Value>) -> Option<String> {
     }
 }
 
-/// The signature of thinking under the names that other programs give it.
+/// Returns the signature of thinking under the names used by other programs.
 fn foreign_signature(rest: &Map<String, Value>, thought_signature: Option<String>) -> Option<String> {
     let named = ["signature", "thought_signature"].iter().find_map(|name| rest.get(*name)?.as_str());
     named.map(str::to_owned).or(thought_signature)
@@ -448,7 +448,7 @@ impl<'de> Deserialize<'de> for Usage {
             total: Option<f64>,
             total_from_provider: Option<bool>,
         }
-        // Files hold floats here at times; a count below zero, or one that overflows the sums it goes into, is a provider's mistake.
+        // Files sometimes contain floats; a negative or overflowing count is a provider's bug.
         fn count(number: Option<f64>) -> u64 {
             number.map_or(0, |n| n.clamp(0.0, (1_u64 << 53) as f64) as u64)
         }

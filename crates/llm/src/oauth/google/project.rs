@@ -1,4 +1,4 @@
-//! The Google Cloud project that the requests of a login are charged to: found, or made when the account has none yet.
+//! The Google Cloud project that a login's requests are billed to: found, or created if the account has none.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use super::GoogleLogin;
 use crate::oauth::transport::OAuthRequest;
 use crate::oauth::{LoginUi, OAuthCx, OAuthError};
 
-/// Where accounts are managed.
+/// The account management service.
 const SERVICE: &str = "https://cloudcode-pa.googleapis.com";
-/// Where Antigravity's accounts may be managed instead.
+/// An alternative account management service for Antigravity.
 const SANDBOX: &str = "https://daily-cloudcode-pa.sandbox.googleapis.com";
-/// Variables that name the project.
+/// Variables for the project.
 const VARIABLES: [&str; 2] = ["GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_PROJECT_ID"];
-/// How often an account that is being set up is looked at.
+/// Poll interval while an account is being set up.
 const POLL: Duration = Duration::from_secs(5);
-/// How often at most: ten minutes in all.
+/// Maximum number of polls: ten minutes in total.
 const MAX_POLLS: usize = 120;
-/// The tier of accounts that pay nothing; its project is made by the service.
+/// The tier of free accounts, whose project is created by the service.
 const FREE_TIER: &str = "free-tier";
 
-/// Finds the project of an account.
+/// Finds an account's project.
 pub(super) struct ProjectFinder<'a> {
     pub(super) login: GoogleLogin,
     pub(super) access: &'a str,
@@ -31,7 +31,7 @@ pub(super) struct ProjectFinder<'a> {
 }
 
 impl ProjectFinder<'_> {
-    /// The project: the account's own, the one that the environment names, or a new one.
+    /// Returns the project: the account's own, the one in the environment, or a new one.
     pub(super) async fn find(&self) -> Result<String, OAuthError> {
         self.ui.progress("Looking for the project of the account…");
         let configured = VARIABLES.iter().find_map(|name| self.cx.host.env().non_empty(name));
@@ -51,7 +51,7 @@ impl ProjectFinder<'_> {
         self.onboard(tier, configured).await
     }
 
-    /// What the service knows about the account. Accounts behind a security perimeter may not ask; theirs is the standard tier.
+    /// Requests the account's data. Accounts behind a security perimeter may not do so; theirs is the standard tier.
     async fn account(&self, project: Option<&str>) -> Result<Value, OAuthError> {
         let what = "Google account lookup failed";
         let request = OAuthRequest::new(what, Method::POST, method_url(SERVICE, "loadCodeAssist"));
@@ -70,7 +70,7 @@ impl ProjectFinder<'_> {
 
     async fn onboard(&self, tier: &str, configured: Option<&str>) -> Result<String, OAuthError> {
         let what = "Google project setup failed";
-        // The service makes the project of the free tier by itself and refuses another one.
+        // The service creates the project of the free tier itself and rejects others.
         let project = configured.filter(|_| tier != FREE_TIER);
         let body = with_project(json!({"tierId": tier, "metadata": metadata(project)}), project);
         let request = OAuthRequest::new(what, Method::POST, method_url(SERVICE, "onboardUser"));
@@ -132,14 +132,14 @@ fn with_project(mut body: Value, project: Option<&str>) -> Value {
     body
 }
 
-/// The project that an answer names: its id, or an object with it.
+/// Returns the project in a response: its id, or an object with it.
 fn project_in(answer: &Value) -> Option<String> {
     let project = &answer["cloudaicompanionProject"];
     let id = project.as_str().or_else(|| project["id"].as_str());
     id.filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
-/// The tier that a new account gets.
+/// Returns the tier of a new account.
 fn default_tier(account: &Value) -> &str {
     let tiers: Vec<&Map<String, Value>> =
         account["allowedTiers"].as_array().into_iter().flatten().filter_map(Value::as_object).collect();

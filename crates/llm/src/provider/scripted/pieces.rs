@@ -1,11 +1,11 @@
-//! Cutting texts into deltas.
+//! Splitting texts into deltas.
 
 use std::ops::RangeInclusive;
 
-/// Characters of one token.
+/// Characters per token.
 const TOKEN_CHARACTERS: usize = 4;
 
-/// Draws sizes of deltas from a seed.
+/// Draws delta sizes from a seed.
 #[derive(Debug)]
 pub(super) struct DeltaSizes {
     tokens: RangeInclusive<usize>,
@@ -19,19 +19,19 @@ impl DeltaSizes {
         Self { tokens: min..=max, state: seed }
     }
 
-    /// Another source of sizes, for one answer.
+    /// Returns another source of sizes, for one answer.
     pub(super) fn fork(&mut self) -> Self {
         let seed = self.draw();
         Self { tokens: self.tokens.clone(), state: seed }
     }
 
-    /// The text in pieces; one empty piece for an empty text.
+    /// Splits the text; returns one empty chunk for an empty text.
     pub(super) fn cut(&mut self, text: &str) -> Vec<String> {
         let mut pieces = Vec::new();
         let mut rest = text.chars();
         loop {
             let (min, max) = (*self.tokens.start(), *self.tokens.end());
-            // The remainder fits, for the span is a usize.
+            // The remainder fits, because the span is a usize.
             let n_tokens = min + (self.draw() % (max - min + 1) as u64) as usize;
             let piece: String = rest.by_ref().take(n_tokens.saturating_mul(TOKEN_CHARACTERS)).collect();
             if piece.is_empty() && !pieces.is_empty() {
@@ -41,7 +41,7 @@ impl DeltaSizes {
         }
     }
 
-    /// The next number of a linear congruential generator (Knuth's constants), its better half.
+    /// Returns the upper half of the next number of a linear congruential generator (with Knuth's constants).
     fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.state >> 33
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_the_text() {
+    fn chunks_concatenate_to_the_text() {
         let mut pieces = DeltaSizes::new(1..=3, 7);
         let cut = pieces.cut("grüße und mehr, viel mehr");
         assert_eq!(cut.concat(), "grüße und mehr, viel mehr");

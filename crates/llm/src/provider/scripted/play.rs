@@ -20,13 +20,13 @@ use crate::message::block::{Text, Thinking};
 use crate::message::{AssistantMessage, Block, StopReason, ToolCall};
 use crate::request::Request;
 
-/// A reply, or the making of it.
+/// A reply, or a function that makes it.
 pub(super) enum Making {
     Ready(ScriptedReply),
     Now(BoxFuture<'static, Result<ScriptedReply, LlmError>>),
 }
 
-/// What one answer is streamed with.
+/// Context for streaming one answer.
 pub(super) struct Playback {
     pub(super) pieces: DeltaSizes,
     pub(super) tokens_per_second: Option<f64>,
@@ -35,7 +35,7 @@ pub(super) struct Playback {
     pub(super) cancel: Cancel,
 }
 
-/// Streams a reply. The token is checked before every block and delta; inside a tool call of one delta it is not.
+/// Streams a reply. The token is checked before every block and delta, but not inside a tool call of one delta.
 pub(super) async fn play(making: Making, request: Request, mut show: Playback, emitter: Emitter<StreamEvent>) {
     let end = match perform(making, &request, &mut show, &emitter).await {
         Ok(finished) => finished,
@@ -124,13 +124,13 @@ async fn perform(
 struct PreparedBlock {
     kind: BlockKind,
     deltas: Vec<String>,
-    /// As it is at its beginning; calls are whole from the start.
+    /// The block at its start; calls are complete from the start.
     block: Block,
-    /// What it is at its end, when the deltas do not add up to it.
+    /// The final block, if the deltas do not add up to it.
     whole: Option<Block>,
 }
 
-/// Nothing for a step that hangs.
+/// Prepares a step; returns `None` for one that hangs.
 fn prepare(step: ScriptedStep, pieces: &mut DeltaSizes) -> Option<PreparedBlock> {
     Some(match step {
         ScriptedStep::Hang => return None,
@@ -174,7 +174,7 @@ fn kind_of(call: &ToolCall) -> BlockKind {
     BlockKind::ToolCall { id: call.id.clone(), name: call.name.clone() }
 }
 
-/// Why a block is not streamed to its end.
+/// Reasons why a block is not streamed to its end.
 enum Interruption {
     Aborted,
     Broken,

@@ -29,14 +29,14 @@ async fn end(provider: &ScriptedProvider) -> Finished {
 }
 
 #[tokio::test]
-async fn without_replies_there_is_an_error_and_nothing_before_it() {
+async fn an_empty_script_fails_without_any_other_event() {
     let provider = ScriptedProvider::new([]);
     let events: Vec<StreamEvent> = provider.stream(request(), Cancel::new()).collect().await;
     assert!(matches!(&events[..], [StreamEvent::End(end)] if !end.is_ok()), "{events:?}");
 }
 
 #[tokio::test]
-async fn replies_come_in_their_order_and_then_no_more() {
+async fn replies_are_used_in_order_and_then_exhausted() {
     let provider = ScriptedProvider::new([ScriptedReply::text("a")]);
     provider.push(ScriptedReply::blocks([text("b")]));
     assert_eq!(provider.n_left(), 2);
@@ -78,7 +78,7 @@ async fn failures_are_typed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pace_takes_its_time_and_can_be_aborted() {
+async fn a_paced_reply_takes_time_and_can_be_aborted() {
     let provider =
         ScriptedProvider::new([ScriptedReply::blocks([text(&"x".repeat(400))]), ScriptedReply::blocks([text("more")])])
             .pieces(5..=5, 0)

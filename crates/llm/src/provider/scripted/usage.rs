@@ -1,4 +1,4 @@
-//! Estimated usage: four characters a token, and a cache of each session's last prompt.
+//! Estimated usage: four characters per token, and a cache of each session's last prompt.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use crate::normalise::system;
 use crate::request::{CacheRetention, Request};
 use crate::wire::headers;
 
-/// Sessions whose prompts are kept.
+/// Maximum number of cached prompts.
 const MAX_SESSIONS: usize = 1_000;
 
-/// What a prompt costs.
+/// The estimated tokens of a prompt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PromptCost {
     input: u64,
@@ -21,7 +21,7 @@ pub(super) struct PromptCost {
 }
 
 impl PromptCost {
-    /// The prompt of a request; its session remembers it.
+    /// Estimates the prompt of a request and caches it for its session.
     pub(super) fn of(request: &Request, prompts: &mut HashMap<String, String>) -> Self {
         let text = prompt_text(request);
         let all = tokens(&text);
@@ -42,7 +42,7 @@ impl PromptCost {
         Self { input: all.saturating_sub(cache_read), cache_read, cache_write }
     }
 
-    /// The usage of an answer to it.
+    /// Returns the usage with this answer.
     pub(super) fn usage(self, content: &[std::sync::Arc<Block>]) -> Usage {
         let lines: Vec<String> = content.iter().map(|block| block_text(block)).collect();
         let Self { input, cache_read, cache_write } = self;

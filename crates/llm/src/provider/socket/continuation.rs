@@ -1,4 +1,4 @@
-//! What a server remembers of a conversation, so that only what is new must be sent.
+//! The server's state of a conversation, which allows sending only new items.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -9,29 +9,29 @@ use crate::wire::codex::request::answer_items;
 
 type Hash = [u8; 32];
 
-/// What the server holds after a good answer.
+/// The server's state after a successful answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Continuation {
-    /// Everything in the request but its items.
+    /// Hash of the request without its items.
     frame: Hash,
-    /// The items so far, the answer's own among them.
+    /// Hash of the items so far, including those of the answer.
     items: Hash,
     n_items: usize,
     response_id: String,
 }
 
-/// What is sent: the whole request, or what is new since a response.
+/// The part of a request to send: all of it, or the items since a response.
 #[derive(Debug, PartialEq)]
 pub(super) struct SentRequest {
     pub(super) body: Value,
-    /// Items of the whole request.
+    /// Number of items in the whole request.
     pub(super) n_items: usize,
-    /// Items that are sent, and the response they follow, when they are not all.
+    /// Number of sent items, and the response they follow, if not all are sent.
     pub(super) delta: Option<(usize, String)>,
 }
 
 impl Continuation {
-    /// What the server holds after it answered a request; `None` when that cannot be known.
+    /// Returns the server's state after it answered a request, or `None` if it is unknown.
     pub(super) fn after(request: &Request, body: &Value, answer: &AssistantMessage) -> Option<Self> {
         let response_id = answer.response_id.clone()?;
         let own = answer_items(request, answer)?;
@@ -44,14 +44,14 @@ impl Continuation {
         })
     }
 
-    /// Whether a request continues from the server's state, so that only what is new is sent.
+    /// Returns whether a request continues from the server's state, so that only new items are sent.
     fn covers(&self, body: &Value) -> bool {
         let items = items_of(body);
         items.len() > self.n_items && hash(&items[..self.n_items]) == self.items && hash_frame(body) == self.frame
     }
 }
 
-/// What is to be sent for a request, given what the server holds.
+/// Returns the part of a request to send, given the server's state.
 pub(super) fn to_send(body: &Value, known: Option<&Continuation>) -> SentRequest {
     let n_items = items_of(body).len();
     let Some(known) = known.filter(|known| known.covers(body)) else {
@@ -111,14 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_sent() {
+    fn only_new_items_are_sent() {
         let sent = to_send(&body(&[1, 2, 3, 4], "S"), Some(&known(&[1, 2])));
         let expected = json!({"model": "m", "instructions": "S", "input": [3, 4], "previous_response_id": "r"});
         assert_eq!(sent, SentRequest { body: expected, n_items: 4, delta: Some((2, "r".into())) });
     }
 
     #[test]
-    fn anything_else_is_sent_whole() {
+    fn a_request_that_differs_is_sent_whole() {
         for (items, instructions) in [(&[1, 9, 3][..], "S"), (&[1, 2, 3], "T"), (&[1, 2], "S"), (&[1], "S")] {
             let whole = body(items, instructions);
             let sent = to_send(&whole, Some(&known(&[1, 2])));

@@ -1,4 +1,4 @@
-//! Conversations and their sockets: which are open, which are busy, which had better not be tried again.
+//! Conversations and their sockets: which are open, busy, or avoided after a failure.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,15 +11,15 @@ use tokio::time::{Instant, sleep};
 
 use super::continuation::{Continuation, SentRequest};
 
-/// Why a socket is closed that did its work.
+/// Close code of a socket that is no longer needed.
 const NORMAL: u16 = 1000;
-/// How long a socket without a call stays open.
+/// How long an idle socket stays open.
 const IDLE_TIME: Duration = Duration::from_secs(300);
-/// No call begins on a socket that is older: the server closes them after an hour.
+/// Maximum age of a socket at the start of a call: the server closes sockets after an hour.
 const MAX_AGE: Duration = Duration::from_secs(45 * 60);
-/// How long a conversation whose socket failed does without.
+/// How long a conversation avoids sockets after a failure.
 const FALLBACK_TIME: Duration = Duration::from_secs(600);
-/// Conversations that are remembered.
+/// Maximum number of remembered conversations.
 const MAX_SESSIONS: usize = 1_000;
 
 /// A conversation of an account with a server.
@@ -30,15 +30,15 @@ pub(super) struct SessionKey {
     pub(super) url: String,
 }
 
-/// What happened to the sockets of a conversation.
+/// Statistics about the sockets of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SocketStats {
     /// Requests over a socket.
     pub requests: u64,
-    /// Sockets that were opened.
+    /// Sockets opened.
     pub connections_created: u64,
-    /// Requests over a socket that was open already.
+    /// Requests over a socket that was already open.
     pub connections_reused: u64,
     /// Requests whose context the server keeps for the next one.
     pub cached_context_requests: u64,
@@ -46,28 +46,28 @@ pub struct SocketStats {
     pub store_true_requests: u64,
     /// Requests that were sent whole.
     pub full_context_requests: u64,
-    /// Requests of which only the new part was sent.
+    /// Requests of which only new items were sent.
     pub delta_requests: u64,
-    /// Items of the last request, sent or not.
+    /// Number of items in the last request, sent or not.
     pub last_input_items: usize,
-    /// Items of the last request that was sent in part.
+    /// Number of items sent in the last partial request.
     pub last_delta_input_items: Option<usize>,
-    /// The response that request followed.
+    /// The response that the last partial request followed.
     pub last_previous_response_id: Option<String>,
     /// Sockets that failed.
     pub websocket_failures: u64,
-    /// Calls that went on over server-sent events.
+    /// Calls that continued over server-sent events.
     pub sse_fallbacks: u64,
-    /// Whether the conversation does without sockets for now.
+    /// Whether the conversation currently avoids sockets.
     pub websocket_fallback_active: bool,
-    /// What the last failure was.
+    /// The last failure.
     pub last_web_socket_error: Option<String>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_key: Mutex<HashMap<SessionKey, SocketSession>>,
-    /// What keeps idle sockets alive and closes others; aborted with this value.
+    /// Tasks that keep idle sockets alive and close others; aborted when this value is dropped.
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -80,7 +80,7 @@ struct SocketSession {
     used: Instant,
 }
 
-/// The place of a conversation's one socket.
+/// The slot for a conversation's only socket.
 #[derive(Debug)]
 enum Seat {
     Empty,
@@ -88,7 +88,7 @@ enum Seat {
     Idle(IdleSocket),
 }
 
-/// A socket without a call. A task reads from it, so that pings are answered and its end is seen.
+/// An idle socket. A task reads from it, so that pings are answered and its end is noticed.
 #[derive(Debug)]
 struct IdleSocket {
     command: oneshot::Sender<IdleCommand>,
@@ -98,26 +98,26 @@ struct IdleSocket {
 
 #[derive(Debug)]
 enum IdleCommand {
-    /// Hand the socket over.
+    /// Hand over the socket.
     Use,
     Close(&'static str),
 }
 
-/// What a call gets.
+/// Result of taking a slot.
 pub(super) enum SocketSlot {
-    /// The conversation's socket, if it is still there.
+    /// The conversation's socket, if it is still open.
     Idle(Waking),
-    /// The conversation has none: the one that is opened will be its.
+    /// The conversation has no socket; the caller opens one.
     Empty,
-    /// Another call uses the conversation's socket.
+    /// Another call is using the conversation's socket.
     Busy,
 }
 
-/// An idle socket on its way to a call.
+/// An idle socket being handed over to a call.
 pub(super) struct Waking(oneshot::Receiver<WebSocket>);
 
 impl Waking {
-    /// The socket; `None` when it was closed meanwhile.
+    /// Returns the socket, or `None` if it was closed meanwhile.
     pub(super) async fn socket(self) -> Option<WebSocket> {
         self.0.await.ok()
     }
@@ -149,12 +149,12 @@ impl Sessions {
         work(session)
     }
 
-    /// Whether a conversation does without sockets for now.
+    /// Returns whether a conversation currently avoids sockets.
     pub(super) fn falls_back(&self, key: &SessionKey) -> bool {
         self.lock().get(key).is_some_and(SocketSession::falls_back)
     }
 
-    /// Takes the conversation's seat, where it is free.
+    /// Takes the conversation's slot, if it is free.
     pub(super) fn take(&self, key: &SessionKey) -> SocketSlot {
         self.with(key, |session| match std::mem::replace(&mut session.seat, Seat::Busy) {
             Seat::Busy => SocketSlot::Busy,
@@ -168,12 +168,12 @@ impl Sessions {
         })
     }
 
-    /// What the server of the conversation's socket holds. It is recorded anew, whatever the outcome of the call.
+    /// Takes the server's state for the conversation's socket. It is recorded again after every successful call.
     pub(super) fn take_continuation(&self, key: &SessionKey) -> Option<Continuation> {
         self.with(key, |session| session.continuation.take())
     }
 
-    /// Gives the seat back without a socket.
+    /// Frees the slot without a socket.
     pub(super) fn leave(&self, key: &SessionKey) {
         if let Some(session) = self.lock().get_mut(key) {
             session.seat = Seat::Empty;
@@ -181,7 +181,7 @@ impl Sessions {
         }
     }
 
-    /// Gives the seat back with its socket, which waits for the next call.
+    /// Frees the slot and keeps its socket for the next call.
     pub(super) fn keep(&self, key: &SessionKey, socket: WebSocket, continuation: Option<Continuation>) {
         let mut sessions = self.lock();
         let Some(session) = sessions.get_mut(key) else {
@@ -198,7 +198,7 @@ impl Sessions {
         self.spawn(wait_idle(socket, commanded, give));
     }
 
-    /// Closes a socket that no one will use.
+    /// Closes an unused socket in the background.
     pub(super) fn close_later(&self, socket: WebSocket) {
         self.spawn(socket.close(NORMAL, "done"));
     }
@@ -244,7 +244,7 @@ impl Sessions {
         });
     }
 
-    /// What happened in a conversation; of the last one used, when accounts share its name.
+    /// Returns the statistics of a conversation; if several accounts share its id, of the last one used.
     pub(super) fn stats(&self, session_id: &str) -> Option<SocketStats> {
         let sessions = self.lock();
         let named = sessions.iter().filter(|(key, _)| key.session == session_id);
@@ -253,7 +253,7 @@ impl Sessions {
         Some(SocketStats { websocket_fallback_active: active, ..session.stats.clone() })
     }
 
-    /// Forgets a conversation and closes its socket, unless a call uses it: that one is closed after the call.
+    /// Forgets a conversation and closes its socket; a socket in use is closed after the call.
     pub(super) fn close(&self, session_id: &str) {
         self.lock().retain(|key, session| {
             if key.session != session_id {
@@ -268,7 +268,7 @@ impl Sessions {
     }
 }
 
-/// Forgets the conversation that was used least recently.
+/// Forgets the least recently used conversation.
 fn make_room(sessions: &mut HashMap<SessionKey, SocketSession>) {
     if sessions.len() < MAX_SESSIONS {
         return;
@@ -280,17 +280,17 @@ fn make_room(sessions: &mut HashMap<SessionKey, SocketSession>) {
     }
 }
 
-/// Keeps a socket alive until it is wanted, or was idle for too long.
+/// Keeps a socket alive until it is needed, or has been idle for too long.
 async fn wait_idle(mut socket: WebSocket, commanded: oneshot::Receiver<IdleCommand>, give: oneshot::Sender<WebSocket>) {
     let command = tokio::select! {
         biased;
         command = commanded => command.unwrap_or(IdleCommand::Close("done")),
-        // Nothing may come now: a text would belong to no call.
+        // Nothing may arrive now: a message would belong to no call.
         _ = socket.next() => return,
         () = sleep(IDLE_TIME) => IdleCommand::Close("idle_timeout"),
     };
     match command {
-        // Whoever wanted it may be gone: then it is dropped, that is closed.
+        // If the receiver is gone, the socket is dropped, and thereby closed.
         IdleCommand::Use => drop(give.send(socket)),
         IdleCommand::Close(reason) => socket.close(NORMAL, reason).await,
     }

@@ -1,27 +1,27 @@
-//! What Gemini takes: no references, no limits, unions only where they say something.
+//! Schemas for Gemini: no references, no limits, and unions only if they are meaningful.
 
 use serde_json::{Map, Value};
 
 use super::{GEMINI_REFUSES, at_schemas};
 
-/// Members that describe a reference or a union next to them.
+/// Members that describe an adjacent reference or union.
 const DESCRIBING: [&str; 3] = ["title", "description", "default"];
 
-/// References that are replaced in one schema; definitions that use each other several times multiply.
+/// Maximum number of references replaced in one schema, because definitions that use each other repeatedly multiply.
 const MAX_REFERENCES: usize = 10_000;
 
-/// The references that are being replaced, and how many more may be.
+/// The references being replaced, and how many more may be.
 struct OpenReferences {
     references: Vec<String>,
     n_left: usize,
 }
 
-/// The schema without what Gemini refuses; references are replaced by what they lead to.
+/// Returns the schema without anything that Gemini rejects; references are replaced by their targets.
 pub(super) fn clean(schema: &Value) -> Value {
     cleaned(schema, &Map::new(), &mut OpenReferences { references: Vec::new(), n_left: MAX_REFERENCES })
 }
 
-/// `scope` has the definitions by reference.
+/// Cleans a schema; `scope` has the definitions by reference.
 fn cleaned(schema: &Value, scope: &Map<String, Value>, open: &mut OpenReferences) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     let mut wider;
@@ -73,7 +73,7 @@ fn cleaned(schema: &Value, scope: &Map<String, Value>, open: &mut OpenReferences
     Value::Object(out)
 }
 
-/// What a reference leads to, described as the place that refers says. Going round in circles ends in a schema that takes everything.
+/// Returns the target of a reference, with the description at the referring location. A cycle ends in a schema that accepts everything.
 fn followed(
     target: &str,
     members: &Map<String, Value>,
@@ -105,7 +105,7 @@ fn described(mut schema: Map<String, Value>, by: &Map<String, Value>) -> Value {
     Value::Object(schema)
 }
 
-/// Whether a variant takes nothing but null.
+/// Returns whether a variant accepts only null.
 fn is_null(variant: &Value) -> bool {
     let is_kind =
         |kind: &Value| kind == "null" || kind.as_array().is_some_and(|kinds| kinds.len() == 1 && kinds[0] == "null");
@@ -115,7 +115,7 @@ fn is_null(variant: &Value) -> bool {
         || variant.get("type").is_some_and(is_kind)
 }
 
-/// One list of values instead of variants that take one value each, all of one type.
+/// Returns a list of values instead of variants with one value each, all of one type.
 fn as_literals(variants: &[Value]) -> Option<Map<String, Value>> {
     let kind = variants.first()?.get("type")?.as_str()?;
     let mut values = Vec::with_capacity(variants.len());

@@ -1,8 +1,8 @@
-//! An object at the root: some providers take nothing else.
+//! An object at the root, which some providers require.
 
 use serde_json::{Map, Value, json};
 
-/// The schema with an object at its root: a union of objects becomes one object with the members of all.
+/// Returns the schema with an object at its root: a union of objects becomes one object with the members of all.
 pub(super) fn shaped(schema: &Value) -> Value {
     let Value::Object(members) = schema else { return super::empty() };
     let has = |name: &str| members.contains_key(name);
@@ -22,7 +22,7 @@ pub(super) fn shaped(schema: &Value) -> Value {
     }
 }
 
-/// One object instead of a union: members of all variants; required is what the root or else every variant requires.
+/// Returns one object instead of a union, with the members of all variants; required are those of the root or of every variant.
 fn flattened(root: &Map<String, Value>, variants: &[Value]) -> Value {
     let mut properties: Map<String, Value> = Map::new();
     let objects: Vec<&Map<String, Value>> = variants
@@ -60,7 +60,7 @@ fn flattened(root: &Map<String, Value>, variants: &[Value]) -> Value {
         flat.insert("required".into(), Value::Array(required));
     }
     flat.insert("additionalProperties".into(), root.get("additionalProperties").cloned().unwrap_or(json!(true)));
-    // References of the variants lead to definitions at the root.
+    // References in the variants point to definitions at the root.
     for name in ["$defs", "definitions"] {
         if let Some(definitions) = root.get(name) {
             flat.insert(name.into(), definitions.clone());
@@ -69,7 +69,7 @@ fn flattened(root: &Map<String, Value>, variants: &[Value]) -> Value {
     Value::Object(flat)
 }
 
-/// One rule for a member that two variants have: all values of both when they list values, else the first rule.
+/// Merges the rules for a member of two variants: all values of both if they list values, else the first rule.
 fn merged(first: &Value, second: &Value) -> Value {
     let (mut values, more) = match (values_of(first), values_of(second)) {
         (None, None) => return first.clone(),
@@ -96,7 +96,7 @@ fn merged(first: &Value, second: &Value) -> Value {
     Value::Object(rule)
 }
 
-/// The values that a rule lists; `None` when it lists none.
+/// Returns the values listed by a rule, or `None` if it lists none.
 fn values_of(rule: &Value) -> Option<Vec<Value>> {
     if let Some(values) = rule.get("enum").and_then(Value::as_array) {
         return Some(values.clone());

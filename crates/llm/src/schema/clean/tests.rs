@@ -5,7 +5,7 @@ fn check(family: SchemaDialect, schema: Value, expect: Value) {
     assert_eq!(clean(&schema, family), expect);
 }
 
-/// What becomes of one member of an object.
+/// Checks the cleaned rule for one member of an object.
 #[track_caller]
 fn check_member(family: SchemaDialect, rule: Value, expect: Value) {
     let of = |rule: Value| json!({"type": "object", "properties": {"pattern": rule}});
@@ -43,7 +43,7 @@ fn the_root_is_an_object() {
 }
 
 #[test]
-fn keywords_go_and_members_of_the_same_name_stay() {
+fn keywords_are_removed_but_members_of_the_same_name_stay() {
     let rule = json!({"type": "array", "maxItems": 2, "items": {"type": "string", "pattern": "x", "maxLength": 3}});
     check_member(SchemaDialect::Plain, rule.clone(), rule.clone());
     check_member(SchemaDialect::Gemini, rule.clone(), json!({"type": "array", "items": {"type": "string"}}));
@@ -51,7 +51,7 @@ fn keywords_go_and_members_of_the_same_name_stay() {
 }
 
 #[test]
-fn one_value_in_a_list_for_google() {
+fn google_gets_const_as_a_list_of_one_value() {
     let schema = json!({"type": "object", "properties": {"const": {"const": 1, "enum": [1, 2]}, "l": {"items": {"const": "x"}}}, "required": ["const"]});
     assert_eq!(
         without_const(&schema),

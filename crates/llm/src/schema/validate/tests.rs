@@ -12,7 +12,7 @@ fn check_ok(schema: Value, arguments: Value, expect: Value) {
     assert_eq!(run(&Schema::new(schema), arguments), Ok(expect));
 }
 
-/// The lines of the error.
+/// Checks the lines of the error.
 #[track_caller]
 fn check_lines(schema: Value, arguments: Value, expect: &[&str]) {
     let text = run(&Schema::new(schema), arguments).unwrap_err();
@@ -25,7 +25,7 @@ fn of(name: &str, rule: Value) -> Value {
 }
 
 #[test]
-fn the_error_lists_every_complaint_and_the_arguments() {
+fn the_error_lists_every_violation_and_the_arguments() {
     let schema =
         Schema::new(json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}));
     let text = "Validation failed for tool \"t\":\n  - path: must have required properties path\n\nReceived arguments:\n{\n  \"path2\": 1\n}";
@@ -64,7 +64,7 @@ fn null_for_an_optional_member_means_absent() {
 }
 
 #[test]
-fn what_fits_a_union_is_left_alone() {
+fn a_value_that_fits_a_union_is_unchanged() {
     let union = json!({"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "null"}]});
     let schema = json!({"type": "object", "properties": {"v": union, "n": {"type": "number"}}});
     check_ok(schema.clone(), json!({"v": "5", "n": "5"}), json!({"v": "5", "n": 5}));
@@ -109,7 +109,7 @@ fn references_patterns_tuples_and_recursion_are_followed() {
 }
 
 #[test]
-fn a_reference_that_leads_nowhere_rejects_its_place_only_and_nothing_is_fetched() {
+fn a_dangling_reference_rejects_only_its_location_and_nothing_is_fetched() {
     let schema =
         json!({"type": "object", "properties": {"v": {"$ref": "https://example.com/x.json"}, "n": {"type": "number"}}});
     check_ok(schema.clone(), json!({"n": "5"}), json!({"n": 5}));
@@ -135,7 +135,7 @@ fn only_lenient_schemas_wrap_and_parse() {
 }
 
 #[test]
-fn every_place_is_named() {
+fn every_location_is_named() {
     let inner = json!({"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a", "b"], "additionalProperties": false});
     check_lines(
         of("o", inner),
@@ -184,7 +184,7 @@ fn broken_argument_text_fails_with_its_reason() {
 }
 
 #[test]
-fn a_schema_that_multiplies_itself_ends() {
+fn validating_an_exponential_schema_terminates() {
     let twice = |name: &str| json!({"anyOf": [{"$ref": name, "type": "object"}, {"$ref": name}], "properties": {"a": {"$ref": name}}});
     let mut defs = json!({"d0": {"type": "number"}});
     for i in 1..30 {

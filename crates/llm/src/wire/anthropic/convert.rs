@@ -1,4 +1,4 @@
-//! Messages as Anthropic takes them.
+//! Messages in Anthropic's format.
 
 use serde_json::{Value, json};
 
@@ -7,28 +7,28 @@ use super::scrub::scrub;
 use crate::message::{AssistantMessage, Block, Content, Image, Message, ToolCall, ToolResult, UserMessage};
 use crate::wire::tool_output::{SEE_IMAGE, images, output_text};
 
-/// How messages are encoded.
+/// Options for encoding messages.
 #[derive(Clone, Copy)]
 pub(super) struct AnthropicEncoding {
-    /// With a subscription's names of tools.
+    /// Whether to use a subscription's tool names.
     pub(super) subscription: bool,
-    /// What becomes of thinking without a signature.
+    /// Treatment of thinking without a signature.
     pub(super) unsigned: Unsigned,
 }
 
-/// What becomes of thinking without a signature.
+/// Treatment of thinking without a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unsigned {
-    /// It is thinking: the server checks no signatures.
+    /// Send it as thinking: the server checks no signatures.
     Thinking,
-    /// It is text: nothing is checked in a request that wants no thinking. pi does so whatever a request wants, and recorded cases hold us to it
-    /// where thinking is turned off (`request/anthropic/history`).
+    /// Send it as text: requests without thinking are not checked. pi does so for all requests, and recorded cases require it where
+    /// thinking is disabled (`request/anthropic/history`).
     Text,
-    /// It goes: a model that reads its thoughts as its words begins to write them.
+    /// Omit it: a model that sees its thoughts as its own words starts to write them.
     Nothing,
 }
 
-/// A user message; `None` when nothing of it is left.
+/// Encodes a user message; returns `None` if it is empty.
 pub(super) fn user(message: &UserMessage) -> Option<Value> {
     let content = match &message.content {
         Content::Text(text) if text.trim().is_empty() => return None,
@@ -41,7 +41,7 @@ pub(super) fn user(message: &UserMessage) -> Option<Value> {
     Some(json!({"role": "user", "content": content}))
 }
 
-/// Text and images; blank text is left out.
+/// Encodes text and images; blank text is skipped.
 fn parts(blocks: &[Block]) -> Vec<Value> {
     let part = |block: &Block| match block {
         Block::Text(text) if !text.text.trim().is_empty() => Some(text_part(&text.text)),
@@ -59,7 +59,7 @@ fn image(image: &Image) -> Value {
     json!({"type": "image", "source": {"type": "base64", "media_type": image.mime_type, "data": image.data}})
 }
 
-/// An assistant message; `None` when nothing of it is left.
+/// Encodes an assistant message; returns `None` if it is empty.
 pub(super) fn assistant(message: &AssistantMessage, rules: AnthropicEncoding) -> Option<Value> {
     let blocks: Vec<Value> = message.content.iter().filter_map(|block| assistant_block(block, rules)).collect();
     (!blocks.is_empty()).then(|| json!({"role": "assistant", "content": blocks}))
@@ -72,7 +72,7 @@ fn assistant_block(block: &Block, rules: AnthropicEncoding) -> Option<Value> {
             let signature = thinking.signature.as_deref().filter(|signature| !signature.trim().is_empty());
             match signature {
                 Some(signature) if thinking.redacted => Some(json!({"type": "redacted_thinking", "data": signature})),
-                // Also when the text is empty: models that show no thinking still sign it.
+                // Even if the text is empty: models that hide their thinking still sign it.
                 Some(signature) => {
                     Some(json!({"type": "thinking", "thinking": thinking.thinking, "signature": signature}))
                 }
@@ -100,7 +100,7 @@ fn tool_use(call: &ToolCall, rules: AnthropicEncoding) -> Value {
     })
 }
 
-/// A run of tool results: one user message. Images of failed calls follow the results, where Anthropic allows no image inside.
+/// Encodes a run of tool results as one user message. Images of failed calls follow the results, because Anthropic allows no image inside.
 pub(super) fn tool_results<'a>(results: impl Iterator<Item = &'a ToolResult>) -> Value {
     let mut content = Vec::new();
     let mut after = Vec::new();
@@ -129,7 +129,7 @@ pub(super) fn tool_results<'a>(results: impl Iterator<Item = &'a ToolResult>) ->
     json!({"role": "user", "content": content})
 }
 
-/// Whether a message is the result of a tool.
+/// Returns the tool result, if the message is one.
 pub(super) fn as_tool_result(message: &Message) -> Option<&ToolResult> {
     match message {
         Message::ToolResult(result) => Some(result),

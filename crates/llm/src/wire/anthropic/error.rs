@@ -1,4 +1,4 @@
-//! What Anthropic's refusals mean.
+//! Error responses of Anthropic.
 
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -8,11 +8,11 @@ use crate::error::{LlmError, LlmErrorKind, classify};
 use crate::model::Model;
 use crate::wire::{frame_json, refusal};
 
-/// Words of a refusal that has to do with strict schemas: the same request may pass without them.
+/// Phrases of errors about strict schemas: the same request may succeed without them.
 const STRICT_LIMITS: [&str; 3] =
     ["compiled grammar is too large", "too many strict tools (", "too many parameters with union types ("];
 
-/// A response with a failing status.
+/// Classifies a response with a failing status.
 pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
     let text = String::from_utf8_lossy(body);
     let json: Option<Value> = serde_json::from_str(text.trim()).ok();
@@ -24,7 +24,7 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
     refusal::error(model, status, headers, code, json.as_ref(), &said)
 }
 
-/// An `error` event of the stream.
+/// Classifies an `error` event in the stream.
 pub(super) fn in_stream(model: &Model, data: &str) -> LlmError {
     #[derive(Deserialize)]
     struct AnthropicErrorEvent<'a> {
@@ -43,7 +43,7 @@ pub(super) fn in_stream(model: &Model, data: &str) -> LlmError {
     LlmError { code, ..LlmError::new(model.provider.clone(), kind, data) }
 }
 
-/// Whether a refusal has to do with strict schemas.
+/// Returns whether an error is about strict schemas.
 pub(in crate::wire) fn is_strict_limit(error: &LlmError) -> bool {
     let text = error.text.to_lowercase();
     error.status == Some(StatusCode::BAD_REQUEST)

@@ -4,7 +4,7 @@ use crate::model::Model;
 use crate::model::thinking::clamp;
 use crate::thinking::ThinkingLevel;
 
-/// The effort's word for a level, on models that think as they see fit.
+/// Returns the effort for a level, for models with adaptive thinking.
 pub(in crate::wire) fn effort_word(model: &Model, level: ThinkingLevel) -> &str {
     let level = clamp(model, level);
     model.thinking.word(level).unwrap_or(match level {

@@ -1,16 +1,16 @@
 //! Names that requests of a Claude subscription use.
 
-/// Claude Code, as a subscription's requests name it.
+/// The user agent of Claude Code in a subscription's requests.
 pub(super) const CLAUDE_CODE_VERSION: &str = "claude-cli/2.1.280";
-/// What a subscription's prompt begins with.
+/// The start of a subscription's prompt.
 pub(super) const CLAUDE_CODE_IDENTITY: &str = "You are Claude Code, Anthropic's official CLI for Claude.";
 
-/// Whether a key is a subscription's access token, which is used the way Claude Code does.
+/// Returns whether a key is a subscription's access token, which is used in the same way as Claude Code does.
 pub(super) fn is_subscription_token(key: &str) -> bool {
     key.contains("sk-ant-oat")
 }
 
-/// Names that requests of a subscription write in this case.
+/// Tool names with this capitalization in a subscription's requests.
 const CLAUDE_CODE_TOOLS: [&str; 17] = [
     "Read",
     "Write",
@@ -31,7 +31,7 @@ const CLAUDE_CODE_TOOLS: [&str; 17] = [
     "WebSearch",
 ];
 
-/// A tool's name as it is sent.
+/// Returns the name under which a tool is sent.
 pub(super) fn sent_name(name: &str, subscription: bool) -> &str {
     let known = CLAUDE_CODE_TOOLS.iter().find(|known| subscription && known.eq_ignore_ascii_case(name));
     known.copied().unwrap_or(name)

@@ -21,14 +21,14 @@ use crate::wire::headers::{self, AuthKey, HeaderLayers};
 use crate::wire::strict::{self, StrictDialect};
 use crate::wire::{Encoding, HttpRequest, WireCall, address, effort, limit};
 
-/// Anthropic's smallest budget, and what an answer keeps beside a budget.
+/// Anthropic's minimum thinking budget, and the minimum left for the answer beside a budget.
 const LEAST_TOKENS: u64 = 1_024;
 
-/// Thinking as it is written.
+/// The encoded thinking parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ThinkingParam {
-    /// Not mentioned.
-    Unsaid,
+    /// Omitted.
+    Omitted,
     Disabled,
     Budget {
         tokens: u64,
@@ -75,7 +75,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     if let Some(user) = request.options.metadata.as_ref().and_then(|m| m.get("user_id")).filter(|id| id.is_string()) {
         body.insert("metadata".into(), json!({"user_id": user}));
     }
-    // Anthropic refuses a choice without tools; other formats send it even then.
+    // Anthropic rejects a choice without tools; other formats send it anyway.
     if let Some(choice) = tool_choice(request, subscription, is_thinking).filter(|_| !tools.initial.is_empty()) {
         body.insert("tool_choice".into(), choice);
     }
@@ -94,7 +94,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     })
 }
 
-/// Whether the request is one of a Claude subscription.
+/// Returns whether the request belongs to a Claude subscription.
 pub(super) fn is_subscription(request: &Request, key: Option<&AuthKey>) -> bool {
     let own = request.model.dialect.wire.key_header == KeyHeader::Usual;
     own && key.is_some_and(|key| is_subscription_token(key.reveal()))
@@ -111,24 +111,24 @@ fn conversation(request: &Request) -> Conversation {
 
 // Thinking and the limit of the answer.
 
-/// Thinking as it is written, and the limit of the answer, which depends on it.
+/// Returns the encoded thinking parameter, and the limit of the answer, which depends on it.
 pub(super) fn thinking(request: &Request) -> (ThinkingParam, u64) {
     let model = &*request.model;
-    // The format demands a limit, also of models whose records know none.
+    // The format requires a limit, even for models whose records have none.
     let unknown = || (model.max_tokens == 0).then_some(DEFAULT_MAX_TOKENS);
     let wanted = request.options.max_tokens.filter(|n| *n > 0).or_else(unknown);
     let limit = limit::output_limit(request, wanted);
     if !model.reasoning {
-        return (ThinkingParam::Unsaid, limit);
+        return (ThinkingParam::Omitted, limit);
     }
     let adaptive = model.dialect.wire.adaptive_thinking || model.dialect.wire.mid_convo_effort;
     let display = || "summarized".to_owned();
     match &request.options.thinking {
-        ThinkingChoice::Unset => (ThinkingParam::Unsaid, limit),
+        ThinkingChoice::Unset => (ThinkingParam::Omitted, limit),
         ThinkingChoice::Native(native) => (native_thinking(native, adaptive, limit), limit),
         ThinkingChoice::Level(ThinkingLevel::Off) => {
             let no_word = *model.thinking.rule(ThinkingLevel::Off) == LevelRule::Unsupported;
-            (if no_word { ThinkingParam::Unsaid } else { ThinkingParam::Disabled }, limit)
+            (if no_word { ThinkingParam::Omitted } else { ThinkingParam::Disabled }, limit)
         }
         ThinkingChoice::Level(level) if adaptive => {
             let effort = Some(models::effort_word(model, *level).to_owned());
@@ -147,14 +147,14 @@ pub(super) fn thinking(request: &Request) -> (ThinkingParam, u64) {
 fn native_thinking(native: &NativeThinking, adaptive: bool, limit: u64) -> ThinkingParam {
     let display = native.display.clone().unwrap_or_else(|| "summarized".into());
     match native.enabled {
-        None => ThinkingParam::Unsaid,
+        None => ThinkingParam::Omitted,
         Some(false) => ThinkingParam::Disabled,
         Some(true) if adaptive => ThinkingParam::Adaptive { effort: native.effort.clone(), display },
         Some(true) => budget_thinking(native.budget.unwrap_or(LEAST_TOKENS), display, limit),
     }
 }
 
-/// A budget that leaves the answer its least; none when Anthropic would refuse it.
+/// Returns a budget that leaves the minimum for the answer, or none if Anthropic would reject it.
 fn budget_thinking(budget: u64, display: String, limit: u64) -> ThinkingParam {
     let tokens = budget.min(limit.saturating_sub(LEAST_TOKENS));
     if tokens < LEAST_TOKENS { ThinkingParam::Disabled } else { ThinkingParam::Budget { tokens, display } }
@@ -163,7 +163,7 @@ fn budget_thinking(budget: u64, display: String, limit: u64) -> ThinkingParam {
 fn put_thinking(body: &mut Map<String, Value>, thinking: &ThinkingParam, mid_convo_effort: bool) {
     let mut put = |name: &str, value: Value| drop(body.insert(name.into(), value));
     match thinking {
-        ThinkingParam::Unsaid => {}
+        ThinkingParam::Omitted => {}
         ThinkingParam::Disabled => put("thinking", json!({"type": "disabled"})),
         ThinkingParam::Budget { tokens, display } => {
             put("thinking", json!({"type": "enabled", "budget_tokens": tokens, "display": display}));
@@ -185,7 +185,7 @@ fn put_thinking(body: &mut Map<String, Value>, thinking: &ThinkingParam, mid_con
     }
 }
 
-/// The effort that this answer is requested, when efforts are part of the messages.
+/// Returns the effort requested for this answer, if efforts are part of the messages.
 pub(super) fn marked_effort<'a>(request: &Request, thinking: &'a ThinkingParam) -> Option<&'a str> {
     match thinking {
         ThinkingParam::Adaptive { effort, .. } if request.model.dialect.wire.mid_convo_effort => effort.as_deref(),
@@ -232,7 +232,7 @@ fn messages(
     let unsigned = match thinking {
         _ if request.model.dialect.history.allow_empty_signature => Unsigned::Thinking,
         ThinkingParam::Disabled => Unsigned::Text,
-        ThinkingParam::Unsaid | ThinkingParam::Budget { .. } | ThinkingParam::Adaptive { .. } => Unsigned::Nothing,
+        ThinkingParam::Omitted | ThinkingParam::Budget { .. } | ThinkingParam::Adaptive { .. } => Unsigned::Nothing,
     };
     let rules = AnthropicEncoding { subscription: tools.subscription, unsigned };
     let normalised = normalise::transform(
@@ -271,7 +271,7 @@ fn messages(
     messages
 }
 
-/// The cache marker of the conversation: on the last block of the last message, unless the model said it.
+/// Sets the conversation's cache marker on the last block of the last message, unless that is the model's.
 fn mark_last(messages: &mut [Value], cache: Option<&Value>) {
     let (Some(cache), Some(last)) = (cache, messages.iter_mut().rfind(|m| m.get("output_config").is_none())) else {
         return;
@@ -289,14 +289,14 @@ fn mark_last(messages: &mut [Value], cache: Option<&Value>) {
 
 type Declare = dyn Fn(&ToolDecl) -> Value;
 
-/// The tools of a request as they are written.
+/// The encoded tools of a request.
 struct Tools {
     subscription: bool,
-    /// Those the list begins with.
+    /// The initial tools of the list.
     initial: Vec<Value>,
-    /// Writes a tool that is added within the conversation; `None` where additions are only visible in the list of tools.
+    /// Encodes a tool that is added within the conversation; `None` if additions only appear in the list of tools.
     declare: Option<Box<Declare>>,
-    /// Whether a message of the conversation adds a tool by value.
+    /// Whether a message of the conversation declares a tool by value.
     adds: bool,
 }
 
@@ -324,7 +324,7 @@ impl Tools {
         Ok(Self { subscription, initial, declare, adds })
     }
 
-    /// The list of tools; `None` when there is none.
+    /// Returns the list of tools, or `None` if it is empty.
     fn list(&self, cache: Option<&Value>) -> Option<Value> {
         if self.initial.is_empty() {
             return None;
@@ -345,7 +345,7 @@ impl Tools {
     }
 }
 
-/// Whether the request would be another one without the strict schemas that tools merely prefer.
+/// Returns whether the request would differ without the strict schemas that tools merely prefer.
 pub(super) fn can_relax(call: &WireCall<'_>) -> bool {
     let model = &call.request.model;
     let conversation = conversation(call.request);
@@ -358,18 +358,18 @@ pub(super) fn can_relax(call: &WireCall<'_>) -> bool {
     call.encoding == Encoding::Usual && strict::can_relax(tools, StrictDialect::Anthropic, model.dialect.schema.strict)
 }
 
-/// Whether messages of the conversation add and remove tools, and the list stays as it began.
+/// Returns whether messages of the conversation add and remove tools, so that the list stays unchanged.
 fn changes_in_place(model: &Model, conversation: &Conversation) -> bool {
     let wire = &model.dialect.wire;
     wire.mid_convo_system && wire.mid_convo_tools && !conversation.head.tools.is_empty()
 }
 
-/// The tools that the list of the request names.
+/// Returns the tools in the request's list.
 fn listed<'a>(model: &Model, conversation: &'a Conversation) -> &'a [ToolDecl] {
     if changes_in_place(model, conversation) { &conversation.head.tools } else { &conversation.current.tools }
 }
 
-/// How a tool is written.
+/// How a tool is encoded.
 #[derive(Clone, Copy)]
 struct ToolStyle {
     subscription: bool,
@@ -396,7 +396,7 @@ impl ToolStyle {
     }
 }
 
-/// The whole schema, with what Anthropic demands of a root filled in.
+/// Returns the complete schema, with Anthropic's required root members filled in.
 fn input_schema(tool: &ToolDecl, family: SchemaDialect) -> Value {
     let mut schema = match clean::clean(&tool.parameters, family) {
         Value::Object(schema) => schema,

@@ -14,24 +14,24 @@ use crate::wire::headers;
 use crate::wire::reply::{OpenBlock, ReplyBuilder};
 use crate::wire::{Decoder, FrameKind, WireCall};
 
-/// Reads one response.
+/// Decodes a response.
 #[derive(Debug)]
 pub(super) struct AnthropicDecoder {
     reply: ReplyBuilder,
-    /// Names of tools as the caller spells them, by the names under which they were sent.
+    /// Tool names as the caller spells them, by the names under which they were sent.
     names: Vec<(String, String)>,
-    /// Places of the blocks by the provider's index. Blocks we do not take have none.
+    /// Positions of the blocks by the provider's index. Ignored blocks have none.
     places: Vec<(u64, usize)>,
     stop: Option<AnthropicStop>,
-    /// A `message_start` was seen.
-    began: bool,
+    /// Whether a `message_start` was seen.
+    has_begun: bool,
 }
 
-/// Why the model stopped.
+/// The stop reason.
 #[derive(Debug)]
 struct AnthropicStop {
     reason: StopReason,
-    /// The failure, when the word means one.
+    /// The failure, if the stop reason means one.
     failure: Option<(LlmErrorKind, String)>,
 }
 
@@ -169,10 +169,10 @@ impl AnthropicDecoder {
         reply.message.provider_thinking_level = request::marked_effort(request, &thinking).map(str::to_owned);
         let key = headers::key(request).ok().flatten();
         let names = if request::is_subscription(request, key.as_ref()) { names_by_sent(call) } else { Vec::new() };
-        Self { reply, names, places: Vec::new(), stop: None, began: false }
+        Self { reply, names, places: Vec::new(), stop: None, has_begun: false }
     }
 
-    /// Reads the JSON of a frame, or ends the answer.
+    /// Parses the JSON of a frame, or ends the answer.
     fn read<'a, T: Deserialize<'a>>(
         &mut self,
         frame: Frame<'a>,
@@ -196,7 +196,7 @@ impl AnthropicDecoder {
     }
 
     fn message_start(&mut self, message: &WireMessage<'_>, emit: &mut Emit) {
-        self.began = true;
+        self.has_begun = true;
         let answer = &mut self.reply.message;
         answer.response_id = message.id.non_empty().map(str::to_owned);
         answer.response_model =
@@ -210,7 +210,7 @@ impl AnthropicDecoder {
         self.reply.start(emit);
     }
 
-    /// Fields replace what was known; missing ones do not.
+    /// Applies reported usage: present fields replace earlier values; missing ones do not.
     fn add_usage(&mut self, reported: Option<&MessageUsage>, emit: &mut Emit) {
         let Some(reported) = reported else { return };
         let old = self.reply.message.usage;
@@ -254,7 +254,7 @@ impl AnthropicDecoder {
                 let call = ToolCall::new(text(&block.id), self.own_name(block.name.get().unwrap_or("")), input);
                 (OpenBlock::Call { call, json: String::new() }, None)
             }
-            // Tools that run at the provider and what they return.
+            // Server-side tools and their results.
             _ => return,
         };
         let place = self.reply.open(slot, emit);
@@ -305,7 +305,7 @@ impl AnthropicDecoder {
 
     fn message_stop(&mut self, emit: &mut Emit) {
         match self.stop.take() {
-            None if !self.began => {
+            None if !self.has_begun => {
                 self.reply.fail_with(LlmErrorKind::StreamCut, "Anthropic stream ended without message_start", emit);
             }
             None => self.reply.fail_with(LlmErrorKind::StreamCut, "Anthropic stream ended without a stop reason", emit),
@@ -318,7 +318,7 @@ impl AnthropicDecoder {
     }
 }
 
-/// What a stop word means.
+/// Interprets a stop reason.
 fn stop(word: &str, explanation: Option<&str>) -> AnthropicStop {
     let good = |reason| AnthropicStop { reason, failure: None };
     let bad = |kind, text: String| AnthropicStop { reason: StopReason::Error, failure: Some((kind, text)) };
@@ -335,7 +335,7 @@ fn stop(word: &str, explanation: Option<&str>) -> AnthropicStop {
     }
 }
 
-/// Names of tools as they were sent, with the caller's spelling.
+/// Returns the tool names as sent, with the caller's spelling.
 fn names_by_sent(call: &WireCall<'_>) -> Vec<(String, String)> {
     let request = call.request;
     let current = crate::normalise::system::collapse(&request.system, &request.tools, &request.messages).head;
@@ -400,7 +400,7 @@ impl Decoder for AnthropicDecoder {
         if self.reply.is_ended() {
             return;
         }
-        let text = if self.began {
+        let text = if self.has_begun {
             "Anthropic stream ended before message_stop"
         } else {
             "Anthropic stream ended without a stop reason"

@@ -9,7 +9,7 @@ use crate::normalise::system;
 /// Name of the tool that keeps the list of tools open for later additions.
 pub(super) const PLACEHOLDER_TOOL: &str = "__pi_deferred_placeholder__";
 
-/// System messages that wait for their place: before the next answer, or at the end.
+/// System messages waiting for their position: before the next answer, or at the end.
 #[derive(Default)]
 pub(super) struct PendingSystem {
     texts: Vec<Value>,
@@ -17,7 +17,7 @@ pub(super) struct PendingSystem {
 }
 
 impl PendingSystem {
-    /// Applies one change. `declare` writes a tool; without it, changes of tools are only visible in the list of tools.
+    /// Applies a change. `declare` encodes a tool; without it, changes of tools only appear in the list of tools.
     pub(super) fn add(&mut self, change: &SystemMessage, declare: Option<&dyn Fn(&crate::message::ToolDecl) -> Value>) {
         let text = system::change_text(change);
         if !text.is_empty() {
@@ -34,7 +34,7 @@ impl PendingSystem {
         }
     }
 
-    /// Puts what waits, with the effort of the coming answer, into one message.
+    /// Writes the pending changes and the effort of the coming answer as one message.
     pub(super) fn flush(&mut self, effort: Option<&str>, to: &mut Vec<Value>) {
         let mut content = std::mem::take(&mut self.texts);
         content.append(&mut self.changes);

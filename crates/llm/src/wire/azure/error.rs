@@ -1,9 +1,9 @@
-//! What failures at Azure are, where they are not what they are at OpenAI.
+//! Azure's error responses, where they differ from OpenAI's.
 
 use crate::model::Model;
 use crate::wire::responses::error::Manner;
 
-/// Azure's manner: it has no tiers of service that a request could name.
+/// Azure's error handling: it has no service tiers that a request could select.
 #[derive(Debug)]
 pub(super) struct AzureErrors;
 

@@ -1,4 +1,4 @@
-//! Requests to Azure: where they go, and under which name.
+//! Requests to Azure: address and deployment.
 
 use http::Uri;
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     Ok(HttpRequest { url, headers: layers.finish(), body })
 }
 
-/// A setting: of the call, else of the environment.
+/// Returns a setting: from the call, else from the environment.
 fn setting<'r>(request: &'r Request, option: &str, variable: &str) -> Option<&'r str> {
     let given =
         request.options.native.get(option).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
@@ -65,7 +65,7 @@ fn base_url(request: &Request) -> Result<String, LlmError> {
     }
 }
 
-/// The base URL for requests; `None` if it is not a URL. The path may be omitted for Azure's own hosts.
+/// Returns the base URL for requests, or `None` if it is not a URL. The path may be omitted for Azure's own hosts.
 fn normalised(base: &str) -> Option<String> {
     let base = base.trim().trim_end_matches('/');
     let uri: Uri = base.parse().ok()?;
@@ -75,7 +75,7 @@ fn normalised(base: &str) -> Option<String> {
     if is_azure && is_bare { Some(format!("{scheme}://{authority}/openai/v1")) } else { Some(base.to_owned()) }
 }
 
-/// The name under which the model runs there.
+/// Returns the deployment name of the model.
 fn deployment(request: &Request) -> &str {
     let model = request.model.id.as_str();
     let given = request.options.native.get("azureDeploymentName").and_then(Value::as_str);

@@ -1,14 +1,14 @@
-//! Messages as Converse takes them.
+//! Messages in the Converse format.
 
 use serde_json::{Map, Value, json};
 
 use crate::message::{AssistantMessage, Block, Content, Image, Thinking, ToolResult, UserMessage};
 use crate::wire::tool_output;
 
-/// Stands for a text without words, which Converse refuses.
+/// Replaces a blank text, which Converse rejects.
 const NO_TEXT: &str = "<empty>";
 
-/// An image of a type that Converse does not take.
+/// An image type that Converse does not support.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Unknown image type: {0}")]
 pub(super) struct UnknownImage(String);
@@ -17,7 +17,7 @@ pub(super) fn text_block(text: &str) -> Value {
     json!({ "text": text })
 }
 
-/// The blocks of a user message; never none.
+/// Encodes the blocks of a user message; there is always at least one.
 pub(super) fn user(message: &UserMessage) -> Result<Vec<Value>, UnknownImage> {
     let mut parts = match &message.content {
         Content::Text(text) if text.trim().is_empty() => Vec::new(),
@@ -30,7 +30,7 @@ pub(super) fn user(message: &UserMessage) -> Result<Vec<Value>, UnknownImage> {
     Ok(parts)
 }
 
-/// Text and images; blank text is left out.
+/// Encodes text and images; blank text is skipped.
 fn parts(blocks: &[Block]) -> Result<Vec<Value>, UnknownImage> {
     let part = |block: &Block| match block {
         Block::Text(text) if !text.text.trim().is_empty() => Some(Ok(text_block(&text.text))),
@@ -51,7 +51,7 @@ fn image(image: &Image) -> Result<Value, UnknownImage> {
     Ok(json!({"image": {"format": format, "source": {"bytes": image.data}}}))
 }
 
-/// The blocks of an answer; may be none.
+/// Encodes the blocks of an answer; may be empty.
 pub(super) fn assistant(message: &AssistantMessage, is_claude: bool) -> Vec<Value> {
     let block = |block: &Block| match block {
         Block::Text(text) => (!text.text.trim().is_empty()).then(|| text_block(&text.text)),
@@ -72,18 +72,18 @@ fn reasoning(thinking: &Thinking, is_claude: bool) -> Option<Value> {
     match signature {
         Some(payload) if thinking.redacted => Some(json!({"reasoningContent": {"redactedContent": payload}})),
         None if thinking.redacted => None,
-        // Also when the text is empty: models that show no thinking still sign it.
+        // Even if the text is empty: models that hide their thinking still sign it.
         Some(signature) if is_claude => {
             Some(json!({"reasoningContent": {"reasoningText": {"text": text, "signature": signature}}}))
         }
         _ if is_blank => None,
-        // Claude checks signatures, and a model that reads its thoughts as its words begins to write them.
+        // Claude checks signatures, and a model that sees its thoughts as its own words starts to write them.
         None if is_claude => None,
         _ => Some(json!({"reasoningContent": {"reasoningText": {"text": text}}})),
     }
 }
 
-/// Arguments without members whose name is empty: Converse refuses those, at any depth.
+/// Returns the arguments without members with empty names, which Converse rejects at any depth.
 fn without_empty_keys(map: &Map<String, Value>) -> Value {
     let kept = map.iter().filter(|(key, _)| !key.is_empty()).map(|(key, value)| (key.clone(), cleaned(value)));
     Value::Object(kept.collect())
@@ -97,7 +97,8 @@ fn cleaned(value: &Value) -> Value {
     }
 }
 
-/// A run of tool results: the blocks of one user message. Images of failed calls follow the results for Claude, which allows none inside.
+/// Encodes a run of tool results as the blocks of one user message. For Claude, which allows no images inside, images of failed calls
+/// follow the results.
 pub(super) fn tool_results<'a>(
     results: impl Iterator<Item = &'a ToolResult>,
     is_claude: bool,

@@ -1,15 +1,15 @@
-//! Where requests to Bedrock go, and which region they are signed for.
+//! The address of requests to Bedrock, and the region of their signature.
 
 use pinch_http::url_parts;
 
 use crate::error::{LlmError, LlmErrorKind};
 use crate::request::Request;
 
-/// Where nothing says otherwise.
+/// Region if nothing else determines it.
 const DEFAULT_REGION: &str = "us-east-1";
 
-/// Inference profiles by the beginning of their id: the first regions that may serve them, the usual one in front. A word that ends in a dash
-/// matches all regions with that prefix.
+/// Inference profiles by the prefix of their id: the first regions that may serve them, starting with the usual one. An entry that ends in
+/// a dash matches all regions with that prefix.
 const PROFILES: &[(&str, &[&str])] = &[
     ("us-gov.", &["us-gov-west-1", "us-gov-"]),
     ("us.", &["us-east-1", "us-"]),
@@ -21,36 +21,36 @@ const PROFILES: &[(&str, &[&str])] = &[
     ("in.", &["ap-south-1", "ap-south-"]),
 ];
 
-/// Where a request goes.
+/// The address of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// Without a slash at its end.
+    /// The URL, without a trailing slash.
     pub(crate) url: String,
     /// The region of the signature.
     pub(crate) region: String,
 }
 
-/// An option of the call that is a text.
+/// Returns a text option of the call.
 pub(crate) fn option<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     request.options.native.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty())
 }
 
-/// The profile of the user's AWS files that is requested.
+/// Returns the requested profile in the user's AWS files.
 pub(crate) fn profile(request: &Request) -> Option<&str> {
     option(request, "profile").or_else(|| request.host.env().non_empty("AWS_PROFILE"))
 }
 
-/// The region that the caller or the environment names.
+/// Returns the region set by the caller or the environment.
 pub(crate) fn configured_region(request: &Request) -> Option<&str> {
     let env = request.host.env();
     option(request, "region").or_else(|| env.non_empty("AWS_REGION")).or_else(|| env.non_empty("AWS_DEFAULT_REGION"))
 }
 
-/// Where the request goes. In this order: the region in the model's own name, the configured one, that of the profile, that of an explicit
-/// address, and that of the inference profile.
+/// Determines the address, using the first of: the region in the model's own id, the configured one, that of the profile, that of an
+/// explicit address, that of the inference profile.
 ///
 /// # Errors
-/// If the region cannot be part of a host name.
+/// Returns an error if the region cannot be part of a host name.
 pub(crate) fn find(request: &Request) -> Result<Endpoint, LlmError> {
     let env = request.host.env();
     let base = request.auth.base_url.as_deref().unwrap_or(&request.model.base_url).trim_end_matches('/');
@@ -86,7 +86,7 @@ pub(crate) fn find(request: &Request) -> Result<Endpoint, LlmError> {
     Ok(Endpoint { url, region: region.to_owned() })
 }
 
-/// Amazon's own address of a region.
+/// Amazon's standard address of a region.
 struct Standard<'a> {
     region: &'a str,
     is_fips: bool,
@@ -98,13 +98,13 @@ fn standard_host(url: &str) -> Option<Standard<'_>> {
     let (is_fips, middle) = middle.strip_prefix("-fips").map_or((false, middle), |rest| (true, rest));
     let middle = middle.strip_prefix('.')?;
     let region = middle.strip_suffix(".amazonaws.com").or_else(|| middle.strip_suffix(".amazonaws.com.cn"))?;
-    // Found again in the URL as it is written, from which it can be borrowed.
+    // Find it in the original URL, from which it can be borrowed.
     let at = url.to_ascii_lowercase().find(region)?;
     let is_region = region.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') && !region.is_empty();
     is_region.then(|| Standard { region: &url[at..at + region.len()], is_fips })
 }
 
-/// The region in `arn:PARTITION:bedrock:REGION:…`.
+/// Returns the region in `arn:PARTITION:bedrock:REGION:…`.
 fn arn_region(id: &str) -> Option<&str> {
     let mut parts = id.strip_prefix("arn:")?.split(':');
     let (_partition, service, region) = (parts.next()?, parts.next()?, parts.next()?);
@@ -116,7 +116,7 @@ fn regions_of_profile(id: &str) -> Option<&'static [&'static str]> {
 }
 
 fn serves(regions: &[&str], region: &str) -> bool {
-    // Government regions begin like the others of their country.
+    // Government regions start like the other regions of their country.
     let is_gov = region.starts_with("us-gov-");
     regions.iter().any(|known| {
         *known == region
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn options_win_over_profiles() {
+    fn options_take_precedence_over_profiles() {
         let option = json!({"region": "sa-east-1"});
         assert_eq!(found("m", US, &[("AWS_REGION", "us-west-2")], option, None).1, "sa-east-1");
         assert_eq!(found("m", US, &[("AWS_PROFILE", "p")], json!({}), Some("eu-west-2")).0, at("eu-west-2"));

@@ -1,4 +1,4 @@
-//! What Bedrock's refusals and exceptions mean.
+//! Error responses and exceptions of Bedrock.
 
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use crate::error::{LlmError, LlmErrorKind, classify};
 use crate::model::Model;
 use crate::wire::{frame_json, refusal};
 
-/// Exceptions with words of their own.
+/// Exceptions with their own message prefix.
 const PREFIXES: [(&str, &str); 5] = [
     ("InternalServerException", "Internal server error"),
     ("ModelStreamErrorException", "Model stream error"),
@@ -17,7 +17,7 @@ const PREFIXES: [(&str, &str); 5] = [
     ("ServiceUnavailableException", "Service unavailable"),
 ];
 
-/// A response with a failing status.
+/// Classifies a response with a failing status.
 pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let text = String::from_utf8_lossy(body);
@@ -39,7 +39,7 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
     error
 }
 
-/// An exception or error that ends a stream.
+/// Classifies an exception or error that ends a stream.
 pub(super) fn in_stream(model: &Model, name: &str, data: &str) -> LlmError {
     #[derive(Deserialize, Default)]
     struct ConverseErrorBody<'a> {
@@ -54,7 +54,7 @@ pub(super) fn in_stream(model: &Model, name: &str, data: &str) -> LlmError {
     LlmError { code: Some(name), ..LlmError::new(model.provider.clone(), kind, text) }
 }
 
-/// `ThrottlingException` from `throttlingException`, `ns#ThrottlingException` or `ThrottlingException:http://…`.
+/// Returns `ThrottlingException` for `throttlingException`, `ns#ThrottlingException` or `ThrottlingException:http://…`.
 fn plain_name(name: &str) -> String {
     let name = name.split(':').next().unwrap_or(name);
     let name = name.rsplit('#').next().unwrap_or(name).trim();
@@ -86,7 +86,7 @@ fn kind(name: &str, status: Option<StatusCode>, text: &str) -> LlmErrorKind {
         | "IncompleteSignatureException"
         | "MissingAuthenticationTokenException"
         | "ExpiredToken" => LlmErrorKind::Auth,
-        // In a stream there is no status: a refused request is one all the same.
+        // A stream has no status, but this is a bad request all the same.
         "ValidationException" => classify(Some(status.unwrap_or(StatusCode::BAD_REQUEST)), Some(name), text),
         _ => classify(status, Some(name), text),
     }

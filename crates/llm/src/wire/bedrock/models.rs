@@ -1,10 +1,11 @@
-//! What Bedrock's models can do, as far as their ids and names tell.
+//! Capabilities of Bedrock's models, derived from their ids and names.
 
 use crate::model::Model;
 use crate::model::thinking::LevelRule;
 use crate::thinking::ThinkingLevel;
 
-/// Ids and names as they are compared: lower case, separators alike. An inference profile has an opaque id, and a name that may tell more.
+/// Returns normalized ids and names: lower case, with uniform separators. An inference profile has an opaque id, but its name may be
+/// informative.
 fn candidates(model: &Model) -> [String; 2] {
     [model.id.as_str(), &model.name].map(|text| {
         let mut out = String::with_capacity(text.len());
@@ -20,14 +21,14 @@ fn candidates(model: &Model) -> [String; 2] {
     })
 }
 
-/// Whether a model is one of Anthropic's.
+/// Returns whether a model is one of Anthropic's.
 pub(super) fn is_claude(model: &Model) -> bool {
     let (id, name) = (model.id.as_str().to_lowercase(), model.name.to_lowercase());
     let by_id = |text: &str| text.contains("anthropic.claude") || text.contains("anthropic/claude");
     by_id(&id) || by_id(&name) || name.contains("claude")
 }
 
-/// Whether a model thinks as it sees fit and takes an effort instead of a budget: those have levels above `high`.
+/// Returns whether a model has adaptive thinking and takes an effort instead of a budget: these have levels above `high`.
 pub(super) fn is_adaptive(model: &Model) -> bool {
     let has_word = |level| matches!(model.thinking.rule(level), LevelRule::Word(_));
     let named = ["opus-4-6", "opus-4-7", "opus-4-8", "sonnet-4-6"];
@@ -37,7 +38,7 @@ pub(super) fn is_adaptive(model: &Model) -> bool {
         || candidates(model).iter().any(|text| named.iter().any(|name| text.contains(name)))
 }
 
-/// Whether a model takes cache points. `forced`: others than Claude are believed to.
+/// Returns whether a model accepts cache points. `forced` assumes so for models other than Claude.
 pub(super) fn takes_cache_points(model: &Model, forced: bool) -> bool {
     let candidates = candidates(model);
     if !candidates.iter().any(|text| text.contains("claude")) {
@@ -49,13 +50,13 @@ pub(super) fn takes_cache_points(model: &Model, forced: bool) -> bool {
     })
 }
 
-/// The first number of one or two digits behind `claude`: 4 in `claude-sonnet-4-5-20250929`.
+/// Returns the first number of one or two digits after `claude`: 4 in `claude-sonnet-4-5-20250929`.
 fn claude_generation(text: &str) -> Option<u32> {
     let (_, after) = text.split_once("claude-")?;
     after.split('-').find_map(|word| word.parse().ok().filter(|_| word.len() <= 2))
 }
 
-/// Whether a model runs in the United States' government regions, which lag behind.
+/// Returns whether a model runs in a US government region, which lack newer features.
 pub(super) fn is_in_gov_cloud(model: &Model, configured_region: Option<&str>) -> bool {
     let id = model.id.as_str();
     configured_region.is_some_and(|region| region.starts_with("us-gov-"))

@@ -16,7 +16,7 @@ use crate::wire::headers::{self, HeaderLayers};
 use crate::wire::strict::{self, StrictDialect};
 use crate::wire::{Encoding, HttpRequest, WireCall, address, effort, limit};
 
-/// The smallest budget, and what an answer keeps beside one.
+/// The minimum thinking budget, and the minimum left for the answer beside one.
 const LEAST_TOKENS: u64 = 1_024;
 
 pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
@@ -50,7 +50,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     Ok(HttpRequest { url, headers: all_headers(request)?, body: Value::Object(body) })
 }
 
-/// The form of the answer. Converse takes the schema as text.
+/// Encodes the format of the answer. Converse takes the schema as text.
 fn text_format(format: &JsonSchemaFormat) -> Value {
     let mut definition = json!({"schema": format.encode_anthropic().to_string(), "name": format.name});
     if let Some(description) = &format.description {
@@ -65,7 +65,7 @@ fn invalid(request: &Request, text: impl ToString) -> LlmError {
 
 // Thinking and the limit of the answer.
 
-/// What asks for thinking, and the limit of the answer, which depends on it. Only Claude is asked.
+/// Returns the thinking parameters, and the limit of the answer, which depends on them. Only sent to Claude.
 fn thinking(request: &Request) -> (Option<Value>, u64) {
     let model = &*request.model;
     let wanted = request.options.max_tokens.filter(|n| *n > 0);
@@ -101,7 +101,7 @@ fn native_thinking(request: &Request, native: &NativeThinking, is_adaptive: bool
     with_budget(request, native.budget.unwrap_or(LEAST_TOKENS), display, limit)
 }
 
-/// How much of the reasoning is shown; the government's regions do not know the member.
+/// Returns how much of the reasoning is shown; government regions do not support this member.
 fn display<'a>(request: &'a Request, wanted: Option<&'a str>) -> Option<&'a str> {
     let known = !models::is_in_gov_cloud(&request.model, endpoint::configured_region(request));
     let shown = wanted.or_else(|| endpoint::option(request, "thinkingDisplay")).unwrap_or("summarized");
@@ -119,7 +119,7 @@ fn adaptive(effort: Option<&str>, display: Option<&str>) -> Value {
     fields
 }
 
-/// A budget that leaves the answer its least; none when it would be refused.
+/// Returns a budget that leaves the minimum for the answer, or none if it would be rejected.
 fn with_budget(request: &Request, budget: u64, display: Option<&str>, limit: u64) -> Option<Value> {
     let tokens = budget.min(limit.saturating_sub(LEAST_TOKENS));
     if tokens < LEAST_TOKENS {
@@ -169,7 +169,7 @@ fn system_blocks(prompt: &str, cache: Option<&Value>) -> Option<Value> {
     Some(std::iter::once(convert::text_block(prompt)).chain(cache.cloned()).collect())
 }
 
-/// The conversation. What comes from the user's side in a row is one message: roles must take turns.
+/// Encodes the conversation. Consecutive messages from the user's side become one, because roles must alternate.
 fn messages(
     request: &Request,
     messages: &[std::sync::Arc<Message>],
@@ -195,7 +195,7 @@ fn messages(
                 let blocks = convert::tool_results(run.into_iter(), is_claude);
                 ("user", blocks.map_err(|why| invalid(request, why))?)
             }
-            // Collapsed before; unknown roles are not for models.
+            // System messages were collapsed before; unknown roles are not for models.
             Message::System(_) | Message::Other(_) => continue,
         };
         match out.last_mut() {
@@ -210,7 +210,7 @@ fn messages(
     Ok(out.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect())
 }
 
-/// Whether the conversation holds calls or results of tools: Converse then wants to know the tools.
+/// Returns whether the conversation contains tool calls or results: Converse then requires the tools.
 fn holds_calls(messages: &[Value]) -> bool {
     let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
     blocks.into_iter().any(|block| block.get("toolUse").is_some() || block.get("toolResult").is_some())
@@ -234,7 +234,7 @@ fn tool_config(
     if tools.is_empty() && holds_calls {
         tools = names_in_history(request).into_iter().map(stand_in).collect();
     }
-    // Converse has no place for a choice without tools.
+    // Converse cannot express a choice without tools.
     if tools.is_empty() {
         return Ok(None);
     }
@@ -245,7 +245,7 @@ fn tool_config(
     Ok(Some(config))
 }
 
-/// Whether the request would be another one without the strict schemas that tools merely prefer.
+/// Returns whether the request would differ without the strict schemas that tools merely prefer.
 pub(super) fn can_relax(call: &WireCall<'_>) -> bool {
     let Request { system, tools, messages, model, .. } = call.request;
     let head = system::collapse(system, tools, messages).head;
@@ -258,7 +258,7 @@ fn tool_spec(call: &WireCall<'_>, tool: &ToolDecl) -> Result<Value, strict::Inex
     let held = strict::schema_in(call.encoding, tool, StrictDialect::Anthropic, rules.strict)?;
     let mut spec = Map::new();
     spec.insert("name".into(), tool.name.as_str().into());
-    // Converse takes no empty description.
+    // Converse rejects an empty description.
     if !tool.description.is_empty() {
         spec.insert("description".into(), tool.description.as_str().into());
     }
@@ -270,7 +270,7 @@ fn tool_spec(call: &WireCall<'_>, tool: &ToolDecl) -> Result<Value, strict::Inex
     Ok(json!({ "toolSpec": spec }))
 }
 
-/// A tool that is only there because the conversation speaks of it.
+/// Creates a tool that exists only because the conversation refers to it.
 fn stand_in(name: &str) -> Value {
     json!({"toolSpec": {
         "name": name,
@@ -298,29 +298,29 @@ fn names_in_history(request: &Request) -> Vec<&str> {
 
 /// Which tools may or must be called.
 enum ConverseToolChoice {
-    Unsaid,
+    Omitted,
     None,
     Is(Value),
 }
 
 fn tool_choice(request: &Request, is_thinking: bool) -> ConverseToolChoice {
     let choice = request.options.tool_choice.as_ref().and_then(ToolChoice::encode_anthropic);
-    let Some(choice) = &choice else { return ConverseToolChoice::Unsaid };
+    let Some(choice) = &choice else { return ConverseToolChoice::Omitted };
     let kind = choice.as_str().or_else(|| choice["type"].as_str());
     match (kind, choice["name"].as_str()) {
         (Some("none"), _) => ConverseToolChoice::None,
         (Some("auto"), _) => ConverseToolChoice::Is(json!({"auto": {}})),
-        // A model that thinks may not be forced.
+        // A thinking model cannot be forced.
         (Some("any" | "required" | "tool"), _) if is_thinking => ConverseToolChoice::Is(json!({"auto": {}})),
         (Some("any" | "required"), _) => ConverseToolChoice::Is(json!({"any": {}})),
         (Some("tool"), Some(name)) => ConverseToolChoice::Is(json!({"tool": {"name": name}})),
-        _ => ConverseToolChoice::Unsaid,
+        _ => ConverseToolChoice::Omitted,
     }
 }
 
 // Headers.
 
-/// Headers that belong to the signature or the connection: no one else sets them.
+/// Headers of the signature or the connection, which others cannot set.
 const RESERVED: [&str; 4] = ["authorization", "host", "content-type", "content-length"];
 
 fn all_headers(request: &Request) -> Result<http::HeaderMap, LlmError> {

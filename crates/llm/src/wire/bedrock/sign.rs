@@ -1,4 +1,4 @@
-//! What authorises a request: a bearer token, or Amazon's signature, version 4.
+//! Authorization of requests: a bearer token, or Amazon's signature, version 4.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -14,17 +14,17 @@ use crate::keys;
 use crate::request::{AwsKeys, Request};
 use crate::wire::{Signing, WireCall};
 
-/// Why a request cannot be signed. Never contains a key.
+/// The reason why a request cannot be signed. Never contains a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot sign the request: {0}")]
 pub(crate) struct SignError(&'static str);
 
-/// Whether requests carry a signature of keys that mean nothing: for gateways that sign by themselves.
+/// Returns whether requests are signed with dummy keys, for gateways that sign them themselves.
 pub(crate) fn skips_auth(request: &Request) -> bool {
     request.host.env().get("AWS_BEDROCK_SKIP_AUTH") == Some("1")
 }
 
-/// The token that is sent instead of a signature.
+/// Returns the token that is sent instead of a signature.
 pub(crate) fn bearer(request: &Request) -> Option<Secret> {
     if skips_auth(request) {
         return None;
@@ -34,7 +34,7 @@ pub(crate) fn bearer(request: &Request) -> Option<Secret> {
     given.or_else(|| endpoint::option(request, "bearerToken").or_else(by_env).map(Secret::from))
 }
 
-/// Adds what authorises the request.
+/// Authorizes the request.
 pub(super) fn authorise(call: &WireCall<'_>, parts: Signing<'_>) -> Result<(), LlmError> {
     let request = call.request;
     let failed = |text: String| LlmError::new(request.model.provider.clone(), LlmErrorKind::Auth, text);
@@ -68,12 +68,12 @@ pub(super) fn authorise(call: &WireCall<'_>, parts: Signing<'_>) -> Result<(), L
     Ok(())
 }
 
-/// What a signature holds for.
+/// The scope of a signature.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SigningScope<'a> {
     pub(crate) service: &'a str,
     pub(crate) region: &'a str,
-    /// Unix milliseconds.
+    /// Time in Unix milliseconds.
     pub(crate) time_ms: i64,
 }
 
@@ -87,7 +87,7 @@ impl Signature {
     }
 }
 
-/// Signs host, path, query, body and type of a request.
+/// Signs host, path, query, body and content type of a request.
 pub(crate) fn sign(
     method: &str,
     parts: &Signing<'_>,
@@ -108,7 +108,7 @@ pub(crate) fn sign(
         .build()
         .map_err(|_| SignError("incomplete parameters"))?
         .into();
-    // Only what no proxy changes on the way.
+    // Only headers that no proxy changes.
     let signed = parts.headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let signed = signed.map(|value| ("content-type", value)).into_iter();
     let request = SignableRequest::new(method, parts.url, signed, SignableBody::Bytes(parts.body))

@@ -16,12 +16,12 @@ use crate::wire::frame_json::{self, RareText, ReadFrame, TextMember, TextQuality
 use crate::wire::reply::{OpenBlock, ReplyBuilder};
 use crate::wire::{Decoder, FrameKind, WireCall};
 
-/// Reads a response in the Converse format.
+/// Decodes a response in the Converse format.
 pub(super) struct BedrockDecoder {
     reply: ReplyBuilder,
-    /// Our blocks by the provider's index.
+    /// Positions of our blocks by the provider's index.
     places: Vec<(u64, usize)>,
-    /// How the answer ended, once it is said: the usage follows.
+    /// How the answer ended, if known: the usage follows.
     stop: Option<ConverseStop>,
 }
 
@@ -73,7 +73,7 @@ struct ConverseDelta<'a> {
     text: TextMember<'a>,
     #[serde(borrow, default, rename = "toolUse")]
     tool_use: Option<ToolDelta<'a>>,
-    /// Large and seldom: the reader moves what it makes several times.
+    /// Boxed because it is large and rare, and the parser moves its values several times.
     #[serde(borrow, default, rename = "reasoningContent")]
     reasoning: Option<Box<ReasoningDelta<'a>>>,
 }
@@ -142,7 +142,7 @@ impl BedrockDecoder {
         Self { reply: ReplyBuilder::new(call.request, call.timestamp), places: Vec::new(), stop: None }
     }
 
-    /// Reads the JSON of a frame, or ends the answer.
+    /// Parses the JSON of a frame, or ends the answer.
     fn read<'a, T: Deserialize<'a>>(
         &mut self,
         frame: Frame<'a>,
@@ -274,7 +274,7 @@ impl BedrockDecoder {
         self.reply.set_usage(usage, emit);
     }
 
-    /// Ends the answer as it said before.
+    /// Ends the answer with the reason received before.
     fn end(&mut self, emit: &mut Emit) {
         match self.stop.take() {
             Some(ConverseStop::Well(reason)) => {
@@ -292,7 +292,7 @@ impl BedrockDecoder {
         }
     }
 
-    /// Notes the provider's code of a failure in the message.
+    /// Records the provider's failure code in the message.
     fn note(&mut self, error: &LlmError) {
         if let Some(code) = error.code.as_deref().filter(|code| !code.is_empty()) {
             let note = json!([{"type": "bedrock_response_failure", "details": {"errorCode": code}}]);
@@ -301,7 +301,7 @@ impl BedrockDecoder {
     }
 }
 
-/// Appends bytes in base64 to bytes in base64.
+/// Appends base64 data to base64 data.
 fn append_base64(all: &mut String, more: &str) {
     if all.is_empty() || !all.ends_with('=') {
         all.push_str(more);
@@ -352,7 +352,7 @@ impl Decoder for BedrockDecoder {
                     if let Some(usage) = &read.value.usage {
                         self.usage(usage, emit);
                     }
-                    // The last event: the connection may stay open for a while.
+                    // This is the last event, but the connection may stay open for a while.
                     if self.stop.is_some() {
                         self.end(emit);
                     }

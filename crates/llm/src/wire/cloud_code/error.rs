@@ -1,4 +1,4 @@
-//! What refusals of Cloud Code Assist mean, and how long they ask to wait.
+//! Error responses of Cloud Code Assist, and the delay that they ask for.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use crate::model::Model;
 use crate::wire::google::error::member;
 use crate::wire::refusal;
 
-/// Bytes of a body that are searched for a time.
+/// Maximum bytes of a body that are searched for a delay.
 const MAX_SEARCHED: usize = 8 * 1024;
-/// The service counts whole seconds, and a little less is refused again.
+/// Added because the service counts whole seconds, and rejects slightly shorter delays again.
 const MORE: Duration = Duration::from_secs(1);
 
-/// `reset after 18h31m10s`
+/// Matches `reset after 18h31m10s`.
 static RESET: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)reset after (?:([0-9]+)h)?(?:([0-9]+)m)?([0-9]+(?:\.[0-9]+)?)s").ok());
-/// `Please retry in 5s` or `200ms`
+/// Matches `Please retry in 5s` or `200ms`.
 static RETRY_IN: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)please retry in ([0-9]+(?:\.[0-9]+)?)(ms|s)").ok());
 
-/// A response with a failing status. `now`: when the call was made, Unix milliseconds.
+/// Classifies a response with a failing status. `now` is the time of the call, in Unix milliseconds.
 pub(super) fn refusal(model: &Model, now: i64, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
@@ -35,7 +35,7 @@ pub(super) fn refusal(model: &Model, now: i64, status: StatusCode, headers: &Hea
     let code = error.and_then(|error| error["status"].as_str()).map(str::to_owned);
     let shown = format!("Cloud Code Assist API error ({}): {said}", status.as_u16());
     let mut refused = refusal::with_text(model, status, headers, code, json.as_ref(), shown);
-    // 403 and 404 may pass at another address, but not by waiting.
+    // 403 and 404 may succeed at another address, but not after a delay.
     if refused.kind == LlmErrorKind::Protocol && status.is_server_error() {
         refused.kind = LlmErrorKind::Server;
     }
@@ -53,7 +53,7 @@ fn in_headers(headers: &HeaderMap, now: i64) -> Option<Duration> {
     number("x-ratelimit-reset").and_then(until).or_else(|| number("x-ratelimit-reset-after").and_then(seconds))
 }
 
-/// The time that a text names.
+/// Returns the delay in a text.
 fn in_text(text: &str) -> Option<Duration> {
     let text = &text[..text.floor_char_boundary(MAX_SEARCHED)];
     let number = |found: Option<regex::Match<'_>>| found.and_then(|found| found.as_str().parse::<f64>().ok());
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_to_wait_is_read_from_the_text() {
+    fn the_requested_delay_is_read_from_the_text() {
         for (text, ms) in [
             ("Your quota will reset after 18h31m10s.", Some(66_670_000)),
             ("quota will reset after 39s", Some(39_000)),

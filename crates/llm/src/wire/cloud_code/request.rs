@@ -12,20 +12,20 @@ use crate::wire::google::request as google;
 use crate::wire::headers::{self, HeaderLayers};
 use crate::wire::{Encoding, HttpRequest, WireCall, address};
 
-/// Where the service is.
+/// Address of the service.
 const SERVICE: &str = "https://cloudcode-pa.googleapis.com";
-/// Where Antigravity asks first. What is refused there may pass at [`SERVICE`].
+/// Address that Antigravity tries first. Rejected requests may succeed at [`SERVICE`].
 const SANDBOX: &str = "https://daily-cloudcode-pa.sandbox.googleapis.com";
 const METHOD: &str = "v1internal:streamGenerateContent?alt=sse";
 const ANTIGRAVITY: &str = "google-antigravity";
-/// What a client is asked to say about itself.
+/// Client metadata required by the service.
 const METADATA: &str = r#"{"ideType":"IDE_UNSPECIFIED","platform":"PLATFORM_UNSPECIFIED","pluginType":"GEMINI"}"#;
 
 const NO_KEY: &str = "Google Cloud Code Assist requires OAuth authentication. Use /login to authenticate.";
 const BAD_KEY: &str = "Invalid Google Cloud Code Assist credentials. Use /login to re-authenticate.";
 const HALF_KEY: &str = "Missing token or projectId in Google Cloud credentials. Use /login to re-authenticate.";
 
-/// What authorises, and the project that is charged.
+/// The token, and the project to bill.
 struct CloudCodeCredentials {
     token: String,
     project: String,
@@ -68,13 +68,13 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     Ok(HttpRequest { url, headers: layers.finish(), body })
 }
 
-/// Names a request by what it says: equal requests are equal byte for byte.
+/// Identifies a request by its content: equal requests are equal byte for byte.
 fn digest(body: &Value) -> String {
     let digest = Sha256::digest(body.to_string().as_bytes());
     digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Google's body, as the service wants it.
+/// Wraps Google's body for the service.
 fn inner(call: &WireCall<'_>, id: &str) -> Value {
     let mut body = google::body(call);
     let Some(members) = body.as_object_mut() else { return body };
@@ -103,7 +103,7 @@ fn is_antigravity(request: &Request) -> bool {
     request.model.provider == *ANTIGRAVITY
 }
 
-/// The service's address: the record's, else the provider's own.
+/// Returns the service's address: the record's, else the provider's default.
 fn base<'a>(call: &WireCall<'a>) -> &'a str {
     let given = address::base(call.request);
     let usual = if is_antigravity(call.request) { SANDBOX } else { SERVICE };
@@ -114,7 +114,7 @@ fn base<'a>(call: &WireCall<'a>) -> &'a str {
     }
 }
 
-/// What the sandbox refuses is requested at the service itself; the rest is as with Google's own format.
+/// Resends requests rejected by the sandbox to the service itself; otherwise the same as Google's own format.
 pub(super) fn reencode(call: &WireCall<'_>, error: &LlmError) -> Option<Encoding> {
     let is_elsewhere = matches!(error.status, Some(StatusCode::FORBIDDEN | StatusCode::NOT_FOUND));
     if call.encoding == Encoding::Usual && is_elsewhere && base(call).trim_end_matches('/') == SANDBOX {
@@ -140,7 +140,7 @@ fn credentials(request: &Request) -> Result<CloudCodeCredentials, LlmError> {
     };
     let given = match serde_json::from_str::<Given>(key) {
         Ok(given) => given,
-        // A token alone.
+        // Only a token.
         Err(_) if !key.starts_with('{') && named().is_some() => Given { token: Some(key.to_owned()), project_id: None },
         Err(_) => return Err(failed(BAD_KEY)),
     };

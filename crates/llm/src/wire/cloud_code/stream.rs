@@ -1,4 +1,4 @@
-//! Answers of Cloud Code Assist: Google's chunks, each in an envelope.
+//! Responses of Cloud Code Assist: Google's chunks, each in an envelope.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,12 +10,12 @@ use crate::model::Model;
 use crate::wire::google::stream::GoogleDecoder;
 use crate::wire::{Decoder, FrameKind, WireCall};
 
-/// Takes chunks out of their envelopes.
+/// Unwraps chunks.
 #[derive(Debug)]
 pub(super) struct CloudCodeDecoder {
     inner: GoogleDecoder,
     model: std::sync::Arc<Model>,
-    /// A chunk came.
+    /// Whether a chunk has arrived.
     has_begun: bool,
 }
 
@@ -36,7 +36,7 @@ impl CloudCodeDecoder {
 
 impl Decoder for CloudCodeDecoder {
     fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind {
-        // Lines that cannot be read are passed over, as the service's own clients do.
+        // Unreadable lines are skipped, as in the service's own clients.
         let Ok(envelope) = serde_json::from_str::<CloudCodeChunk<'_>>(frame.data) else { return FrameKind::KeepAlive };
         match (envelope.response, envelope.error) {
             (Some(chunk), _) => {

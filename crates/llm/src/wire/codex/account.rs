@@ -9,12 +9,12 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::request::Request;
 use crate::wire::headers::AuthKey;
 
-/// The header that names the account.
+/// The header for the account.
 pub(crate) const ACCOUNT_HEADER: &str = "chatgpt-account-id";
-/// The member of a token's claims under which OpenAI has its own.
+/// The token claim that contains OpenAI's own claims.
 const CLAIM: &str = "https://api.openai.com/auth";
 
-/// The account of a request: what its token says, else what its credential says.
+/// Returns the account of a request: from its token, else from its credential.
 pub(super) fn account_id(request: &Request, key: Option<&AuthKey>) -> Result<String, LlmError> {
     let stored = || {
         let known = request.auth.headers.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case(ACCOUNT_HEADER));
@@ -26,7 +26,7 @@ pub(super) fn account_id(request: &Request, key: Option<&AuthKey>) -> Result<Str
     })
 }
 
-/// The account in a token's claims.
+/// Returns the account in a token's claims.
 pub(crate) fn account_in(token: &str) -> Option<String> {
     let payload = token.split('.').nth(1)?.replace('+', "-").replace('/', "_");
     let config = GeneralPurposeConfig::new()
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn with_and_without_padding_in_both_alphabets() {
+    fn tokens_may_use_padding_and_either_base64_alphabet() {
         let claims = |id: &str| format!("{{\"{CLAIM}\":{{\"chatgpt_account_id\":\"{id}\"}}}}");
         for id in ["acc-1", "acc-12", "acc-123", "ünd>>>???"] {
             let padded = base64::engine::general_purpose::STANDARD.encode(claims(id));

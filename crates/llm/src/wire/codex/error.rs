@@ -1,4 +1,4 @@
-//! What refusals and failures of subscriptions of ChatGPT mean.
+//! Error responses and failures of ChatGPT subscriptions.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::wire::refusal;
 use crate::wire::responses::error::{Manner, ReportedError, ResponseFailure, in_stream};
 use crate::wire::responses::models;
 
-/// Codes that say that the plan is used up, or that too much was asked in a short time.
+/// Codes which mean that the plan is used up, or that there were too many requests in a short time.
 const LIMITS: [&str; 3] = ["usage_limit_reached", "usage_not_included", "rate_limit_exceeded"];
 
-/// Words of bodies that speak of a busy server, whatever the status.
+/// Matches bodies about a busy server, whatever the status.
 static BUSY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new("(?i)rate.?limit|overloaded|service.?unavailable|upstream.?connect|connection.?refused").ok()
 });
 
-/// A response with a failing status. `now`: when the call was made, Unix milliseconds.
+/// Classifies a response with a failing status. `now` is the time of the call, in Unix milliseconds.
 pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8], now: i64) -> LlmError {
     #[derive(Default, Deserialize)]
     struct CodexErrorBody<'a> {
@@ -54,7 +54,7 @@ fn is_limit(reported: &ReportedError<'_>) -> bool {
     reported.code().is_some_and(|code| LIMITS.iter().any(|limit| code.contains(limit)))
 }
 
-/// What is said of a limit: the plan and the time to wait, where they are known.
+/// Describes a limit: the plan and the delay, if they are known.
 fn limit_text(reported: &ReportedError<'_>, now: i64) -> String {
     let plan =
         reported.plan_type.non_empty().map(|plan| format!(" ({} plan)", plan.to_lowercase())).unwrap_or_default();
@@ -65,7 +65,7 @@ fn limit_text(reported: &ReportedError<'_>, now: i64) -> String {
     format!("You have hit your ChatGPT usage limit{plan}.{}", wait.unwrap_or_default())
 }
 
-/// Turns an error into a rate limit. Retrying soon does not help when the plan is used up.
+/// Turns an error into a rate limit. An early retry does not help if the plan is used up.
 fn limit(mut error: LlmError, reported: &ReportedError<'_>, now: i64) -> LlmError {
     error.kind = LlmErrorKind::RateLimit;
     error.retry_after = wait(reported, now).or(error.retry_after);
@@ -76,25 +76,25 @@ fn limit(mut error: LlmError, reported: &ReportedError<'_>, now: i64) -> LlmErro
     error
 }
 
-/// How long until the limit ends.
+/// Returns the time until the limit ends.
 fn wait(reported: &ReportedError<'_>, now: i64) -> Option<Duration> {
     let until = i64::try_from(reported.resets_at?.checked_mul(1_000)?).ok()?;
     Some(Duration::from_millis(u64::try_from(until.saturating_sub(now)).unwrap_or(0)))
 }
 
-/// The manner of subscriptions.
+/// Error handling of subscriptions.
 #[derive(Debug)]
 pub(super) struct CodexErrors {
-    /// The tier of service that was requested.
+    /// The requested service tier.
     pub(super) tier: Option<String>,
-    /// When the call was made, Unix milliseconds.
+    /// Time of the call, in Unix milliseconds.
     pub(super) now: i64,
-    /// What to call a frame that cannot be read.
+    /// Error text for unreadable frames.
     pub(super) bad_json: &'static str,
 }
 
 impl Manner for CodexErrors {
-    /// A response may say `default` although it was served as asked.
+    /// A response may report `default` although it was served as requested.
     fn price_factor(&self, model: &Model, tier: Option<&str>) -> f64 {
         let asked = self.tier.as_deref();
         let tier = match (tier, asked) {

@@ -1,4 +1,4 @@
-//! Requests of subscriptions of ChatGPT.
+//! Requests of ChatGPT subscriptions.
 
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         ("accept", "text/event-stream"),
         ("content-type", "application/json"),
         ("openai-beta", "responses=experimental"),
-        // Whoever sends the body compresses it when this is here; a caller may remove it.
+        // If this header is present, the body is compressed when it is sent; a caller may remove it.
         #[cfg(feature = "zstd")]
         ("content-encoding", "zstd"),
     ];
@@ -37,8 +37,8 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     Ok(HttpRequest { url, headers, body })
 }
 
-/// A request over a WebSocket: URL, headers, and the body that becomes a message. Without a name of the conversation the call has one of its
-/// own.
+/// Encodes a request over a WebSocket: URL, headers, and the body that becomes a message. Without a conversation id, the call gets a new
+/// one.
 #[cfg(feature = "codex-ws")]
 pub(crate) fn encode_for_socket(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let request = call.request;
@@ -49,10 +49,10 @@ pub(crate) fn encode_for_socket(call: &WireCall<'_>) -> Result<HttpRequest, LlmE
     Ok(HttpRequest { url: url(request)?, headers, body: body(call)? })
 }
 
-/// The items that an answer is in the next request; `None` when that cannot be known.
+/// Returns the items that represent an answer in the next request, or `None` if they are unknown.
 #[cfg(feature = "codex-ws")]
 pub(crate) fn answer_items(request: &Request, answer: &AssistantMessage) -> Option<Vec<Value>> {
-    // Without an id of its own a text is named by its place, which is not known here.
+    // A text without an id is named by its position, which is unknown here.
     let is_named = |block: &Block| !matches!(block, Block::Text(text) if text.signature.is_none());
     if !answer.content.iter().all(|block| is_named(block)) {
         return None;
@@ -61,7 +61,7 @@ pub(crate) fn answer_items(request: &Request, answer: &AssistantMessage) -> Opti
     Some(request::answer_items(request, answer, &grammar))
 }
 
-/// Where requests go.
+/// Returns the URL of requests.
 pub(crate) fn url(request: &Request) -> Result<String, LlmError> {
     let base = request.auth.base_url.as_deref().unwrap_or(&request.model.base_url);
     let base = if base.trim().is_empty() { BASE_URL.to_owned() } else { address::filled_base(request)? };
@@ -75,7 +75,7 @@ pub(crate) fn url(request: &Request) -> Result<String, LlmError> {
     })
 }
 
-/// The body of a request.
+/// Builds the body of a request.
 pub(crate) fn body(call: &WireCall<'_>) -> Result<Value, LlmError> {
     let request = call.request;
     let model = &*request.model;
@@ -122,7 +122,7 @@ pub(crate) fn body(call: &WireCall<'_>) -> Result<Value, LlmError> {
     Ok(Value::Object(body))
 }
 
-/// What asks for thinking; nothing when no effort was requested.
+/// Returns the reasoning parameter, or nothing if no effort was requested.
 fn reasoning(request: &Request, effort: &ReasoningEffort) -> Option<Value> {
     let model = &request.model;
     let word = effort.word.as_deref()?;
@@ -134,7 +134,7 @@ fn reasoning(request: &Request, effort: &ReasoningEffort) -> Option<Value> {
     Some(json!({"effort": word, "summary": effort.summary.as_deref().unwrap_or("auto")}))
 }
 
-/// All headers: `own` are those of the way of transport. Who calls and for whom cannot be overridden.
+/// Returns all headers, including those of the transport in `own`. The client and account headers cannot be overridden.
 pub(crate) fn all_headers(
     request: &Request,
     key: Option<&AuthKey>,

@@ -1,4 +1,4 @@
-//! Messages as OpenAI's format has them.
+//! Messages in OpenAI's format.
 
 use pinch_stdx::json::write;
 use serde_json::{Map, Value, json};
@@ -9,11 +9,11 @@ use crate::model::dialect::HistoryRules;
 use crate::normalise::ids::{IdShape, hash_mark};
 use crate::wire::tool_output::{images, output_text};
 
-/// Members in which servers put reasoning, in the order in which they are looked at. Only these are ever written back: the name comes from a
-/// session file, and a file that says `role` must not be able to set it.
+/// Members that servers use for reasoning, in order of precedence. Only these are ever written back: the name comes from a session file,
+/// which must not be able to set a member such as `role`.
 pub(super) const REASONING_MEMBERS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 
-/// A user message; `None` when nothing of it is left.
+/// Encodes a user message; returns `None` if it is empty.
 pub(super) fn user(message: &UserMessage) -> Option<Value> {
     let content: Value = match &message.content {
         Content::Text(text) if text.trim().is_empty() => return None,
@@ -41,7 +41,7 @@ fn image_part(image: &Image) -> Value {
     json!({"type": "image_url", "image_url": {"url": format!("data:{};base64,{}", image.mime_type, image.data)}})
 }
 
-/// An assistant message; `None` when it has neither text nor call.
+/// Encodes an assistant message; returns `None` if it has neither text nor call.
 pub(super) fn assistant(message: &AssistantMessage, model: &Model) -> Option<Value> {
     let rules = &model.dialect.history;
     let texts: Vec<&str> =
@@ -66,7 +66,7 @@ pub(super) fn assistant(message: &AssistantMessage, model: &Model) -> Option<Val
         Some(Value::Array(parts.map(|text| json!({"type": "text", "text": text})).collect()))
     } else {
         put_reasoning(&mut encoded, &thinking, &calls, &readable);
-        // One string: some models imitate lists of parts.
+        // One string, because some models imitate lists of parts.
         (!texts.is_empty()).then(|| texts.concat().into())
     };
     if content.is_none() && calls.is_empty() {
@@ -89,7 +89,7 @@ fn empty_content(rules: &HistoryRules) -> Value {
 fn put_reasoning(encoded: &mut Map<String, Value>, thinking: &[&Thinking], calls: &[&ToolCall], readable: &[&str]) {
     let details: Vec<Value> =
         thinking.iter().filter_map(|block| details(block.signature.as_deref()?)).flatten().collect();
-    // Older sessions have each detail at its call.
+    // Older sessions store each detail with its call.
     let old = calls.iter().filter_map(|call| serde_json::from_str(call.thought_signature.as_deref()?).ok());
     let details: Vec<Value> = if details.is_empty() { old.filter(Value::is_object).collect() } else { details };
     if !details.is_empty() {
@@ -103,7 +103,7 @@ fn put_reasoning(encoded: &mut Map<String, Value>, thinking: &[&Thinking], calls
     }
 }
 
-/// Reasoning details, when a signature holds a list of them.
+/// Returns reasoning details if a signature contains a list of them.
 fn details(signature: &str) -> Option<Vec<Value>> {
     if !signature.starts_with('[') {
         return None;
@@ -116,7 +116,7 @@ fn tool_call(call: &ToolCall) -> Value {
     json!({"id": call.id.as_str(), "type": "function", "function": {"name": call.name, "arguments": arguments}})
 }
 
-/// One tool result.
+/// Encodes a tool result.
 pub(super) fn tool_result(result: &ToolResult, rules: &HistoryRules) -> Value {
     let mut encoded =
         json!({"role": "tool", "content": output_text(result), "tool_call_id": result.tool_call_id.as_str()});
@@ -126,7 +126,7 @@ pub(super) fn tool_result(result: &ToolResult, rules: &HistoryRules) -> Value {
     encoded
 }
 
-/// The images of a run of tool results, as a message of the user: results hold text only.
+/// Encodes the images of a run of tool results as a user message, because results can only contain text.
 pub(super) fn images_of<'a>(results: impl Iterator<Item = &'a ToolResult>) -> Option<Value> {
     let parts: Vec<Value> = results.flat_map(images).map(image_part).collect();
     if parts.is_empty() {
@@ -136,7 +136,7 @@ pub(super) fn images_of<'a>(results: impl Iterator<Item = &'a ToolResult>) -> Op
     Some(json!({"role": "user", "content": std::iter::once(text).chain(parts).collect::<Vec<_>>()}))
 }
 
-/// The id of another model's call. The Responses format has two ids in one, with a bar between.
+/// Normalizes another model's call id. The Responses format combines two ids, separated by a bar.
 pub(super) fn normalise_id(id: &str, target: &Model) -> String {
     let Some((call, item)) = id.split_once('|') else {
         return match target.dialect.history.max_call_id {

@@ -1,4 +1,4 @@
-//! What refusals in OpenAI's format mean.
+//! Error responses in OpenAI's format.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::error::{LlmError, classify};
 use crate::model::Model;
 use crate::wire::refusal;
 
-/// A response with a failing status.
+/// Classifies a response with a failing status.
 pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
@@ -25,14 +25,14 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
     }
 }
 
-/// An `error` member in a chunk of the stream.
+/// Classifies an `error` member in a chunk of the stream.
 pub(super) fn in_stream(model: &Model, error: &Value) -> LlmError {
     let text = match error {
         Value::String(text) => text.clone(),
         error => error["message"].as_str().map_or_else(|| error.to_string(), str::to_owned),
     };
     let code = code(error);
-    // Gateways put the status of the server behind them here.
+    // Gateways put the upstream server's status here.
     let status = refusal::status_in(error);
     let words = refusal::own_words(error);
     let kind = classify::classify(status, code.as_deref(), words.as_deref().unwrap_or(&text));
@@ -43,7 +43,7 @@ fn code(error: &Value) -> Option<String> {
     error["code"].as_str().or_else(|| error["type"].as_str()).map(str::to_owned)
 }
 
-/// OpenRouter keeps what the server behind it said; its message may say it already.
+/// Appends the upstream server's message, which OpenRouter keeps separately, unless the text already contains it.
 fn with_raw(text: String, error: &Value) -> String {
     match &error["metadata"]["raw"] {
         Value::Null => text,
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_message_says_already_is_not_said_again() {
+    fn the_upstream_message_is_not_repeated() {
         let error = |raw: &str| serde_json::json!({"message": "failed: slow down", "metadata": {"raw": raw}});
         let said = |raw: &str| with_raw("failed: slow down".into(), &error(raw));
         assert_eq!(said("slow down"), "failed: slow down");

@@ -1,4 +1,4 @@
-//! How models are asked to think, in the words of their servers.
+//! Thinking parameters of models, in the terms of their servers.
 
 use serde_json::{Map, Value, json};
 
@@ -9,17 +9,17 @@ use crate::request::{Request, ThinkingChoice};
 use crate::thinking::ThinkingLevel;
 use crate::wire::effort;
 
-/// How hard a model is asked to think; off where there is none.
+/// The requested effort; off if there is none.
 pub(super) struct EffortField {
-    /// The level, where it is one of ours.
+    /// The level, if it is one of ours.
     pub(super) level: Option<ThinkingLevel>,
-    /// The word to send.
+    /// The value to send.
     word: String,
-    /// Tokens, where a server wants a number.
+    /// Token budget, for servers that need a number.
     budget: Option<u64>,
 }
 
-/// The effort of a request; none when it is off or the model cannot think.
+/// Returns the effort of a request, or none if it is off or the model cannot think.
 pub(super) fn effort_of(request: &Request) -> Option<EffortField> {
     let model = &*request.model;
     let of_level = |level: ThinkingLevel| {
@@ -51,7 +51,7 @@ pub(super) fn effort_of(request: &Request) -> Option<EffortField> {
     }
 }
 
-/// Writes what asks for thinking, or for none.
+/// Writes the parameters that enable or disable thinking.
 pub(super) fn put_thinking(body: &mut Map<String, Value>, model: &Model, effort: Option<&EffortField>) {
     if !model.reasoning {
         return;
@@ -116,7 +116,7 @@ pub(super) fn put_thinking(body: &mut Map<String, Value>, model: &Model, effort:
     }
 }
 
-/// A member of a template with its variable filled in; none when it is left out.
+/// Fills in the variable in a template member; returns none if it is omitted.
 fn fill(value: &Value, effort: Option<&EffortField>) -> Option<Value> {
     let Some(variable) = value.get("$var").and_then(Value::as_str) else { return Some(value.clone()) };
     if effort.is_none() && value["omitWhenOff"] == true {

@@ -180,7 +180,7 @@ fn as_tool_result(message: &Arc<Message>) -> Option<&crate::message::ToolResult>
     }
 }
 
-/// Some servers want the assistant to speak between a tool's result and the user.
+/// Inserts an assistant message between a tool result and a user message, which some servers require.
 fn bridge(messages: &mut Vec<Value>, needed: bool) {
     if needed {
         messages.push(json!({"role": "assistant", "content": "I have processed the tool results."}));
@@ -191,7 +191,7 @@ fn prompt_role(model: &Model) -> &'static str {
     if model.reasoning && model.dialect.history.developer_role { "developer" } else { "system" }
 }
 
-/// A change within the conversation. Where it adds tools, it carries them.
+/// Encodes a change within the conversation, including added tools.
 fn later_system(change: &SystemMessage, model: &Model) -> Option<Value> {
     let text = system::change_text(change);
     let adds = model.dialect.wire.mid_convo_tool_additions && !change.tools_added.is_empty();
@@ -231,7 +231,7 @@ fn function(tool: &ToolDecl, strict: Option<Value>, rules: &SchemaRules) -> Valu
     json!({"type": "function", "function": function})
 }
 
-/// Anthropic's cache markers: on the prompt, on the last tool, and on the last message that has text.
+/// Sets Anthropic's cache markers: on the prompt, on the last tool, and on the last message with text.
 fn mark_caches(messages: &mut [Value], tools: &mut [Value], retention: CacheRetention, long_supported: bool) {
     let mut marker = json!({"type": "ephemeral"});
     if retention == CacheRetention::Long && long_supported {
@@ -248,7 +248,7 @@ fn mark_caches(messages: &mut [Value], tools: &mut [Value], retention: CacheRete
     });
 }
 
-/// Marks the last text of a message; false when it has none.
+/// Marks the last text of a message; returns false if it has none.
 fn mark_text(message: &mut Value, marker: &Value) -> bool {
     let content = &mut message["content"];
     if let Some(text) = content.as_str() {

@@ -14,14 +14,15 @@ use crate::wire::frame_json::{self, First, JsonText, RareText, TextMember, TextQ
 use crate::wire::reply::{OpenBlock, ReplyBuilder};
 use crate::wire::{Decoder, FrameKind, WireCall};
 
-/// Reads one response: one block of text, one of thinking, and one for each call. All stay open to the end, for servers go back and forth.
+/// Decodes a response: one text block, one thinking block, and one block per call. All stay open to the end, because servers alternate
+/// between them.
 #[derive(Debug)]
 pub(super) struct CompletionsDecoder {
     reply: ReplyBuilder,
     text: Option<usize>,
     thinking: Option<usize>,
     calls: Vec<CallPlace>,
-    /// Opaque details of the reasoning, to be given back as they came.
+    /// Opaque details of the reasoning, to be returned unchanged.
     details: Vec<Value>,
     finish_reason: Option<String>,
 }
@@ -29,12 +30,12 @@ pub(super) struct CompletionsDecoder {
 /// The position of a call in the message.
 #[derive(Debug)]
 pub(in crate::wire) struct CallPlace {
-    /// The provider's number of the call.
+    /// The provider's index of the call.
     pub(in crate::wire) number: Option<u64>,
     pub(in crate::wire) place: usize,
 }
 
-// What most chunks do not have is boxed: the reader moves these values several times.
+// Members that most chunks lack are boxed: the parser moves these values several times.
 
 #[derive(Deserialize)]
 struct CompletionChunk<'a> {
@@ -76,7 +77,7 @@ struct CompletionDelta<'a> {
     tool_calls: Option<Vec<CallDelta<'a>>>,
 }
 
-/// A piece of a call, as Mistral has it too.
+/// A chunk of a call, also used for Mistral.
 #[derive(Deserialize)]
 pub(in crate::wire) struct CallDelta<'a> {
     #[serde(default, deserialize_with = "frame_json::count")]
@@ -128,7 +129,7 @@ struct CompletionDetails {
 }
 
 impl CompletionChunk<'_> {
-    /// Whether it carries what is kept without an event.
+    /// Returns whether it has content that is kept without an event.
     fn has_silent_content(&self) -> bool {
         self.choices.0.as_ref().is_some_and(|choice| {
             let details = choice.delta.as_ref().and_then(|delta| delta.reasoning_details.as_deref());
@@ -198,7 +199,7 @@ impl CompletionsDecoder {
         }
     }
 
-    /// The block of thinking, opened when it is first needed. Its signature is the member its first text came in.
+    /// Returns the thinking block, which is opened on first use. Its signature is the member that contained its first text.
     fn thinking_place(&mut self, member: Option<&str>, emit: &mut Emit) -> usize {
         let signature = member.map(str::to_owned);
         match self.thinking {
@@ -242,7 +243,7 @@ impl CompletionsDecoder {
         self.reply.delta(place, arguments.unwrap_or(""), quality, emit);
     }
 
-    /// The call a piece belongs to: by number, else by id; a piece with neither continues the last one.
+    /// Returns the call of a chunk: by index, else by id; a chunk with neither continues the last call.
     fn find_call(&self, number: Option<u64>, id: Option<&str>) -> Option<usize> {
         let has_id = |place: usize, id: &str| matches!(self.reply.blocks().get(place), Some(OpenBlock::Call { call, .. }) if call.id == *id);
         let found = match (number, id) {
@@ -281,7 +282,7 @@ impl CompletionsDecoder {
         self.reply.set_usage(usage, emit);
     }
 
-    /// Ends the answer. `marked`: the server said that it is the end.
+    /// Ends the answer. `marked` means that the server sent an end marker.
     fn end(&mut self, marked: bool, emit: &mut Emit) {
         if self.reply.is_ended() {
             return;
@@ -311,7 +312,7 @@ impl CompletionsDecoder {
     }
 }
 
-/// Adds a detail, or continues the last one of its number: texts come in pieces, everything else whole.
+/// Adds a detail, or continues the last one with its index: texts arrive in chunks, everything else at once.
 fn add_detail(details: &mut Vec<Value>, detail: Value) {
     let last = details.last_mut().filter(|last| {
         let same = |member: &str| last[member] == detail[member];

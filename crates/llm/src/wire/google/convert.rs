@@ -1,4 +1,4 @@
-//! Messages as Google's format has them.
+//! Messages in Google's format.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::normalise;
 use crate::normalise::ids::anthropic_id;
 use crate::wire::tool_output::{images, output_text};
 
-/// What Google documents as the signature of a call that has none. It is not base64.
+/// The documented placeholder for a missing call signature. It is not base64.
 pub(super) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// How messages are encoded.
+/// Options for encoding messages.
 #[derive(Clone, Copy)]
 pub(super) struct GoogleEncoding<'a> {
     pub(super) model: &'a Model,
-    /// Calls without a signature get the mark in its place.
+    /// Whether calls without a signature get the placeholder.
     pub(super) mark_calls: bool,
 }
 
-/// The conversation. Results of one answer's calls are one content.
+/// Encodes the conversation. Results of one answer's calls become one content.
 pub(super) fn contents(messages: &[Arc<Message>], rules: GoogleEncoding<'_>) -> Vec<Value> {
     let with_ids = rules.model.dialect.history.google_call_ids;
     let rule = |id: &str, _: &Model, _: &AssistantMessage| if with_ids { anthropic_id(id) } else { id.to_owned() };
@@ -92,7 +92,7 @@ fn part(block: &Block, rules: GoogleEncoding<'_>) -> Option<Value> {
     if let Some(signature) = signature {
         part["thoughtSignature"] = signature.into();
     }
-    // Google puts the last signature of an answer on an empty text: only what is neither read nor signed is left out.
+    // Google puts the last signature of an answer on an empty text, so only blank unsigned text is skipped.
     let is_blank = part["text"].as_str().is_some_and(|text| text.trim().is_empty());
     (!is_blank || signature.is_some()).then_some(part)
 }
@@ -105,7 +105,7 @@ fn function_call(call: &ToolCall, model: &Model) -> Value {
     encoded
 }
 
-/// A signature that is base64: Google refuses requests with any other.
+/// Returns the signature if it is base64: Google rejects requests with any other.
 pub(super) fn valid_signature(signature: Option<&str>) -> Option<&str> {
     signature.filter(|text| {
         let digits = text.trim_end_matches('=');
@@ -114,7 +114,7 @@ pub(super) fn valid_signature(signature: Option<&str>) -> Option<&str> {
     })
 }
 
-/// The results of one answer's calls, and behind them the images of models that take none inside.
+/// Writes the results of one answer's calls, followed by the images for models that do not accept them inside results.
 fn put_results(contents: &mut Vec<Value>, results: &[&ToolResult], model: &Model) {
     let inside = model.dialect.history.google_images_in_results;
     contents.extend(content("user", results.iter().map(|result| function_response(result, model, inside)).collect()));
@@ -137,7 +137,7 @@ fn function_response(result: &ToolResult, model: &Model, images_inside: bool) ->
     json!({"functionResponse": encoded})
 }
 
-/// Whether a content has a call that nothing vouches for.
+/// Returns whether a content has an unsigned call.
 pub(super) fn has_unsigned_call(contents: &[Value]) -> bool {
     let parts = contents.iter().filter_map(|content| content["parts"].as_array()).flatten();
     parts.filter(|part| part.get("functionCall").is_some()).any(|part| part.get("thoughtSignature").is_none())

@@ -1,4 +1,4 @@
-//! How Google's models are asked to think.
+//! Thinking parameters of Google's models.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,11 @@ use crate::model::thinking::{LevelRule, clamp};
 use crate::request::{NativeThinking, Request, ThinkingBudgets, ThinkingChoice};
 use crate::thinking::ThinkingLevel;
 
-/// The smallest budget of models that cannot stop thinking.
+/// The minimum budget of models that cannot stop thinking.
 pub(super) const LEAST_BUDGET: u64 = 128;
 
-/// What asks for thinking, or for none; nothing when the request does not mention it. `off_budget`: the budget that means none.
+/// Returns the parameters that enable or disable thinking, or nothing if the request does not mention it. `off_budget` is the budget that
+/// means none.
 pub(super) fn thinking_config(request: &Request, off_budget: u64) -> Option<Value> {
     let model = &*request.model;
     match &request.options.thinking {
@@ -47,7 +48,7 @@ fn on(model: &Model, wanted: ThinkingLevel, budgets: &ThinkingBudgets) -> Value 
     config
 }
 
-/// No thinking. Models that cannot stop think as little as they can, unseen.
+/// Disables thinking. Models that cannot stop thinking use their hidden minimum.
 fn off(model: &Model, off_budget: u64) -> Value {
     let cannot_stop = *model.thinking.rule(ThinkingLevel::Off) == LevelRule::Unsupported
         || matches!(model.dialect.wire.google_thinking, GoogleThinking::LowHigh | GoogleThinking::Four);
@@ -68,7 +69,7 @@ fn put_level(config: &mut Value, model: &Model, level: ThinkingLevel, budgets: &
     }
 }
 
-/// The word of a level, for models that take levels: the record's own, else that of the model's family.
+/// Returns the word for a level, for models with levels: the record's own, else that of the model's family.
 fn level_word(model: &Model, level: ThinkingLevel) -> Option<String> {
     if let Some(word) = model.thinking.word(level).map(str::to_uppercase) {
         return Some(word);

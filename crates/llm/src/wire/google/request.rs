@@ -14,7 +14,7 @@ use crate::schema::clean;
 use crate::wire::headers::{self, HeaderLayers};
 use crate::wire::{Encoding, HttpRequest, WireCall, address, limit};
 
-/// Where Google's own models are, for records that do not say.
+/// Default address of Google's own models.
 const GOOGLE: &str = "https://generativelanguage.googleapis.com/v1beta";
 
 pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
@@ -28,7 +28,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     Ok(HttpRequest { url, headers, body: body(call) })
 }
 
-/// The model's id, escaped for a path.
+/// Returns the model's id, if it is valid in a path.
 pub(in crate::wire) fn model_id(request: &Request) -> Result<&str, LlmError> {
     let id = request.model.id.as_str();
     let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_./@:".contains(c);
@@ -39,7 +39,7 @@ pub(in crate::wire) fn model_id(request: &Request) -> Result<&str, LlmError> {
     Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::InvalidRequest, text))
 }
 
-/// The headers, with the credential's own one.
+/// Returns the headers, including the credential.
 pub(in crate::wire) fn all_headers(request: &Request, key: Option<(&str, &str)>) -> Result<HeaderMap, LlmError> {
     let mut layers = HeaderLayers::new(&request.model);
     headers::common(&mut layers)?;
@@ -53,7 +53,7 @@ pub(in crate::wire) fn all_headers(request: &Request, key: Option<(&str, &str)>)
     Ok(layers.finish())
 }
 
-/// The body.
+/// Builds the body.
 pub(in crate::wire) fn body(call: &WireCall<'_>) -> Value {
     let request = call.request;
     let conversation = system::collapse(&request.system, &request.tools, &request.messages);
@@ -69,7 +69,7 @@ pub(in crate::wire) fn body(call: &WireCall<'_>) -> Value {
     if !tools.is_empty() {
         let declared: Vec<Value> = tools.iter().map(declaration).collect();
         put("tools", json!([{"functionDeclarations": declared}]));
-        // Google refuses a choice without tools.
+        // Google rejects a choice without tools.
         if let Some(config) = request.options.tool_choice.as_ref().and_then(calling_config) {
             put("toolConfig", json!({"functionCallingConfig": config}));
         }
@@ -78,7 +78,7 @@ pub(in crate::wire) fn body(call: &WireCall<'_>) -> Value {
     Value::Object(body)
 }
 
-/// Which functions may or must be called.
+/// Encodes which functions may or must be called.
 fn calling_config(choice: &ToolChoice) -> Option<Value> {
     let choice = choice.encode("any", |name| json!({"mode": "ANY", "allowedFunctionNames": [name]}))?;
     Some(match choice.as_str() {
@@ -116,7 +116,7 @@ fn generation(call: &WireCall<'_>) -> Value {
     Value::Object(config)
 }
 
-/// Another form of a refused request: calls of other models marked, or the least thinking instead of none.
+/// Returns another encoding of a rejected request: with placeholders for missing signatures, or with minimum thinking instead of none.
 pub(in crate::wire) fn reencode(call: &WireCall<'_>, error: &LlmError) -> Option<Encoding> {
     if call.encoding != Encoding::Usual || error.status != Some(StatusCode::BAD_REQUEST) {
         return None;

@@ -17,11 +17,11 @@ use crate::wire::frame_json::{self, First, RareText, TextMember, TextQuality};
 use crate::wire::reply::{OpenBlock, ReplyBuilder};
 use crate::wire::{Decoder, FrameKind, WireCall};
 
-/// Reads one response. One block is open at a time; calls come whole.
+/// Decodes a response. One block is open at a time; calls arrive complete.
 #[derive(Debug)]
 pub(in crate::wire) struct GoogleDecoder {
     reply: ReplyBuilder,
-    /// For the ids of calls that come without.
+    /// Creates ids for calls without one.
     host: Host,
     open: Option<GoogleBlock>,
     ids: HashSet<String>,
@@ -34,14 +34,14 @@ struct GoogleBlock {
     is_thinking: bool,
 }
 
-/// Why the model stopped, as it says.
+/// The reported finish reason.
 #[derive(Debug)]
 struct FinishReason {
     word: String,
     message: Option<String>,
 }
 
-// What most chunks do not have is boxed: the reader moves these values several times.
+// Members that most chunks lack are boxed: the parser moves these values several times.
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -135,7 +135,7 @@ impl GoogleDecoder {
         }
     }
 
-    /// Takes a chunk in. `data`: the text it was read from.
+    /// Processes a chunk. `data` is its original text.
     fn chunk(&mut self, chunk: &GoogleChunk<'_>, data: &str, quality: TextQuality, emit: &mut Emit) {
         self.reply.identify(chunk.response_id.non_empty(), chunk.model_version.non_empty());
         self.reply.start(emit);
@@ -211,7 +211,7 @@ impl GoogleDecoder {
         self.ids.insert(id.clone());
         let thought_signature = signature.map(str::to_owned);
         let call = ToolCall { thought_signature, ..ToolCall::new(ToolCallId::from(id), name, Map::new()) };
-        // Gateways pass arguments on as text now and then, broken ones too.
+        // Gateways sometimes pass arguments as text, possibly broken.
         let arguments = match &reported.args {
             None | Some(Value::Null) => "{}".to_owned(),
             Some(Value::String(text)) => text.clone(),
@@ -222,7 +222,7 @@ impl GoogleDecoder {
         self.reply.close(place, emit);
     }
 
-    /// An id that no other call has, here or in another conversation.
+    /// Returns a globally unique call id.
     fn new_id(&self, name: &str) -> String {
         let number = u32::from_str_radix(&self.host.ids().hex8(), 16).unwrap_or_default();
         format!("{name}_{}_{number}", self.host.now_ms())
@@ -250,7 +250,7 @@ impl GoogleDecoder {
     }
 }
 
-/// What a stop word means; `None` when it is not known.
+/// Interprets a finish reason; returns `None` if it is unknown.
 fn stop(word: &str) -> Option<Result<StopReason, LlmErrorKind>> {
     Some(match word {
         "STOP" => Ok(StopReason::Stop),
@@ -286,7 +286,7 @@ impl Decoder for GoogleDecoder {
         if self.reply.is_ended() || frame.data.is_empty() {
             return FrameKind::KeepAlive;
         }
-        // Errors come as a list now and then.
+        // Errors sometimes come as a list.
         if frame.data.starts_with('[')
             && let Ok(chunks) = serde_json::from_str::<Vec<GoogleChunk<'_>>>(frame.data)
         {
@@ -315,7 +315,7 @@ impl Decoder for GoogleDecoder {
             return self.reply.fail_with(LlmErrorKind::StreamCut, "Google stream ended without a finish reason", emit);
         };
         match stop(&word) {
-            // Calls do not turn other reasons into `ToolUse`: an answer that was cut or refused stays so.
+            // Calls do not turn other reasons into `ToolUse`: a truncated or refused answer stays one.
             Some(Ok(StopReason::Stop)) if !self.ids.is_empty() => self.reply.done(StopReason::ToolUse, emit),
             Some(Ok(reason)) => self.reply.done(reason, emit),
             Some(Err(kind)) => {

@@ -9,14 +9,14 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::wire::frame_json::TextMember;
 
-/// A piece of an answer.
+/// A chunk of an answer.
 #[derive(Debug, PartialEq)]
 pub(super) struct ContentChunk<'a> {
     pub(super) is_thinking: bool,
     pub(super) text: Cow<'a, str>,
 }
 
-/// The pieces of a content that is text, one part, or a list of both. What is neither text nor thinking is passed over.
+/// The chunks of a content that is text, one part, or a list of both. Anything else is skipped.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ContentChunks<'a>(pub(super) Vec<ContentChunk<'a>>);
 
@@ -58,7 +58,7 @@ impl<'de> Visitor<'de> for PiecesVisitor {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
         let part = MistralPart::deserialize(MapAccessDeserializer::new(map))?;
         if let Some(thinking) = part.thinking {
-            // The parts of one thought are one text.
+            // The parts of a thought are joined to one text.
             let mut texts = thinking.0.into_iter().map(|piece| piece.text);
             let Some(mut text) = texts.next() else { return Ok(Vec::new()) };
             texts.for_each(|more| text.to_mut().push_str(&more));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_read_in_every_shape() {
+    fn content_is_parsed_in_every_shape() {
         check("null", &[]);
         check("\"a\"", &[(false, "a")]);
         check(

@@ -1,4 +1,4 @@
-//! Messages as Mistral has them.
+//! Messages in Mistral's format.
 
 use pinch_stdx::json::write;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::message::{AssistantMessage, Block, Content, Image, ToolCall, ToolResult, UserMessage};
 use crate::wire::tool_output::{images, output_text};
 
-/// A user message; `None` when nothing of it is left.
+/// Encodes a user message; returns `None` if it is empty.
 pub(super) fn user(message: &UserMessage) -> Option<Value> {
     let content: Value = match &message.content {
         Content::Text(text) if text.trim().is_empty() => return None,
@@ -35,7 +35,7 @@ fn image_part(image: &Image) -> Value {
     json!({"type": "image_url", "image_url": format!("data:{};base64,{}", image.mime_type, image.data)})
 }
 
-/// An assistant message; `None` when nothing of it is left.
+/// Encodes an assistant message; returns `None` if it is empty.
 pub(super) fn assistant(message: &AssistantMessage) -> Option<Value> {
     let part = |text: &str, made: fn(&str) -> Value| (!text.trim().is_empty()).then(|| made(text));
     let parts = message.content.iter().filter_map(|block| match &**block {
@@ -65,7 +65,7 @@ fn tool_call(call: &ToolCall) -> Value {
     json!({"id": call.id.as_str(), "type": "function", "function": {"name": call.name, "arguments": arguments}})
 }
 
-/// One tool result. There is no member that says that a call failed: the text does.
+/// Encodes a tool result. No member marks a failed call, so the text does.
 pub(super) fn tool_result(result: &ToolResult) -> Value {
     let text = output_text(result);
     let text = text.trim();

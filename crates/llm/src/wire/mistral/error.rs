@@ -1,4 +1,4 @@
-//! What Mistral's refusals mean.
+//! Error responses of Mistral.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -7,10 +7,10 @@ use crate::error::{LlmError, classify};
 use crate::model::Model;
 use crate::wire::refusal;
 
-/// Characters of a body that an error text shows.
+/// Maximum characters of a body in an error text.
 const MAX_SHOWN: usize = 4_000;
 
-/// A response with a failing status.
+/// Classifies a response with a failing status.
 pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> LlmError {
     let body = String::from_utf8_lossy(body);
     let body = body.trim();
@@ -20,7 +20,7 @@ pub(super) fn refusal(model: &Model, status: StatusCode, headers: &HeaderMap, bo
     refusal::with_text(model, status, headers, json.as_ref().and_then(code), json.as_ref(), text)
 }
 
-/// An error instead of a chunk.
+/// Classifies an error instead of a chunk.
 pub(super) fn in_stream(model: &Model, error: &Value) -> LlmError {
     let said = error["message"].as_str().map_or_else(|| shown(&error.to_string()), shown);
     let code = code(error);
@@ -31,7 +31,7 @@ pub(super) fn in_stream(model: &Model, error: &Value) -> LlmError {
     LlmError { code, status, ..LlmError::new(model.provider.clone(), kind, text) }
 }
 
-/// The word for what went wrong; `code` is a number.
+/// Returns the error code as a word, if it is not a number.
 fn code(error: &Value) -> Option<String> {
     error["type"].as_str().or_else(|| error["code"].as_str()).map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! Names of calls as Mistral takes them: nine letters and digits.
+//! Call ids that Mistral accepts: nine letters and digits.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::normalise::ids::short_hash;
 
 const LENGTH: usize = 9;
 
-/// New names by old ones, for one request: calls and results agree, and different calls stay apart.
+/// New ids by old one, for one request: calls and results agree, and different calls stay distinct.
 #[derive(Debug, Default)]
 pub(super) struct CallIds {
     new_by_old: HashMap<String, String>,
@@ -14,7 +14,7 @@ pub(super) struct CallIds {
 }
 
 impl CallIds {
-    /// The new name of a call.
+    /// Returns the new id of a call.
     pub(super) fn rename(&mut self, old: &str) -> String {
         if let Some(new) = self.new_by_old.get(old) {
             return new.clone();
@@ -33,7 +33,7 @@ impl CallIds {
     }
 }
 
-/// The name at some try: itself where it fits, else a hash of it.
+/// Derives the id for an attempt: the old one if it fits, else a hash of it.
 pub(super) fn derive(old: &str, n_tries: usize) -> String {
     let plain: String = old.chars().filter(char::is_ascii_alphanumeric).collect();
     if n_tries == 0 && plain.len() == LENGTH {
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_fit_and_stay_apart() {
+    fn ids_fit_and_stay_distinct() {
         let mut ids = CallIds::default();
         assert_eq!(ids.rename("D681PevKs"), "D681PevKs");
         assert_eq!(ids.rename("D681-PevKs"), derive("D681-PevKs", 1), "the plain name is taken");

@@ -59,7 +59,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     Ok(HttpRequest { url, headers: all_headers(request, key.as_ref())?, body: Value::Object(body) })
 }
 
-/// What asks for thinking: the member and its word. Older models have a mode for it, newer ones an effort.
+/// Returns the thinking parameter: the member and its value. Older models have a mode for it, newer ones an effort.
 fn thinking(request: &Request) -> Option<(&'static str, String)> {
     let model = &*request.model;
     let wire = &model.dialect.wire;
@@ -76,7 +76,7 @@ fn thinking(request: &Request) -> Option<(&'static str, String)> {
         }
         _ if !model.reasoning => None,
         ThinkingChoice::Level(level) => match clamp(model, *level) {
-            // Models with an effort setting beside the mode do not think unless asked to.
+            // Models with an effort option beside the mode do not think unless requested.
             ThinkingLevel::Off if by_effort && !wire.reasoning_effort => {
                 Some(("reasoning_effort", model.thinking.word(ThinkingLevel::Off)?.to_owned()))
             }

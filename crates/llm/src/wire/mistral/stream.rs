@@ -15,7 +15,7 @@ use crate::wire::frame_json::{self, First, RareText, TextMember, TextQuality};
 use crate::wire::reply::{OpenBlock, ReplyBuilder};
 use crate::wire::{Decoder, FrameKind, WireCall};
 
-/// Reads one response. One block of text or thinking is open at a time; calls stay open until text follows or the answer ends.
+/// Decodes a response. One block of text or thinking is open at a time; calls stay open until text follows or the answer ends.
 #[derive(Debug)]
 pub(super) struct MistralDecoder {
     reply: ReplyBuilder,
@@ -30,7 +30,7 @@ struct MistralBlock {
     is_thinking: bool,
 }
 
-// What most chunks do not have is boxed: the reader moves these values several times.
+// Members that most chunks lack are boxed: the parser moves these values several times.
 
 #[derive(Deserialize)]
 struct MistralChunk<'a> {
@@ -120,7 +120,7 @@ impl MistralDecoder {
         }
     }
 
-    /// The open block of a kind. What was open before is closed, calls included.
+    /// Returns the open block of a kind. Other open blocks are closed, including calls.
     fn place(&mut self, is_thinking: bool, emit: &mut Emit) -> usize {
         match self.open {
             Some(open) if open.is_thinking == is_thinking => open.place,
@@ -167,7 +167,7 @@ impl MistralDecoder {
         self.reply.delta(place, arguments.unwrap_or(""), quality, emit);
     }
 
-    /// The call a piece belongs to. Some servers number all calls alike and tell them apart by their ids alone.
+    /// Returns the call of a chunk. Some servers give all calls the same index and distinguish them only by id.
     fn find_call(&self, number: Option<u64>, id: Option<&str>) -> Option<usize> {
         let of = |call: &&CallPlace| {
             let own = match self.reply.blocks().get(call.place) {

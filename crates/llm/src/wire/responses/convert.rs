@@ -13,13 +13,13 @@ use crate::model::Model;
 use crate::normalise::ids::{IdShape, Renamer, hash_mark, short_hash};
 use crate::wire::tool_output;
 
-/// Turns messages into items, one after the other.
+/// Converts messages to items.
 pub(super) struct Items<'a> {
     pub(super) model: &'a Model,
     pub(super) grammar: &'a GrammarTools,
-    /// Calls that were written as calls of custom tools: their results are written so, too.
+    /// Calls that were encoded as custom tool calls: their results are encoded likewise.
     custom_calls: HashSet<String>,
-    /// What pairs calls with results: of each id the part that is the call's, unless another call has it.
+    /// Ids that pair calls with results: the call's part of each id, unless another call has it.
     call_ids: Renamer,
     pub(super) items: Vec<Value>,
 }
@@ -29,7 +29,7 @@ impl<'a> Items<'a> {
         Self { model, grammar, custom_calls: HashSet::new(), call_ids: Renamer::new(), items: Vec::new() }
     }
 
-    /// A user message, unless nothing of it is left.
+    /// Encodes a user message, unless it is empty.
     pub(super) fn user(&mut self, message: &UserMessage) {
         let parts = match &message.content {
             Content::Text(text) => text_part(text).into_iter().collect(),
@@ -40,12 +40,12 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// An assistant message. `number` is its place among the messages, for texts without an id of their own.
+    /// Encodes an assistant message. `number` is its position among the messages, for texts without an id.
     pub(super) fn assistant(&mut self, message: &AssistantMessage, number: usize) {
         let begin = self.items.len();
         let is_own = message.model == self.model.id && is_relative(message, self.model);
         let mut n_texts = 0;
-        // An item with an id was left out just before.
+        // Whether an item with an id was dropped just before.
         let mut after_gap = false;
         for block in &message.content {
             match &**block {
@@ -55,7 +55,7 @@ impl<'a> Items<'a> {
                     }
                     self.items.extend(reasoning(thinking));
                 }
-                // Also one with an id: it is the name of an item, and says nothing about what is in it.
+                // Even one with an id: that is only the item's name, and says nothing about its content.
                 Block::Text(text) if text.text.trim().is_empty() => {
                     after_gap |= text.signature.is_some();
                     continue;
@@ -72,7 +72,7 @@ impl<'a> Items<'a> {
         self.drop_last_reasoning(begin);
     }
 
-    /// Reasoning is refused without the item that it led to.
+    /// Drops reasoning without the item that it led to, which the server rejects.
     fn drop_last_reasoning(&mut self, begin: usize) {
         while self.items.len() > begin && self.items.last().is_some_and(|item| item["type"] == "reasoning") {
             self.items.pop();
@@ -86,7 +86,7 @@ impl<'a> Items<'a> {
         let text = self.grammar.text_of(&call.name, &call.arguments);
         let text = text.filter(|_| is_custom && self.model.dialect.schema.grammar_tools);
         let prefix = if text.is_some() { "ctc_" } else { "fc_" };
-        // An item of another model of the same server would want that model's reasoning beside it.
+        // An item of another model of the same server would require that model's reasoning beside it.
         let foreign_pair =
             !is_own && is_relative(message, self.model) && item_id.is_some_and(|id| id.starts_with("fc_"));
         let fits = |id: &&str| {
@@ -117,7 +117,7 @@ impl<'a> Items<'a> {
         self.items.push(Value::Object(item));
     }
 
-    /// What pairs a call with its result: of two calls never the same, and never nothing.
+    /// Returns the id that pairs a call with its result: unique per call, and never empty.
     fn call_id(&mut self, id: &str) -> String {
         match split_id(id) {
             ("", _) => self.call_ids.rename(id, &hash_mark(id)),
@@ -125,7 +125,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// The result of a tool.
+    /// Encodes a tool result.
     pub(super) fn tool_result(&mut self, result: &ToolResult) {
         let call_id = self.call_id(result.tool_call_id.as_str());
         let mut images = tool_output::images(result).map(image_part).peekable();
@@ -158,14 +158,14 @@ fn image_part(image: &Image) -> Value {
     json!({"type": "input_image", "detail": "auto", "image_url": url})
 }
 
-/// Whether a message comes from the model's server, be it from another model.
+/// Returns whether a message comes from the model's server, possibly from another model.
 fn is_relative(message: &AssistantMessage, model: &Model) -> bool {
     canonical_provider(message.provider.as_str()) == canonical_provider(model.provider.as_str())
         && message.api == model.api
 }
 
-/// The item a signature holds. Anything but an item of reasoning is left out: the signature comes from a file, and must not
-/// be able to add anything else.
+/// Parses the item in a signature. Anything but a reasoning item is dropped: the signature comes from a file, and must not be able to add
+/// anything else.
 fn reasoning(thinking: &Thinking) -> Option<Value> {
     let item: Value = serde_json::from_str(thinking.signature.as_deref()?).ok()?;
     (item["type"] == "reasoning").then_some(item)
@@ -187,7 +187,7 @@ fn output_text(text: &Text, number: usize, n_texts: usize) -> Value {
     item
 }
 
-/// Id and phase of a text. Older sessions have the bare id.
+/// Parses id and phase of a text. Older sessions have the bare id.
 fn read_signature(signature: &str) -> (Option<String>, Option<String>) {
     if !signature.starts_with('{') {
         return (Some(signature.to_owned()).filter(|id| !id.is_empty()), None);
@@ -197,7 +197,7 @@ fn read_signature(signature: &str) -> (Option<String>, Option<String>) {
     (text("id"), text("phase").filter(|phase| matches!(phase.as_str(), "commentary" | "final_answer")))
 }
 
-/// The signature of a text.
+/// Returns the signature of a text.
 pub(super) fn write_signature(id: &str, phase: Option<&str>) -> String {
     let mut signature = json!({"v": 1, "id": id});
     if let Some(phase) = phase {
@@ -206,7 +206,7 @@ pub(super) fn write_signature(id: &str, phase: Option<&str>) -> String {
     signature.to_string()
 }
 
-/// The two ids of a call.
+/// Splits a call's id into its two ids.
 fn split_id(id: &str) -> (&str, Option<&str>) {
     match id.split_once('|') {
         Some((call, item)) => (call, Some(item)),
@@ -214,7 +214,7 @@ fn split_id(id: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The id of another model's call.
+/// Normalizes another model's call id.
 pub(super) fn normalise_id(id: &str, target: &Model, source: &AssistantMessage) -> String {
     let (call, Some(item)) = split_id(id) else { return IdShape::RESPONSES.fit(id) };
     if !target.dialect.history.two_call_ids {
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_of_texts() {
+    fn text_signatures_round_trip() {
         let pair = |id: &str, phase: Option<&str>| (Some(id.to_owned()), phase.map(str::to_owned));
         assert_eq!(read_signature("msg_1"), pair("msg_1", None));
         assert_eq!(read_signature(&write_signature("m", Some("commentary"))), pair("m", Some("commentary")));

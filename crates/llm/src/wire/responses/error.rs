@@ -1,4 +1,4 @@
-//! What refusals and failures in the Responses format mean.
+//! Error responses and failures in the Responses format.
 
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::wire::frame_json::{self, TextMember};
 use crate::wire::refusal;
 
-/// A response with a failing status; `title` says whose.
+/// Classifies a response with a failing status; `title` names the provider.
 pub(in crate::wire) fn refusal(
     title: &str,
     model: &Model,
@@ -25,14 +25,14 @@ pub(in crate::wire) fn refusal(
     let code = error.and_then(|error| error["code"].as_str().or_else(|| error["type"].as_str())).map(str::to_owned);
     let said = error.map_or_else(|| text.to_owned(), Value::to_string);
     if said.is_empty() {
-        // The words by which an overflow without a body is known.
+        // The text by which an overflow without a body is recognised.
         return refusal::error(model, status, headers, code, json.as_ref(), "");
     }
     let text = format!("{title} ({}): {said}", status.as_u16());
     refusal::with_text(model, status, headers, code, json.as_ref(), text)
 }
 
-/// Code and words of a failure inside the stream.
+/// Code and message of a failure inside the stream.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(in crate::wire) struct ReportedError<'a> {
     #[serde(borrow, default)]
@@ -48,13 +48,13 @@ pub(in crate::wire) struct ReportedError<'a> {
 }
 
 impl ReportedError<'_> {
-    /// The provider's name of the failure.
+    /// Returns the provider's name for the failure.
     pub(in crate::wire) fn code(&self) -> Option<&str> {
         self.code.non_empty().or_else(|| self.kind.non_empty().filter(|kind| *kind != "error"))
     }
 }
 
-/// The error of a failure inside the stream.
+/// Creates the error for a failure inside the stream.
 pub(in crate::wire) fn in_stream(
     model: &Model,
     status: Option<StatusCode>,
@@ -66,25 +66,25 @@ pub(in crate::wire) fn in_stream(
     LlmError { code, status, ..LlmError::new(model.provider.clone(), kind, text) }
 }
 
-/// An answer that was stopped by a filter.
+/// Creates the error for an answer stopped by a filter.
 pub(in crate::wire) fn filtered(model: &Model, text: String) -> LlmError {
     LlmError::new(model.provider.clone(), LlmErrorKind::ContentFiltered, text)
 }
 
-/// What a response says about its own failure.
+/// A response's report of its own failure.
 #[derive(Debug, Default)]
 pub(in crate::wire) struct ResponseFailure<'a> {
     pub(in crate::wire) error: Option<ReportedError<'a>>,
-    /// Why it is not complete.
+    /// Why it is incomplete.
     pub(in crate::wire) incomplete: Option<&'a str>,
 }
 
-/// What one of the users of this format does its own way.
+/// Behaviour that differs between providers of this format.
 pub(in crate::wire) trait Manner: Send + std::fmt::Debug {
-    /// By what prices are multiplied, given the tier that the response names.
+    /// Returns the price factor for the tier named in the response.
     fn price_factor(&self, model: &Model, tier: Option<&str>) -> f64;
 
-    /// An `error` event; `data` is the whole of it.
+    /// Classifies an `error` event; `data` is the complete event.
     fn error_event(
         &self,
         model: &Model,
@@ -101,7 +101,7 @@ pub(in crate::wire) trait Manner: Send + std::fmt::Debug {
         in_stream(model, status, reported.code(), text)
     }
 
-    /// A response that failed.
+    /// Classifies a failed response.
     fn failed(&self, model: &Model, failure: &ResponseFailure<'_>) -> LlmError {
         if let Some(reported) = &failure.error {
             let code = reported.code().unwrap_or("unknown");
@@ -114,16 +114,16 @@ pub(in crate::wire) trait Manner: Send + std::fmt::Debug {
         }
     }
 
-    /// What to call a frame that cannot be read.
+    /// Returns the error text for unreadable frames.
     fn bad_json(&self) -> &'static str {
         "Could not parse event"
     }
 }
 
-/// OpenAI's manner.
+/// OpenAI's behaviour.
 #[derive(Debug)]
 pub(super) struct OpenAi {
-    /// The tier of service that was requested.
+    /// The requested service tier.
     pub(super) tier: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The events of a response as they are written. Texts borrow from the frame; what has an unexpected type counts as missing.
+//! The events of a response. Texts borrow from the frame; members of an unexpected type count as missing.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -24,7 +24,7 @@ pub(super) struct ResponseEvent<'a> {
     pub(super) response: Option<&'a RawValue>,
 }
 
-/// What else an event of the kind `error` has. Apart, for the reader moves what it makes of each event several times.
+/// Other members of an `error` event. Boxed separately, because the parser moves its values several times.
 #[derive(Default, Deserialize)]
 pub(super) struct ErrorEvent<'a> {
     #[serde(borrow, default)]
@@ -58,12 +58,12 @@ pub(super) struct Item<'a> {
 }
 
 impl Item<'_> {
-    /// The text of a message.
+    /// Returns the text of a message.
     pub(super) fn text(&self) -> String {
         self.content.iter().flatten().filter_map(|part| part.text.get().or(part.refusal.get())).collect()
     }
 
-    /// The readable part of reasoning: summaries, else the reasoning itself.
+    /// Returns the readable part of reasoning: summaries, else the reasoning itself.
     pub(super) fn thinking(&self) -> String {
         let joined = |parts: &Option<Vec<ResponsePart<'_>>>| {
             let texts: Vec<&str> = parts.iter().flatten().filter_map(|part| part.text.non_empty()).collect();
@@ -114,7 +114,7 @@ pub(super) struct ResponseUsage {
     pub(super) output_tokens: Option<u64>,
     #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) total_tokens: Option<u64>,
-    /// Some servers count what came from a cache here.
+    /// Cached tokens, which some servers report here.
     #[serde(default, deserialize_with = "frame_json::count")]
     pub(super) cached_tokens: Option<u64>,
     #[serde(default)]
@@ -137,8 +137,7 @@ pub(super) struct OutputDetails {
     pub(super) reasoning_tokens: Option<u64>,
 }
 
-/// A member that is read on its own, so that one that is not as it should be spoils nothing else. `scratch` holds its text where that had to be
-/// mended.
+/// Parses a member separately, so that an invalid one does not affect the others. `scratch` holds its text if it had to be repaired.
 pub(super) fn read_part<'a, T: Deserialize<'a> + Default>(
     raw: Option<&'a RawValue>,
     scratch: &'a mut String,

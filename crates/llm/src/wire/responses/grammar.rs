@@ -1,4 +1,4 @@
-//! Tools whose argument is a text of a grammar: the model writes the text as it is, and not as JSON.
+//! Grammar tools, whose argument is a text: the model writes the text directly instead of as JSON.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,17 @@ use crate::message::{Message, ToolDecl};
 use crate::normalise::system;
 use crate::request::Request;
 
-/// The default name of the argument.
+/// Default name of the argument.
 const DEFAULT_ARGUMENT: &str = "input";
 
-/// Tools that are written as custom ones, and the names of their arguments.
+/// Tools declared as custom ones, and the names of their arguments.
 #[derive(Debug, Default)]
 pub(in crate::wire) struct GrammarTools {
     arguments: HashMap<String, String>,
 }
 
 impl GrammarTools {
-    /// Those of a list, where the model takes such tools.
+    /// Returns the grammar tools in a list, if the model supports them.
     pub(in crate::wire) fn of<'t>(request: &Request, tools: impl IntoIterator<Item = &'t ToolDecl>) -> Self {
         if !request.model.dialect.schema.grammar_tools {
             return Self::default();
@@ -30,7 +30,7 @@ impl GrammarTools {
         Self { arguments: arguments.collect() }
     }
 
-    /// Those that a request has at its end.
+    /// Returns the grammar tools at the end of a request.
     pub(in crate::wire) fn of_request(request: &Request) -> Self {
         let changes = request.messages.iter().any(|message| {
             matches!(&**message, Message::System(change) if change.tools_added.iter().any(|tool| grammar(tool).is_some()))
@@ -46,18 +46,18 @@ impl GrammarTools {
         self.arguments.contains_key(tool)
     }
 
-    /// What a tool's argument is called.
+    /// Returns the name of a tool's argument.
     pub(in crate::wire) fn argument_of(&self, tool: &str) -> &str {
         self.arguments.get(tool).map_or(DEFAULT_ARGUMENT, String::as_str)
     }
 
-    /// The text a call was made with, when it has no other argument.
+    /// Returns the text argument of a call, if it has no others.
     pub(in crate::wire) fn text_of<'c>(&self, tool: &str, arguments: &'c Map<String, Value>) -> Option<&'c str> {
         let text = arguments.get(self.argument_of(tool))?.as_str()?;
         (arguments.len() == 1).then_some(text)
     }
 
-    /// The tool as a custom one; none when it has no grammar for OpenAI.
+    /// Encodes the tool as a custom one; returns none if it has no grammar for OpenAI.
     pub(in crate::wire) fn write(&self, tool: &ToolDecl) -> Option<Value> {
         let (syntax, definition) = grammar(tool).filter(|_| self.has(&tool.name))?;
         let format = json!({"type": "grammar", "syntax": syntax, "definition": definition});
@@ -65,14 +65,14 @@ impl GrammarTools {
     }
 }
 
-/// The tool's grammar in a syntax of OpenAI's.
+/// Returns the tool's grammar in an OpenAI syntax.
 fn grammar(tool: &ToolDecl) -> Option<(&'static str, &str)> {
     let sampling = tool.constrained_sampling.as_ref().filter(|sampling| sampling["type"] == "grammar")?;
     let variant = |name: &str| sampling["variants"][name].as_str().filter(|text| !text.is_empty());
     variant("openai_lark").map(|text| ("lark", text)).or_else(|| variant("openai_regex").map(|text| ("regex", text)))
 }
 
-/// The name of the tool's one argument, when that is a text.
+/// Returns the name of the tool's only argument, if that is a text.
 fn argument(tool: &ToolDecl) -> Option<&str> {
     let properties = tool.parameters["properties"].as_object().filter(|properties| properties.len() == 1)?;
     let (name, schema) = properties.iter().next()?;

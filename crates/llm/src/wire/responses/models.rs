@@ -1,4 +1,4 @@
-//! How models are asked to think, and what a tier of service costs.
+//! Thinking parameters of models, and prices of service tiers.
 
 use serde_json::{Map, Value, json};
 
@@ -8,28 +8,28 @@ use crate::request::{Request, ThinkingChoice};
 use crate::thinking::ThinkingLevel;
 use crate::wire::effort;
 
-/// Who takes the bodies that are written here.
+/// The recipient of request bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::wire) enum Relative {
-    /// OpenAI itself and its imitations.
+    /// OpenAI itself and compatible servers.
     OpenAi,
     /// Azure.
     Azure,
 }
 
-/// What a request says about thinking.
+/// A request's thinking parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::wire) struct ReasoningEffort {
-    /// The level, where it is one of ours.
+    /// The level, if it is one of ours.
     pub(in crate::wire) level: Option<ThinkingLevel>,
-    /// The word to send; none when thinking is off or not spoken of.
+    /// The value to send; none if thinking is off or not mentioned.
     pub(in crate::wire) word: Option<String>,
-    /// How the reasoning is summarised, where the caller says so.
+    /// The reasoning summary requested by the caller, if any.
     pub(in crate::wire) summary: Option<String>,
 }
 
 impl ReasoningEffort {
-    /// Name of the level for settings by level; off when none was requested.
+    /// Returns the level's name for per-level options; off if none was requested.
     pub(in crate::wire) fn level_name(&self) -> Option<&'static str> {
         match (&self.word, self.level) {
             (None, _) => Some("off"),
@@ -38,7 +38,7 @@ impl ReasoningEffort {
     }
 }
 
-/// The effort of a request.
+/// Returns the effort of a request.
 pub(in crate::wire) fn effort_of(request: &Request) -> ReasoningEffort {
     let model = &*request.model;
     let of_level = |level: ThinkingLevel| match clamp(model, level) {
@@ -68,7 +68,7 @@ pub(in crate::wire) fn effort_of(request: &Request) -> ReasoningEffort {
     }
 }
 
-/// Writes what asks for thinking, or for none.
+/// Writes the parameters that enable or disable thinking.
 pub(in crate::wire) fn put_thinking(
     body: &mut Map<String, Value>,
     model: &Model,
@@ -90,7 +90,7 @@ pub(in crate::wire) fn put_thinking(
         body.insert("reasoning".into(), Value::Object(reasoning));
         body.insert("include".into(), encrypted());
     } else if *model.thinking.rule(ThinkingLevel::Off) == LevelRule::Unsupported {
-        // Such a model thinks all the same, and nothing is stored: its reasoning can only be given back when it is sent along.
+        // Such a model thinks anyway, and nothing is stored: its reasoning can only be replayed if it is included.
         if has_own_words && relative == Relative::OpenAi {
             body.insert("include".into(), encrypted());
         }
@@ -100,12 +100,12 @@ pub(in crate::wire) fn put_thinking(
     }
 }
 
-/// The tier of service that a request asks for.
+/// Returns the requested service tier.
 pub(in crate::wire) fn service_tier(request: &Request) -> Option<&str> {
     request.options.native.get("serviceTier").and_then(Value::as_str).filter(|tier| !tier.is_empty())
 }
 
-/// By what prices are multiplied in a tier.
+/// Returns the price factor of a tier.
 pub(in crate::wire) fn tier_factor(model: &Model, tier: &str) -> f64 {
     match tier {
         "flex" => 0.5,

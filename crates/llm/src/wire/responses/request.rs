@@ -20,7 +20,7 @@ use crate::wire::headers::{self, AuthKey, HeaderLayers};
 use crate::wire::strict::{self, StrictDialect};
 use crate::wire::{HttpRequest, WireCall, address, limit, sampling};
 
-/// The least limit of an answer that OpenAI takes.
+/// The minimum limit of an answer that OpenAI accepts.
 const LEAST_OUTPUT: u64 = 16;
 
 pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
@@ -32,7 +32,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     Ok(HttpRequest { url, headers: all_headers(request, key.as_ref())?, body })
 }
 
-/// The body as OpenAI and Azure take it.
+/// Builds the body for OpenAI and Azure.
 pub(in crate::wire) fn body(call: &WireCall<'_>, model_name: &str, relative: Relative) -> Result<Value, LlmError> {
     let request = call.request;
     let model = &*request.model;
@@ -45,8 +45,8 @@ pub(in crate::wire) fn body(call: &WireCall<'_>, model_name: &str, relative: Rel
     if !prompt.trim().is_empty() {
         input.push(json!({"role": prompt_role(model), "content": prompt}));
     }
-    input.append(&mut items(call, &conversation, &grammar, Relaxed::Unsaid)?);
-    let tools = tools(call, listed_tools(request, &conversation), &grammar, Relaxed::Unsaid)?;
+    input.append(&mut items(call, &conversation, &grammar, Relaxed::FalseOrOmitted)?);
+    let tools = tools(call, listed_tools(request, &conversation), &grammar, Relaxed::FalseOrOmitted)?;
 
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
@@ -94,12 +94,12 @@ fn put_cache(put: &mut impl FnMut(&str, Value), request: &Request, relative: Rel
     } else if long {
         put("prompt_cache_retention", "24h".into());
     } else if retention == CacheRetention::None && wire.explicit_cache_mode {
-        // Only marked places would be cached, and nothing is marked.
+        // Only marked positions would be cached, and nothing is marked.
         put("prompt_cache_options", json!({"mode": "explicit"}));
     }
 }
 
-/// Which tools may or must be called. The form of Chat Completions is understood, too.
+/// Encodes which tools may or must be called. The form of Chat Completions is accepted, too.
 pub(in crate::wire) fn tool_choice(request: &Request, grammar: &GrammarTools) -> Option<Value> {
     let choice = request.options.tool_choice.as_ref()?.encode_openai()?;
     let name = choice["name"].as_str().or_else(|| choice["function"]["name"].as_str());
@@ -114,7 +114,7 @@ pub(in crate::wire) fn tool_choice(request: &Request, grammar: &GrammarTools) ->
 
 // Messages.
 
-/// Prompt and tools in front, and the rest.
+/// Returns the initial prompt and tools, and the rest.
 pub(in crate::wire) fn conversation(request: &Request) -> Conversation {
     let Request { system, tools, messages, .. } = request;
     if !request.model.dialect.wire.mid_convo_system {
@@ -129,11 +129,11 @@ pub(in crate::wire) fn conversation(request: &Request) -> Conversation {
 /// How tools are declared to a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Additions {
-    /// All of them in the list beside the messages, as they are now.
+    /// All of them in the separate list, in their current state.
     Listed,
-    /// Each by an item where it came to be.
+    /// Each by an item at the position where it was added.
     Declared,
-    /// The first ones in the list, later ones as found by a search.
+    /// The first ones in the list, later ones as search results.
     Found,
 }
 
@@ -148,7 +148,7 @@ impl Additions {
     }
 }
 
-/// The tools in the list beside the messages.
+/// Returns the tools in the separate list.
 pub(in crate::wire) fn listed_tools<'c>(request: &Request, conversation: &'c Conversation) -> &'c [ToolDecl] {
     match Additions::of(&request.model) {
         Additions::Listed => &conversation.current.tools,
@@ -157,7 +157,8 @@ pub(in crate::wire) fn listed_tools<'c>(request: &Request, conversation: &'c Con
     }
 }
 
-/// Items that declare tools at their place in the conversation; none where tools are listed. `place` distinguishes several additions.
+/// Returns the items that declare tools at their position in the conversation; none if tools are listed. `place` distinguishes several
+/// additions.
 fn added_tools(
     call: &WireCall<'_>,
     added: &[ToolDecl],
@@ -189,10 +190,10 @@ fn prompt_role(model: &Model) -> &'static str {
     if model.reasoning && model.dialect.history.developer_role { "developer" } else { "system" }
 }
 
-/// The messages of a conversation as items, without its head.
+/// Encodes the messages of a conversation as items, without its head.
 ///
 /// # Errors
-/// When a tool that is declared among them cannot be written.
+/// Returns an error if a tool declared in them cannot be encoded.
 pub(in crate::wire) fn items(
     call: &WireCall<'_>,
     conversation: &Conversation,
@@ -205,7 +206,7 @@ pub(in crate::wire) fn items(
     if Additions::of(model) == Additions::Declared {
         items.items.append(&mut added_tools(call, &conversation.head.tools, grammar, relaxed, 0)?);
     }
-    // Changes of the prompt do not count: where a model takes none, they are not there.
+    // Changes of the prompt are not counted, because they are absent for models without support for them.
     let mut number = 0;
     let mut n_changes = 0;
     for message in &normalised {
@@ -229,7 +230,7 @@ pub(in crate::wire) fn items(
     Ok(items.items)
 }
 
-/// The items of one answer of the model itself.
+/// Encodes the items of one answer of the model itself.
 #[cfg(feature = "codex-ws")]
 pub(in crate::wire) fn answer_items(
     request: &Request,
@@ -243,11 +244,11 @@ pub(in crate::wire) fn answer_items(
 
 // Tools.
 
-/// What is said of a tool that is not held to its schema.
+/// Encoding of `strict` for a tool that is not held to its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::wire) enum Relaxed {
-    /// `strict: false` where the server knows the member, else nothing.
-    Unsaid,
+    /// `strict: false` if the server supports the member, else omitted.
+    FalseOrOmitted,
     /// `strict: null`.
     Null,
 }
@@ -275,8 +276,8 @@ pub(in crate::wire) fn tools(
         match (is_strict, relaxed) {
             (true, _) => encoded["strict"] = true.into(),
             (false, Relaxed::Null) => encoded["strict"] = Value::Null,
-            (false, Relaxed::Unsaid) if supported => encoded["strict"] = false.into(),
-            (false, Relaxed::Unsaid) => {}
+            (false, Relaxed::FalseOrOmitted) if supported => encoded["strict"] = false.into(),
+            (false, Relaxed::FalseOrOmitted) => {}
         }
         Ok(encoded)
     };

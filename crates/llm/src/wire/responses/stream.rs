@@ -1,7 +1,7 @@
 //! Responses in the Responses format.
 //!
-//! An answer is a list of items: reasoning, messages and calls. Each is opened, grows, and comes once more as a whole at its end, which is what
-//! counts. Items may grow side by side; their index identifies them.
+//! An answer is a list of items: reasoning, messages and calls. Each is opened, grows, and is repeated completely at its end, which is
+//! authoritative. Items may grow concurrently; their index identifies them.
 
 use std::collections::HashSet;
 
@@ -23,25 +23,25 @@ use crate::wire::frame_json::{self, TextQuality};
 use crate::wire::reply::{OpenBlock, ReplyBuilder};
 use crate::wire::{Decoder, FrameKind, WireCall};
 
-/// Reads one response.
+/// Decodes a response.
 #[derive(Debug)]
 pub(in crate::wire) struct ResponsesDecoder<M> {
     reply: ReplyBuilder,
     manner: M,
     grammar: GrammarTools,
     open: Vec<OpenItem>,
-    /// Ids of items that are whole.
+    /// Ids of completed items.
     ended: HashSet<String>,
     has_calls: bool,
 }
 
-/// An item that grows.
+/// An open item.
 #[derive(Debug)]
 struct OpenItem {
-    /// Its place in the response, where the server says so.
+    /// Its index in the response, if the server reports it.
     number: Option<u64>,
     id: String,
-    /// Its place in the message.
+    /// Its position in the message.
     place: usize,
     kind: OutputKind,
 }
@@ -51,9 +51,9 @@ enum OutputKind {
     Reasoning,
     Message,
     Call,
-    /// A call whose argument is a text that is not JSON.
+    /// A call with a text argument instead of JSON.
     CustomCall {
-        /// Whether the JSON around the text was started.
+        /// Whether the JSON around the text has started.
         begun: bool,
     },
 }
@@ -164,7 +164,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         place
     }
 
-    /// The open item that an event belongs to: by number, else by id, else the only one of its kind.
+    /// Returns the open item of an event: by index, else by id, else the only one of its kind.
     fn find(
         &self,
         number: Option<u64>,
@@ -182,7 +182,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         if fitting.next().is_some() { Err(Ambiguous) } else { Ok(first) }
     }
 
-    /// The same; a failure to do so ends the answer.
+    /// Like [`Self::find`]; a failure ends the answer.
     fn find_or_fail(
         &mut self,
         event: &ResponseEvent<'_>,
@@ -231,7 +231,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         }
     }
 
-    /// More of a text that is the argument of a call; written as JSON, for that is what arguments are.
+    /// Processes more of a call's text argument, which is converted to JSON.
     fn input_delta(&mut self, event: &ResponseEvent<'_>, text: Option<&str>, quality: TextQuality, emit: &mut Emit) {
         let Some(text) = text else { return };
         let is_custom = |kind| matches!(kind, OutputKind::CustomCall { .. });
@@ -245,7 +245,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         self.reply.delta(place, &piece, quality, emit);
     }
 
-    /// The JSON before the text of a call.
+    /// Returns the JSON before the text argument of a call.
     fn input_begin(&self, place: usize) -> String {
         let name = match self.reply.blocks().get(place) {
             Some(OpenBlock::Call { call, .. }) => call.name.as_str(),
@@ -271,7 +271,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         let same = |of: OutputKind| std::mem::discriminant(&of) == std::mem::discriminant(&kind);
         let id = item.id.get().unwrap_or("");
         let found = self.find_or_fail(event, id, same, emit);
-        // What ended once does not end again.
+        // An item ends only once.
         if self.reply.is_ended() || (!id.is_empty() && !self.ended.insert(id.to_owned())) {
             return;
         }
@@ -303,7 +303,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         if !text.is_empty() {
             thinking.thinking = frame_json::unmarked(&text, quality).into_owned();
         }
-        // Read and written anew, it is compact whatever the server sent.
+        // Parse and rewrite it, so that it is compact whatever the server sent.
         let whole = raw.and_then(|raw| lossy::from_str::<Value>(raw.get()).ok());
         thinking.signature = whole.map(|whole| frame_json::unmarked(&whole.to_string(), quality).into_owned());
     }
@@ -317,7 +317,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         block.signature = item.id.non_empty().map(|id| convert::write_signature(id, item.phase.non_empty()));
     }
 
-    /// What the beginning of a call did not say.
+    /// Adds members that were missing at the start of a call.
     fn complete_call(&mut self, place: usize, item: &Item<'_>) {
         let Some(OpenBlock::Call { call, .. }) = self.reply.block_mut(place) else { return };
         if let Some(name) = item.name.non_empty().filter(|_| call.name.is_empty()) {
@@ -328,7 +328,7 @@ impl<M: Manner> ResponsesDecoder<M> {
         }
     }
 
-    /// Ends the JSON of a call whose argument is a text; the item has the whole text.
+    /// Ends the JSON of a call with a text argument; the item has the complete text.
     fn end_input(&mut self, place: usize, item: &Item<'_>, begun: bool, quality: TextQuality, emit: &mut Emit) {
         let begin = self.input_begin(place);
         let Some(OpenBlock::Call { json, .. }) = self.reply.block_mut(place) else { return };
@@ -430,10 +430,10 @@ impl<M: Manner> ResponsesDecoder<M> {
     }
 }
 
-/// Events that only say that the server works on the answer.
+/// Events that only report progress of the server.
 const WITHOUT_CONTENT: [&str; 4] = ["response.created", "response.in_progress", "response.queued", "keepalive"];
 
-/// More than one item may be meant.
+/// Several items match.
 struct Ambiguous;
 
 fn new_call(id: String, item: &Item<'_>) -> ToolCall {

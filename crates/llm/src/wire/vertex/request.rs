@@ -1,4 +1,4 @@
-//! Where requests to Google's cloud go, and what they authorise with.
+//! Address and credentials of requests to Google Cloud.
 
 use pinch_stdx::secret::Secret;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::wire::{HttpRequest, WireCall, address, headers};
 
 const METHOD: &str = "streamGenerateContent?alt=sse";
 
-/// A project and where its models are served.
+/// A project and the location of its models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VertexLocation {
     pub(crate) project: String,
@@ -45,7 +45,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     Ok(HttpRequest { url, headers, body: body(call) })
 }
 
-/// The key of a request, or that of its environment; none when there are only words in its place.
+/// Returns the key of a request, or that of its environment; none if it is only a placeholder.
 pub(crate) fn key(request: &Request) -> Option<Secret> {
     let trimmed = |key: Secret| Secret::new(key.reveal().trim());
     let given = request.auth.key.clone().filter(|key| !keys::is_placeholder(key));
@@ -57,10 +57,10 @@ pub(crate) fn key(request: &Request) -> Option<Secret> {
     given.or_else(found).map(trimmed)
 }
 
-/// Project and location of a request.
+/// Returns project and location of a request.
 ///
 /// # Errors
-/// When one is not known, or is not valid in an address.
+/// Returns an error if one is unknown, or not valid in an address.
 pub(crate) fn place(request: &Request) -> Result<VertexLocation, LlmError> {
     let env = request.host.env();
     let failed = |kind, text: String| Err(LlmError::new(request.model.provider.clone(), kind, text));
@@ -94,7 +94,7 @@ fn host(location: &str) -> String {
     }
 }
 
-/// Whether a base URL names the version already: a segment such as `v1` or `v1beta1`.
+/// Returns whether a base URL already contains the version: a segment such as `v1` or `v1beta1`.
 fn has_version(base: &str) -> bool {
     let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
     let is_version = |segment: &str| {

@@ -1,4 +1,4 @@
-//! Amazon Bedrock: what is made of the answers.
+//! Amazon Bedrock: responses.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn a_whole_response_becomes_events() {
 }
 
 #[test]
-fn reasoning_that_is_hidden_comes_back_as_it_was() {
+fn hidden_reasoning_round_trips() {
     let hidden = |text: &str| json!({"reasoningContent": {"redactedContent": text}});
     let frames = BedrockResponse::new().block(None, vec![hidden("YQ=="), hidden("Yg==")]).stop("end_turn").concat();
     let end = decode(API, [&frames[..]]).pop().unwrap();
@@ -59,7 +59,7 @@ fn reasoning_that_is_hidden_comes_back_as_it_was() {
 }
 
 #[test]
-fn ends_of_all_kinds() {
+fn every_stop_reason_ends_the_answer() {
     let end = |frames: Vec<Vec<u8>>| decode(API, [&frames.concat()[..]]).pop().unwrap();
     let stop = |word: &str| end(BedrockResponse::new().text("a").stop(word));
     for (word, expect) in [
@@ -88,7 +88,7 @@ fn ends_of_all_kinds() {
 }
 
 #[tokio::test]
-async fn exceptions_within_the_stream() {
+async fn exceptions_within_the_stream_are_errors() {
     for (name, prefix, kind) in [
         ("throttlingException", "Throttling error", LlmErrorKind::RateLimit),
         ("validationException", "Validation error", LlmErrorKind::InvalidRequest),
@@ -153,7 +153,7 @@ async fn a_broken_stream_is_a_retryable_error() {
 }
 
 #[tokio::test]
-async fn limits_of_strict_tools_are_met_once() {
+async fn limits_of_strict_tools_are_hit_only_once() {
     let server = Server::start().await.unwrap();
     let limit = json!({"message": "Too many strict tools (21)."});
     server.reply(ServerReply::json(400, &limit).header("x-amzn-errortype", "ValidationException"));
@@ -177,7 +177,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn chunking_changes_nothing(cuts in prop::collection::vec(0usize..3_000, 0..12)) {
+    fn chunking_does_not_change_events(cuts in prop::collection::vec(0usize..3_000, 0..12)) {
         let bytes = whole();
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
         cuts.extend([0, bytes.len()]);
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn broken_and_cut_bytes_have_one_end(len in 0usize..3_000, at in 0usize..3_000, byte in any::<u8>()) {
+    fn corrupted_and_truncated_bytes_have_exactly_one_end(len in 0usize..3_000, at in 0usize..3_000, byte in any::<u8>()) {
         let mut bytes = whole();
         let n = bytes.len();
         bytes[at % n] = byte;
@@ -196,13 +196,13 @@ proptest! {
     }
 
     #[test]
-    fn odd_payloads_have_one_end(frames in prop::collection::vec(odd_frame(), 0..10)) {
+    fn odd_payloads_have_exactly_one_end(frames in prop::collection::vec(odd_frame(), 0..10)) {
         let words = decode(API, [&frames.concat()[..]]);
         prop_assert_eq!(words.iter().filter(|word| word.starts_with("end ")).count(), 1);
     }
 }
 
-/// Events of known names whose members have any type.
+/// Generates events of known names whose members have any type.
 fn odd_frame() -> impl Strategy<Value = Vec<u8>> {
     let name = prop::sample::select(vec![
         "messageStart",
@@ -250,7 +250,7 @@ fn odd_frame() -> impl Strategy<Value = Vec<u8>> {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_throttled_midway() {
+async fn throttling_midway_is_a_rate_limit() {
     let mut frames = BedrockResponse::new().frames();
     frames.push(message("contentBlockDelta", &json!({"contentBlockIndex": 0, "delta": {"text": "par"}})));
     frames.push(exception("throttlingException", "Too many tokens, please wait"));
@@ -274,7 +274,7 @@ async fn a_stream_that_is_throttled_midway() {
     );
 }
 
-/// A frame as Amazon's own library writes it.
+/// A frame as encoded by Amazon's own library.
 const RECORDED: &str = "0000008300000061a9d144e50f3a657863657074696f6e2d747970650700137468726f74746c696e67457863657074696f6e\
     0d3a636f6e74656e742d747970650700106170706c69636174696f6e2f6a736f6e0d3a6d6573736167652d74797065070009657863657074696f6e\
     7b226d657373616765223a22736c6f77227d9350311c";

@@ -1,4 +1,4 @@
-//! What is different at Azure and for ChatGPT subscriptions, and refusals.
+//! Differences of Azure and ChatGPT subscriptions, and rejections.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn azure_urls_follow_options_and_environment() {
 }
 
 #[tokio::test]
-async fn what_azure_lacks_is_named() {
+async fn errors_name_missing_azure_settings() {
     let text = |base: &str| {
         let request = asked(AZURE, json!({"baseUrl": base}));
         async move { end_of(request).await.error.unwrap().text.clone() }
@@ -93,7 +93,7 @@ async fn usage_limits_of_subscriptions_say_when_they_end() {
 // Subscriptions of ChatGPT.
 
 #[tokio::test]
-async fn a_subscription_speaks_for_its_account() {
+async fn subscription_requests_name_the_account() {
     let server = Server::start().await.unwrap();
     server.reply(ServerReply::sse(frame(&json!({"type": "response.done", "response": {"status": "completed"}}))));
     let mut request =

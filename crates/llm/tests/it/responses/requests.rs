@@ -35,7 +35,7 @@ fn grammar_tools_take_a_text_and_not_json() {
             json!({"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}),
         ][..]
     );
-    // Where models know no grammars, it is a function like any other, and so is its call.
+    // For models without grammar support, it is an ordinary function, and so is its call.
     Arc::make_mut(&mut request.model).dialect.schema.grammar_tools = false;
     let made = body(&request);
     assert_eq!((&made["tools"][0]["type"], &made["tool_choice"]["type"]), (&json!("function"), &json!("function")));
@@ -68,7 +68,7 @@ async fn texts_of_grammar_tools_arrive_as_arguments() {
 }
 
 #[test]
-fn what_is_asked_of_caches() {
+fn cache_options_are_encoded() {
     let cache = |more: Value, retention: Option<CacheRetention>| {
         let mut request = asked(OPENAI, more);
         request.options.session_id = Some("s".repeat(65));
@@ -98,7 +98,7 @@ fn what_is_asked_of_caches() {
 }
 
 #[test]
-fn thinking_is_written_as_effort_and_summary() {
+fn thinking_is_encoded_as_effort_and_summary() {
     let said = |more: Value, thinking: ThinkingChoice, api: &str| {
         let mut request = asked(api, more);
         request.options.thinking = thinking;
@@ -126,7 +126,7 @@ fn thinking_is_written_as_effort_and_summary() {
 }
 
 #[test]
-fn the_rest_of_a_body() {
+fn other_options_are_encoded() {
     let mut request = asked(OPENAI, json!({"reasoning": false, "samplingParams": {"top_p": 0.5}}));
     request.options.max_tokens = Some(3);
     request.options.tool_choice = Some(ToolChoice::None);
@@ -149,7 +149,7 @@ fn the_rest_of_a_body() {
 }
 
 #[test]
-fn changes_of_the_prompt_stay_where_they_are() {
+fn prompt_changes_stay_in_place() {
     let compat = json!({"supportsMidConvoSystemMessages": true});
     let mut request = asked(OPENAI, json!({"compat": compat}));
     let declare = |name: &str| json!({"name": name, "description": "d", "parameters": {"type": "object"}});
@@ -169,7 +169,7 @@ fn changes_of_the_prompt_stay_where_they_are() {
     assert_eq!(input[4], json!({"role": "developer", "content": "be brief"}));
     assert_eq!(input[5]["content"].as_array().unwrap().len(), 1, "{}", input[5]);
     assert_eq!((&made["tools"][0]["name"], made["tools"].as_array().unwrap().len()), (&json!("grep"), 1));
-    // Ids stay the same when changes are folded into the head.
+    // Ids stay the same if changes are folded into the head.
     Arc::make_mut(&mut request.model).dialect.wire.mid_convo_system = false;
     let folded = body(&request);
     assert_eq!(folded["input"][0]["content"], "be kind\n\nbe brief");
@@ -177,7 +177,7 @@ fn changes_of_the_prompt_stay_where_they_are() {
 }
 
 #[test]
-fn tools_that_are_added_later_stay_where_they_are() {
+fn later_tools_are_declared_in_place() {
     let declare = |name: &str| json!({"name": name, "description": "d", "parameters": {"type": "object"}});
     let asked_with = |flag: &str, removed: Value| {
         let compat = json!({"supportsMidConvoSystemMessages": true, flag: true});
@@ -214,7 +214,7 @@ fn tools_that_are_added_later_stay_where_they_are() {
     );
     assert_eq!((&output["call_id"], &output["tools"][0]["defer_loading"]), (&call["call_id"], &json!(true)));
     assert_ne!(call["call_id"], next["call_id"]);
-    // What is removed cannot be told in between: everything before it is folded.
+    // Removals cannot be expressed within the conversation, so everything before one is folded.
     let folded = asked_with("supportsToolSearch", json!([{"name": "read"}]));
     assert_eq!(
         (kinds(&folded).as_str(), names(&folded["tools"]).as_deref()),
@@ -225,7 +225,7 @@ fn tools_that_are_added_later_stay_where_they_are() {
 }
 
 #[test]
-fn only_reasoning_comes_back_as_reasoning() {
+fn only_reasoning_is_replayed_as_reasoning() {
     let answer = |model: &str, blocks: Value| json!({"role": "assistant", "content": blocks, "api": OPENAI, "provider": "p", "model": model, "stopReason": "toolUse", "timestamp": 2});
     let thinking =
         |signature: Value| json!({"type": "thinking", "thinking": "x", "thinkingSignature": signature.to_string()});
@@ -262,7 +262,7 @@ fn only_reasoning_comes_back_as_reasoning() {
 }
 
 #[test]
-fn every_model_of_the_catalog_can_be_asked() {
+fn every_catalog_model_can_be_called() {
     let catalog = pinch_llm::catalog::Catalog::built_in();
     let env = [("CLOUDFLARE_ACCOUNT_ID", "a"), ("CLOUDFLARE_GATEWAY_ID", "g"), ("AZURE_OPENAI_RESOURCE_NAME", "r")];
     let host = Host::builder().env(env.into_iter().collect()).build();
@@ -285,7 +285,7 @@ fn every_model_of_the_catalog_can_be_asked() {
 }
 
 #[test]
-fn texts_without_words_never_go_out() {
+fn blank_texts_are_never_sent() {
     let thinking = |id: &str| {
         let item = json!({"type": "reasoning", "id": id, "summary": []}).to_string();
         json!({"type": "thinking", "thinking": "x", "thinkingSignature": item})
@@ -302,7 +302,7 @@ fn texts_without_words_never_go_out() {
         ids.collect::<Vec<_>>().join(" ")
     };
     assert_eq!(sent(json!([text(" ", "msg_1"), text("b", "msg_2")])), "msg_2");
-    // Reasoning goes with the item that it led to, and stays where another one follows.
+    // Reasoning is dropped with the item that it led to, and stays if another one follows.
     assert_eq!(sent(json!([thinking("rs_1"), text("", "msg_1")])), "");
     assert_eq!(sent(json!([thinking("rs_1"), text("", "msg_1"), call])), "rs_1 fc_1");
     assert_eq!(sent(json!([thinking("rs_1"), text("", "msg_1"), thinking("rs_2"), call])), "rs_2 fc_1");
@@ -310,7 +310,7 @@ fn texts_without_words_never_go_out() {
 }
 
 #[test]
-fn calls_of_one_name_are_told_apart() {
+fn calls_with_the_same_id_are_distinguished() {
     let mut request = asked(OPENAI, json!({"provider": "openai"}));
     let answer = |provider: &str, ids: &[&str]| {
         let calls: Vec<Value> =

@@ -25,7 +25,7 @@ fn modes_are_kept_or_private_and_no_temporary_file_stays() {
 }
 
 #[test]
-fn a_secret_file_keeps_what_others_decided() {
+fn a_secret_file_keeps_existing_permissions() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("auth.json");
     write_atomic(&path, b"1", Access::Secret).unwrap();
@@ -87,7 +87,7 @@ fn extended_attributes_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
     fs::write(&path, "1").unwrap();
-    // Not every file system has them.
+    // Not every file system supports them.
     if rustix::fs::setxattr(&path, "user.pinch", b"kept", rustix::fs::XattrFlags::empty()).is_err() {
         return;
     }
@@ -98,7 +98,7 @@ fn extended_attributes_are_kept() {
 }
 
 #[test]
-fn errors_of_renaming_that_leave_writing_in_place() {
+fn certain_rename_errors_lead_to_writing_in_place() {
     use rustix::io::Errno;
     for errno in [Errno::BUSY, Errno::XDEV, Errno::ACCESS, Errno::PERM, Errno::ROFS] {
         assert!(forbids_replacing(&errno.into()), "{errno:?}");
@@ -113,7 +113,7 @@ fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
 }
 
-/// A file that is mounted by itself, as containers do it, and one in a directory that takes no new file.
+/// A bind-mounted file, as in containers, and one in a directory that accepts no new file.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_cannot_be_replaced_is_overwritten() {

@@ -1,12 +1,12 @@
-//! The inside of a JSON string, piece by piece.
+//! The inside of a JSON string, parsed chunk by chunk.
 
-/// A string that is being read: its content so far.
+/// A string being parsed: its content so far.
 #[derive(Debug, Default)]
 pub(super) struct StringState {
-    /// The text so far. A cut escape is not part of it.
+    /// The text so far, without a partial escape.
     pub(super) text: String,
     escape: Escape,
-    /// A high surrogate whose other half may follow.
+    /// A high surrogate whose low surrogate may follow.
     high: Option<u16>,
 }
 
@@ -18,22 +18,22 @@ enum Escape {
     Backslash,
     /// After `\u` and some digits.
     Hex { unit: u16, n_digits: u8 },
-    /// After `\u` with something else than digits: the string cannot be read any more, its end is still looked for.
+    /// After `\u` without valid digits: the string cannot be parsed any more, but its end is still searched for.
     Broken { after_backslash: bool },
 }
 
-/// How far a string has come.
+/// State of a string after a chunk.
 pub(super) enum StringPiece {
     /// Its end has not arrived.
     Open,
-    /// The closing quote was read.
+    /// The closing quote was found.
     Closed,
-    /// The closing quote was read, but the string is broken.
+    /// The closing quote was found, but the string is invalid.
     Broken,
 }
 
 impl StringState {
-    /// Reads from the front of `text` up to the closing quote, and returns what is left.
+    /// Parses from the start of `text` up to the closing quote, and returns the rest.
     pub(super) fn read<'a>(&mut self, text: &'a str) -> (StringPiece, &'a str) {
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
@@ -64,7 +64,7 @@ impl StringState {
                         'r' => self.push('\r'),
                         't' => self.push('\t'),
                         _ => {
-                            // Not a valid escape: the backslash is literal, and what follows is read as usual.
+                            // Not a valid escape: the backslash is literal, and the following text is parsed normally.
                             self.push('\\');
                             continue;
                         }
@@ -98,7 +98,7 @@ impl StringState {
         self.text.push(c);
     }
 
-    /// Adds a UTF-16 code unit of a `\u` escape.
+    /// Appends a UTF-16 code unit of a `\u` escape.
     fn push_unit(&mut self, unit: u16) {
         match unit {
             0xD800..0xDC00 => {
@@ -113,7 +113,7 @@ impl StringState {
         }
     }
 
-    /// A high surrogate whose other half did not come is a character that cannot be shown.
+    /// Replaces a lone high surrogate with U+FFFD.
     fn flush(&mut self) {
         if self.high.take().is_some() {
             self.text.push(char::REPLACEMENT_CHARACTER);

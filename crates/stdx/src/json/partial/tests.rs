@@ -23,7 +23,7 @@ fn unfinished_values_are_closed() {
 }
 
 #[test]
-fn open_numbers_and_words() {
+fn open_numbers_and_words_have_a_value() {
     for (text, value) in
         [("12", json!(12)), ("1e", json!(1)), ("1.5e-", json!(1.5)), ("-0.5", json!(-0.5)), ("1e3", json!(1e3))]
     {
@@ -49,7 +49,7 @@ fn broken_strings_are_repaired() {
 }
 
 #[test]
-fn mistakes_end_the_reading_and_keep_what_was_complete() {
+fn errors_end_parsing_and_complete_parts_stay() {
     check("{'a':1}", json!({}));
     check("{\"a\" 1}", json!({}));
     check("{\"a\":\"\\uZZ\"}", json!({}));
@@ -66,13 +66,13 @@ fn mistakes_end_the_reading_and_keep_what_was_complete() {
 }
 
 #[test]
-fn deep_nesting_is_cut_not_followed() {
+fn deep_nesting_is_truncated() {
     let text = format!("{{\"a\":{}", "[".repeat(200_000));
     let object = parse_streaming(&text);
     assert!(object["a"].is_array());
 }
 
-/// Any value that JSON can hold, with strings that need escapes.
+/// Generates any JSON value, with strings that need escapes.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -94,7 +94,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn the_end_is_what_serde_json_reads(value in any_json(), pretty in any::<bool>()) {
+    fn the_final_value_equals_that_of_serde_json(value in any_json(), pretty in any::<bool>()) {
         let value = json!({"root": value});
         let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
         prop_assert_eq!(Value::Object(parse_streaming(&text)), value);
@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn what_repair_can_mend_is_read_whole(text in "[a\\\\nu0\n\"{}:é]{0,12}") {
+    fn repairable_text_is_parsed_completely(text in "[a\\\\nu0\n\"{}:é]{0,12}") {
         let text = format!("{{\"a\":\"{text}\"}}");
         if let Ok(Value::Object(object)) = parse_with_repair(&text) {
             prop_assert_eq!(parse_streaming(&text), object);

@@ -1,4 +1,4 @@
-//! Lines of events in the short form in which the cases of pi087 have them.
+//! Lines of events in the short form of the pi087 cases.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The directories in which a program runs, and what is written into them.
+//! The directories in which a program runs, and their contents.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub struct Places {
     /// The working directory.
     pub cwd: PathBuf,
-    /// The agent's directory.
+    /// The agent directory.
     pub agent: PathBuf,
     /// The home directory.
     pub home: PathBuf,
@@ -19,11 +19,11 @@ pub struct Places {
 }
 
 impl Places {
-    /// Makes them below a directory.
+    /// Creates them below a directory.
     ///
     /// # Errors
     ///
-    /// A directory cannot be made.
+    /// Returns an error if a directory cannot be created.
     pub fn new(folder: &Path, port: u16) -> Result<Self, String> {
         let place = |name: &str| -> Result<PathBuf, String> {
             let path = folder.join(name);
@@ -33,7 +33,7 @@ impl Places {
         Ok(Self { cwd: place("work")?, agent: place("agent")?, home: place("home")?, port })
     }
 
-    /// The variables of a program that runs here; it has no others.
+    /// Returns the complete environment of a program that runs here.
     pub fn variables(&self) -> [(&'static str, OsString); 5] {
         [
             ("PATH", std::env::var_os("PATH").unwrap_or_default()),
@@ -44,11 +44,11 @@ impl Places {
         ]
     }
 
-    /// Writes what models there are, the settings, and the files of a case.
+    /// Writes models, settings and the files of a case.
     ///
     /// # Errors
     ///
-    /// A file cannot be written, or is neither text nor base64.
+    /// Returns an error if a file cannot be written, or is neither text nor base64.
     pub fn write_configuration(&self, file: &Value, input: &Value) -> Result<(), String> {
         let fixtures = &file["fixtures"];
         let usual = |name: &str, old: &str| {
@@ -56,7 +56,7 @@ impl Places {
         };
         let models = match &input["modelsJson"] {
             Value::Null => usual("modelsJson", "rpcModelsJson"),
-            // A text names a fixture.
+            // A text is the name of a fixture.
             Value::String(name) => fixtures[name.as_str()].clone(),
             own => own.clone(),
         };
@@ -85,7 +85,7 @@ impl Places {
         Ok(())
     }
 
-    /// The content of named files; null where there is none.
+    /// Reads the named files; null for a missing one.
     pub(super) fn read_files(&self, names: &Value) -> Value {
         let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);
         let content = |name: &str| std::fs::read(self.cwd.join(name)).ok();
@@ -93,7 +93,7 @@ impl Places {
         names.map(|name| (name.to_owned(), Value::from(content(name).map(text)))).collect()
     }
 
-    /// The session files of all working directories.
+    /// Reads the session files of all working directories.
     pub(super) fn read_sessions(&self) -> Vec<(String, String)> {
         let root = self.agent.join("sessions");
         let list = |folder: &Path| {
@@ -121,7 +121,7 @@ impl Places {
         std::fs::write(path, bytes).map_err(|why| format!("{}: {why}", path.display()))
     }
 
-    /// Puts the directories and the port where a text names them.
+    /// Replaces placeholders for the directories and the port in a text.
     pub fn fill(&self, text: &str) -> String {
         text.replace("$CWD", &self.cwd.to_string_lossy())
             .replace("$AGENT_DIR", &self.agent.to_string_lossy())

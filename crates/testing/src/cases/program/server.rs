@@ -5,20 +5,20 @@ use serde_json::{Value, json};
 use crate::server::{Fault, Recorded, Server, ServerReply};
 use crate::wires::{anthropic, completions};
 
-/// How calls come in the answers of a recording.
+/// Form of the tool calls in a recording's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
-    /// `call_<request>_<number>`: the name first, the arguments behind it.
+    /// `call_<request>_<number>`: the name first, then the arguments.
     Numbered,
-    /// `call_1`, in one piece.
+    /// `call_1`, in one chunk.
     One,
 }
 
-/// Starts a server that answers request number n with `script[n - 1]`, and with the last one when the script is over.
+/// Starts a server that answers request number n with `script[n - 1]`, and with the last entry once the script is exhausted.
 ///
 /// # Errors
 ///
-/// The server cannot listen.
+/// Returns an error if the server cannot listen.
 pub async fn start(script: &Value, calls: Calls) -> Result<Server, String> {
     let server = Server::start().await.map_err(|why| why.to_string())?;
     let script = script.as_array().cloned().unwrap_or_default();
@@ -33,7 +33,7 @@ pub async fn start(script: &Value, calls: Calls) -> Result<Server, String> {
     Ok(server)
 }
 
-/// The answer of one step to request number `n`.
+/// Returns the reply of one step to request number `n`.
 pub fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> ServerReply {
     let is_anthropic = request.path.contains("/messages");
     if let Some(status) = step["status"].as_u64().and_then(|status| u16::try_from(status).ok()) {
@@ -64,7 +64,7 @@ pub fn reply(request: &Recorded, n: usize, step: &Value, calls: Calls) -> Server
     reply.send(frames.concat())
 }
 
-/// What an answer holds.
+/// A block of an answer.
 enum AnswerBlock {
     Text(String),
     Thinking { text: String, signature: String },
@@ -103,7 +103,7 @@ fn blocks(step: &Value, n: usize, calls: Calls) -> Vec<AnswerBlock> {
     blocks
 }
 
-/// Characters of one delta of a text.
+/// Characters per text delta.
 const PIECE: usize = 6;
 
 fn stop(step: &Value, blocks: &[AnswerBlock], plain: &str, calls: &str) -> String {
@@ -135,7 +135,7 @@ fn anthropic_frames(step: &Value, n: usize, blocks: &[AnswerBlock]) -> Vec<Strin
 
 fn completions_frames(step: &Value, n: usize, blocks: &[AnswerBlock], calls: Calls) -> Vec<String> {
     let id = if calls == Calls::One { "c1".to_owned() } else { format!("c{n}") };
-    // The recorded one named no model.
+    // The recorded one had no model.
     let mut response = completions::CompletionsResponse::new(&id, "");
     let mut n_calls = 0;
     for block in blocks {
@@ -145,7 +145,7 @@ fn completions_frames(step: &Value, n: usize, blocks: &[AnswerBlock], calls: Cal
             AnswerBlock::Call { id, name, arguments } if calls == Calls::One => {
                 response.in_pieces(1).tool_call(id, name, arguments)
             }
-            // The name comes first, the arguments behind it in one piece.
+            // The name comes first, followed by the arguments in one chunk.
             AnswerBlock::Call { id, name, arguments } => {
                 let rest = json!({"tool_calls": [{"index": n_calls, "function": {"arguments": arguments}}]});
                 n_calls += 1;

@@ -1,4 +1,4 @@
-//! A conversation with a program that speaks lines of JSON.
+//! A conversation with a program through JSON lines.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
-/// How long the rest of an answer is waited for.
+/// Time limit for the rest of an answer.
 const REST: Duration = Duration::from_secs(10);
 
-/// The program's two ends, and everything it has said.
+/// The program's input and output, and everything it has printed.
 pub(super) struct ProgramDialogue<'a> {
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     said: Vec<Value>,
-    /// Lines that were written.
+    /// Number of lines written.
     n_written: usize,
-    /// How much had been said when the last line was written.
+    /// Number of lines received when the last line was written.
     mark: usize,
-    /// Answers to requests of extensions, by method.
+    /// Replies to requests of extensions, by method.
     replies: &'a Value,
     saved: Vec<(String, String)>,
 }
@@ -30,7 +30,7 @@ impl<'a> ProgramDialogue<'a> {
         Ok(Self { input, output, said: Vec::new(), n_written: 0, mark: 0, replies, saved: Vec::new() })
     }
 
-    /// Does what the lines of a case say; what the program says is in the answer, whole.
+    /// Executes the lines of a case; returns the program's complete output.
     pub(super) async fn run(
         mut self,
         child: &Child,
@@ -74,7 +74,7 @@ impl<'a> ProgramDialogue<'a> {
         Ok(self.said)
     }
 
-    /// Waits until all commands are answered and all prompts are done: the end of its input cancels what the program is at.
+    /// Waits until all commands are answered and all prompts are done, because the end of input cancels what the program is doing.
     async fn rest(&mut self) -> Result<(), String> {
         let until = tokio::time::Instant::now() + REST;
         loop {
@@ -97,12 +97,12 @@ impl<'a> ProgramDialogue<'a> {
         self.mark = self.said.len();
         self.n_written += 1;
         let input = self.input.as_mut().ok_or("standard input is closed")?;
-        // A program that has ended cannot be written to; its earlier output counts.
+        // A program that has exited cannot be written to; its earlier output is still valid.
         drop(input.write_all(format!("{line}\n").as_bytes()).await);
         Ok(())
     }
 
-    /// Hears the next line, and answers it when an extension asks something.
+    /// Reads the next line, and answers it if an extension asks something.
     async fn next(&mut self) -> Result<Option<Value>, String> {
         let Some(line) = self.output.next_line().await.map_err(|why| why.to_string())? else { return Ok(None) };
         let line: Value = serde_json::from_str(&line).map_err(|why| format!("{why}: {line}"))?;
@@ -120,7 +120,7 @@ impl<'a> ProgramDialogue<'a> {
         Ok(Some(line))
     }
 
-    /// Waits until the program has said something, at `from` or behind it.
+    /// Waits until the program has printed a matching line, at or after `from`.
     async fn until(&mut self, from: usize, is_it: impl Fn(&Value) -> bool) -> Result<(), String> {
         if self.said[from..].iter().any(&is_it) {
             return Ok(());
@@ -159,7 +159,7 @@ impl<'a> ProgramDialogue<'a> {
     }
 }
 
-/// The line of a step, without what is meant for us.
+/// Returns the line of a step, without members meant for the runner.
 fn step_line(step: &Value) -> Value {
     let mut line = step.clone();
     if let Some(map) = line.as_object_mut() {

@@ -1,4 +1,4 @@
-//! What every [`HealthStore`] must do.
+//! Conformance suite for [`HealthStore`].
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::{Scenario, ensure, equal, run, text};
 
-/// A way to open one store, once for each process that uses it.
+/// Opens a store, once for each process that uses it.
 type OpenHealthStore<'a> = &'a (dyn Fn() -> Arc<dyn HealthStore> + Sync);
 
-/// Runs all scenarios. `begin` makes an empty store and returns how it is opened.
+/// Runs all scenarios. `begin` creates an empty store and returns how to open it.
 ///
 /// # Panics
-/// With every scenario that does not hold.
+/// Panics with every scenario that fails.
 pub fn check<O: Fn() -> Arc<dyn HealthStore> + Sync>(begin: impl Fn() -> O) {
     let (empty, shared, kept, parallel) = (begin(), begin(), begin(), begin());
     let scenarios: Vec<Scenario<'_>> = vec![

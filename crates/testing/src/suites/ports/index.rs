@@ -1,4 +1,4 @@
-//! What every [`SessionIndex`] must do.
+//! Conformance suite for [`SessionIndex`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,15 +9,15 @@ use serde_json::json;
 
 use super::{Scenario, ensure, equal, run, text};
 
-/// A way to open one index, once for each process that uses it.
+/// Opens an index, once for each process that uses it.
 type OpenIndexStore<'a> = &'a (dyn Fn() -> Arc<dyn SessionIndex> + Sync);
 
 const KEY: &str = "agent:main:telegram:direct:42";
 
-/// Runs all scenarios. `begin` makes an empty index and returns how it is opened.
+/// Runs all scenarios. `begin` creates an empty index and returns how to open it.
 ///
 /// # Panics
-/// With every scenario that does not hold.
+/// Panics with every scenario that fails.
 pub fn check<O: Fn() -> Arc<dyn SessionIndex> + Sync>(begin: impl Fn() -> O) {
     let (shared, kept, removed, agents, fenced, parallel) = (begin(), begin(), begin(), begin(), begin(), begin());
     let scenarios: Vec<Scenario<'_>> = vec![

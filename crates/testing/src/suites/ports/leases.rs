@@ -1,4 +1,4 @@
-//! What every [`RunLeases`] must do.
+//! Conformance suite for [`RunLeases`].
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,15 +10,15 @@ use tokio::time::timeout;
 
 use super::{A_MOMENT, SOON, Scenario, ensure, equal, run, text};
 
-/// The lane of all runs here. It must have one slot.
+/// The lane of all runs in this suite. It must have one slot.
 pub const LANE: &str = "main";
 
 type Leases = Arc<dyn RunLeases>;
 
-/// Runs all scenarios. `begin` makes leases that nobody holds, with one slot in the lane [`LANE`].
+/// Runs all scenarios. `begin` creates leases that nobody holds, with one slot in the lane [`LANE`].
 ///
 /// # Panics
-/// With every scenario that does not hold.
+/// Panics with every scenario that fails.
 pub fn check(begin: impl Fn() -> Leases) {
     let scenarios: Vec<Scenario<'_>> = vec![
         ("a session has one run at a time", Box::pin(excludes(begin()))),
@@ -41,7 +41,7 @@ async fn acquire(leases: &Leases, session: &str) -> Result<Box<dyn RunLease>, St
     timeout(SOON, acquiring).await.map_err(|_| format!("{session} waits forever"))?.map_err(text)
 }
 
-/// Whether a request still waits after a moment.
+/// Returns whether a request still waits after a moment.
 async fn waits(acquiring: &mut BoxFuture<'_, Result<Box<dyn RunLease>, LeaseError>>) -> bool {
     timeout(A_MOMENT, acquiring).await.is_err()
 }
@@ -103,7 +103,7 @@ async fn lends_slots(leases: Leases) -> Result<(), String> {
     timeout(SOON, first.retake_slot(&cancel)).await.map_err(|_| "the slot does not come back")?.map_err(text)?;
     let mut third = leases.acquire(LeaseRequest::new("c", LANE, &cancel));
     ensure(waits(&mut third).await, "a slot was taken and is free")?;
-    // A second time it has nothing to do.
+    // The second time there is nothing to do.
     timeout(SOON, first.retake_slot(&cancel)).await.map_err(|_| "a run waits for the slot it has")?.map_err(text)
 }
 

@@ -1,4 +1,4 @@
-//! What journals do, one append at a time.
+//! Scenarios of journals, one append at a time.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ pub(super) fn order(place: &dyn StorePlace) -> Result<(), String> {
     })
 }
 
-/// Lines that come back changed if a store parses and rewrites them.
+/// Lines that change if a store parses and rewrites them.
 const ODD: &str = concat!(
     "{ \"type\" :\"x\",\"id\":\"1\", \"n\":1.0, \"e\":1e400,\"z\":-0 }\n",
     "{\"id\":\"2\",\"type\":\"future\",\"type\":\"future\",\"é\":\"\\u00e9\\ud83d\",\"path\":\"a\\/b\"}\r\n",
@@ -182,7 +182,7 @@ pub(super) fn replaced(place: &dyn StorePlace) -> Result<(), String> {
         equal_bytes("what was put in its place", &stored(place, &id("s")).await?, new.as_bytes())?;
         add(&mut *journal, &line("b", Some("new"), "x", 1), new.len() as u64).await?;
         let after = new + &line("b", Some("new"), "x", 1);
-        // Whoever had the old text open must hear of it: his line is either refused or there.
+        // A program that had the old text open must notice: its line is either rejected or present.
         if let Ok(Appended::At(_)) = old.append(Bytes::from(line("lost", None, "x", 1)), old_end).await {
             return Err("an append to the text that was replaced".to_owned());
         }
@@ -241,7 +241,7 @@ pub(super) fn dropped(place: &dyn StorePlace) -> Result<(), String> {
     })
 }
 
-/// Writers side by side, and what each of them writes.
+/// Number of concurrent writers, and of each one's lines.
 const WRITERS: usize = 4;
 const LINES: usize = 150;
 

@@ -1,4 +1,4 @@
-//! What lists of sessions show.
+//! Scenarios of session lists.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,7 +40,7 @@ pub(super) fn summaries(place: &dyn StorePlace) -> Result<(), String> {
 
 pub(super) fn scopes(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
-        // Some lie in one directory where directories are named as pi names them, and some are too deep for such a name.
+        // Some are in a directory named in pi's way, and some are too deep for such a name.
         let deep = format!("/deep{}", "/d".repeat(300));
         let deeper = format!("{deep}/d");
         let cwds = ["/x", "/a/b", "/a-b", &deep, &deeper];

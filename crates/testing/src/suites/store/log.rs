@@ -1,4 +1,4 @@
-//! What session logs keep, whatever store is below them.
+//! Scenarios of session logs, whatever the store.
 
 use std::collections::HashSet;
 use std::sync::Barrier;
@@ -205,7 +205,7 @@ pub(super) fn branched(place: &dyn StorePlace) -> Result<(), String> {
 
 pub(super) fn guard(place: &dyn StorePlace) -> Result<(), String> {
     run(async {
-        // Each prefix of a run in which a program can die, and what the next one finds.
+        // Each prefix of a run in which a program can die, and the state that the next one finds.
         let steps = || vec![user("one"), answer(&["c1", "c2"]), result("c2"), result("c1"), answer(&["c3"])];
         let prefixes: [(usize, &[&str]); 5] =
             [(1, &[]), (2, &["missing c1", "missing c2"]), (3, &["missing c1"]), (4, &[]), (5, &["missing c3"])];
@@ -292,7 +292,7 @@ pub(super) fn cut_under_a_log(place: &dyn StorePlace) -> Result<(), String> {
     })
 }
 
-/// Programs side by side, and what each of them says.
+/// Number of concurrent programs, and of each one's messages.
 const PROGRAMS: u64 = 3;
 const TURNS: usize = 60;
 

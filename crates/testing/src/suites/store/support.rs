@@ -1,4 +1,4 @@
-//! Headers, lines, logs and comparisons that the scenarios share.
+//! Headers, lines, logs and comparisons shared by the scenarios.
 
 use std::fmt::{Debug, Display};
 use std::sync::{Arc, Barrier};
@@ -22,7 +22,7 @@ pub(super) fn run<T>(work: impl Future<Output = Result<T, String>>) -> Result<T,
     runtime.block_on(work)
 }
 
-/// Waits for the others when it is dropped, whatever happened before: they never wait for one that failed.
+/// Waits for the others when dropped, whatever happened before, so that they never wait for one that failed.
 pub(super) struct StartTogether<'a>(pub(super) &'a Barrier);
 
 impl Drop for StartTogether<'_> {
@@ -31,12 +31,12 @@ impl Drop for StartTogether<'_> {
     }
 }
 
-/// An error in words.
+/// Formats an error.
 pub(super) fn text(error: impl Display) -> String {
     error.to_string()
 }
 
-/// Nothing, or what does not hold.
+/// Returns an error if the condition does not hold.
 pub(super) fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(why()) }
 }
@@ -45,7 +45,7 @@ pub(super) fn equal<T: PartialEq + Debug>(what: &str, actual: T, expected: T) ->
     ensure(actual == expected, || format!("{what}: expected {expected:?}, got {actual:?}"))
 }
 
-/// Compares bytes and shows only where they part: sessions are long.
+/// Compares bytes and shows only the first difference, because sessions are long.
 pub(super) fn equal_bytes(what: &str, actual: &[u8], expected: &[u8]) -> Result<(), String> {
     let at = actual.iter().zip(expected).take_while(|(a, b)| a == b).count();
     let shown = |bytes: &[u8]| String::from_utf8_lossy(&bytes[at..bytes.len().min(at + 80)]).into_owned();
@@ -70,12 +70,12 @@ pub(super) fn header(id: &str) -> Header {
     }
 }
 
-/// The line of a header, with its end.
+/// Returns a header line with its terminator.
 pub(super) fn header_line(id: &str) -> String {
     header(id).to_line() + "\n"
 }
 
-/// A line of a user's message, with its end.
+/// Returns the line of a user message with its terminator.
 pub(super) fn line(id: &str, parent: Option<&str>, text: &str, time: i64) -> String {
     let entry = json!({
         "type": "message", "id": id, "parentId": parent, "timestamp": "2025-06-01T10:00:00.000Z",
@@ -84,14 +84,14 @@ pub(super) fn line(id: &str, parent: Option<&str>, text: &str, time: i64) -> Str
     format!("{entry}\n")
 }
 
-/// A journal whose header is written, and where it ends.
+/// Returns a journal with a written header, and its end.
 pub(super) async fn begun(place: &dyn StorePlace, id: &str) -> Result<(Box<dyn Journal>, u64), String> {
     let mut journal = place.store().create(&header(id)).await.map_err(text)?;
     let end = add(&mut *journal, &header_line(id), 0).await?;
     Ok((journal, end))
 }
 
-/// Appends where no one else writes; returns the new end.
+/// Appends without concurrent writers; returns the new end.
 pub(super) async fn add(journal: &mut dyn Journal, lines: &str, end: u64) -> Result<u64, String> {
     match journal.append(Bytes::copy_from_slice(lines.as_bytes()), end).await.map_err(text)? {
         Appended::At(end) => Ok(end),
@@ -99,13 +99,13 @@ pub(super) async fn add(journal: &mut dyn Journal, lines: &str, end: u64) -> Res
     }
 }
 
-/// A session's text as another program sees it.
+/// Returns a session's text as another program sees it.
 pub(super) async fn stored(place: &dyn StorePlace, at: &SessionRef) -> Result<Bytes, String> {
     let mut journal = place.store().open(at).await.map_err(text)?;
     journal.load().await.map_err(text)
 }
 
-/// Whether there is a session for another program.
+/// Returns whether a session exists for another program.
 pub(super) async fn is_there(place: &dyn StorePlace, at: &SessionRef) -> Result<bool, String> {
     let loaded = match place.store().open(at).await {
         Ok(mut journal) => journal.load().await.map(drop),
@@ -122,7 +122,7 @@ pub(super) fn id(id: &str) -> SessionRef {
     SessionRef::Id(id.to_owned())
 }
 
-/// A host whose ids differ from those of other seeds: two programs never draw the same.
+/// Creates a host whose ids differ from those of other seeds, as for separate programs.
 pub(super) fn host(seed: u64) -> Host {
     Host::builder().clock(1_750_000_000_000, 1000).seed(seed).build()
 }
@@ -135,7 +135,7 @@ pub(super) async fn open(place: &dyn StorePlace, at: &SessionRef, seed: u64) -> 
     SessionLog::open(&host(seed), place.store(), at, CWD).await.map_err(text)
 }
 
-/// How others name a log's session.
+/// Returns the name of a log's session for others.
 pub(super) fn name(log: &SessionLog) -> SessionRef {
     id(log.id())
 }
@@ -159,7 +159,7 @@ pub(super) fn user(text: &str) -> EntryBody {
     message(&json!({ "role": "user", "content": text, "timestamp": 1 }))
 }
 
-/// An answer that makes these calls.
+/// Creates an answer that makes these calls.
 pub(super) fn answer(calls: &[&str]) -> EntryBody {
     let calls = calls.iter().map(|id| json!({ "type": "toolCall", "id": id, "name": "read", "arguments": {} }));
     let content: Vec<Value> = [json!({ "type": "text", "text": "answer" })].into_iter().chain(calls).collect();
@@ -177,7 +177,7 @@ pub(super) fn result(id: &str) -> EntryBody {
     )
 }
 
-/// What a model is shown, a word or two a message.
+/// Summarizes what a model receives, in a word or two per message.
 pub(super) fn shown(log: &SessionLog) -> Vec<String> {
     let in_words = |message: &Message| match message {
         Message::User(user) => user.content.text(""),
@@ -188,7 +188,7 @@ pub(super) fn shown(log: &SessionLog) -> Vec<String> {
     log.context().messages.iter().map(|message| in_words(message)).collect()
 }
 
-/// Everything of a log that a second program must see alike, leaf apart: that is not stored.
+/// Returns everything in a log that a second program must see alike, except the leaf, which is not stored.
 pub(super) fn facts(log: &SessionLog) -> Value {
     let entries: Vec<Value> = log.entries().map(|entry| entry.to_value()).collect();
     let lines: Vec<_> =

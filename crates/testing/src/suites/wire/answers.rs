@@ -1,4 +1,4 @@
-//! Scenarios of reading a response: pure, without a network.
+//! Scenarios of decoding a response, without a network.
 
 use pinch_llm::error::{Emitted, LlmErrorKind, retry};
 use pinch_llm::event::{BlockKind, Fold, StreamEvent};
@@ -11,7 +11,7 @@ use crate::wires::{Answer, AnswerPart, End, Tokens, Wire};
 const WORDS: &str = "grüße 😀 und \"mehr\"\n davon";
 const ARGUMENTS: &str = r#"{"path":"ä/😀.txt","n":[1,2.5],"deep":{"a":null,"b":true},"text":"a\nb \u00e9 c"}"#;
 
-/// A response with everything in it.
+/// Returns a response that contains everything.
 fn rich() -> Answer {
     let parts =
         [AnswerPart::thinking("ich dénke"), AnswerPart::text(WORDS), AnswerPart::call("call_1", "read", ARGUMENTS)];
@@ -112,7 +112,7 @@ pub(super) fn cut_stream(wire: &dyn Wire) -> Result<(), String> {
                 equal(&format!("kind after {n} frames"), error.kind, LlmErrorKind::StreamCut)?;
                 ensure(retry::retryable(error), || format!("not retryable after {n} frames: {error:?}"))?;
             }
-            // The frames after the stop word carry nothing of the answer.
+            // The frames after the stop reason contain nothing of the answer.
             None => equal(&format!("content after {n} frames"), &finished.message.content, content)?,
         }
     }
@@ -143,7 +143,7 @@ pub(super) fn usage(wire: &dyn Wire) -> Result<(), String> {
 pub(super) fn huge_counts(wire: &dyn Wire) -> Result<(), String> {
     let marked = Tokens { input: 1_111, output: 2_222, cached: 0 };
     let whole = wire.frames(&Answer { tokens: marked, ..Answer::of([AnswerPart::text("x")]) }).concat();
-    // Frames that have a checksum cannot be changed afterwards.
+    // Frames with a checksum cannot be changed afterwards.
     let Ok(text) = String::from_utf8(whole) else { return Ok(()) };
     let huge = text.replace("1111", "18446744073709551615").replace("2222", "18446744073709551615");
     ensure(huge != text, || format!("no count is in {text}"))?;
@@ -223,7 +223,7 @@ pub(super) fn garbage(wire: &dyn Wire) -> Result<(), String> {
     let mut state = 1_u64;
     let mut draw = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // The remainder fits, for `below` is a usize.
+        // The remainder fits, because `below` is a usize.
         ((state >> 33) % below as u64) as usize
     };
     for _ in 0..300 {

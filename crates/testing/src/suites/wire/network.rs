@@ -1,4 +1,4 @@
-//! Scenarios of a whole call against a server on the loopback.
+//! Scenarios of a complete call to a server on the loopback interface.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,9 +20,9 @@ use super::support::{ensure, equal, format_of, good, request_at};
 use crate::server::{Fault, Gate, Server, ServerReply};
 use crate::wires::{Answer, AnswerPart, Wire};
 
-/// No scenario takes longer.
+/// Maximum duration of a scenario.
 const MAX_TIME: Duration = Duration::from_secs(60);
-/// A time limit that must strike.
+/// A time limit that must expire.
 const SHORT: Duration = Duration::from_millis(60);
 
 fn run(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
@@ -32,7 +32,7 @@ fn run(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
 }
 
 fn stream(wire: &dyn Wire, request: Request, cancel: Cancel) -> Result<EventStream, String> {
-    // Built-in formats are called as programs call them, with whatever surrounds them there.
+    // Built-in formats are called as in programs, with everything that surrounds them there.
     let provider: Arc<dyn Provider> = match ProviderRegistry::builtin().get(&request.model.api) {
         Ok(provider) => provider,
         Err(_) => Arc::new(HttpProvider::new(format_of(wire)?, Arc::default())),
@@ -190,7 +190,7 @@ pub(super) fn idle_deadline(wire: &dyn Wire) -> Result<(), String> {
     run(async {
         let frames = wire.frames(&answer());
         let timeouts = Timeouts::default().with_idle(Some(SHORT));
-        // Signs of life keep coming, contents do not.
+        // Keep-alives continue, content does not.
         let mut reply = events(wire).send(frames[..frames.len() / 2].concat());
         for _ in 0..40 {
             let sign = wire.keep_alive();
@@ -211,7 +211,7 @@ pub(super) fn header_deadline(wire: &dyn Wire) -> Result<(), String> {
         let (end, _) = end_with(wire, ServerReply::fault(Fault::Hang), timeouts).await?;
         let error = end.error.ok_or("a silent server is a good answer")?;
         equal("error", (error.kind, error.text.as_str()), (LlmErrorKind::Timeout, "Request timed out."))?;
-        // Zero means no limit, and the limit for the headers does not cut off a running stream.
+        // Zero means no limit, and the limit for the headers does not affect a running stream.
         let timeouts = Timeouts::default().with_headers(Some(SHORT * 4)).with_total(Some(Duration::ZERO));
         let mut reply = events(wire);
         for frame in wire.frames(&answer()) {

@@ -1,4 +1,4 @@
-//! Scenarios of writing a request: pure, without a network.
+//! Scenarios of encoding a request, without a network.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::support::{decode, encode, encode_as, end_of, ensure, equal, good, model_at, request_of, tool};
 use crate::wires::{Answer, AnswerPart, Wire};
 
-/// A picture of one pixel.
+/// An image of one pixel.
 const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// A key that every format takes: a token that names an account.
+/// A key that every format accepts: a token that contains an account.
 const KEY_FOR_ALL: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjLTEifX0=.s";
 
 fn message(value: &Value) -> Result<Message, String> {
@@ -32,7 +32,7 @@ fn body(wire: &dyn Wire, more: &Value, messages: Vec<Message>) -> Result<String,
     Ok(encode(wire, &request(wire, more, messages))?.body.to_string())
 }
 
-/// Seeing models get the picture, others a note.
+/// Checks that vision models get the image, and others a note.
 fn check_image(wire: &dyn Wire, messages: &[Message]) -> Result<(), String> {
     let seeing = body(wire, &json!({}), messages.to_vec())?;
     ensure(seeing.contains(IMAGE), || format!("the picture is not in {seeing}"))?;
@@ -63,7 +63,7 @@ pub(super) fn tool_images(wire: &dyn Wire) -> Result<(), String> {
     check_image(wire, &call_and_result(&json!([image()]))?)
 }
 
-/// What the format makes of an answer that thinks, speaks and calls.
+/// Returns an answer with thinking, text and calls, as decoded by the format.
 fn own_answer(wire: &dyn Wire) -> Result<AssistantMessage, String> {
     let parts = [AnswerPart::thinking("secret pondering"), AnswerPart::text("spoken words"), call("call_1", "a")];
     let frames = wire.frames(&Answer::of(parts));
@@ -75,7 +75,7 @@ fn call(id: &str, path: &str) -> AnswerPart {
     AnswerPart::call(id, "read", &json!({"path": path}).to_string())
 }
 
-/// The conversation that contains an answer, with the results of its calls.
+/// Returns the conversation that contains an answer, with the results of its calls.
 fn conversation(answer: &AssistantMessage) -> Result<Vec<Message>, String> {
     let mut messages = vec![Message::user("asked", 1), Message::Assistant(Arc::new(answer.clone()))];
     for call in answer.tool_calls() {
@@ -96,7 +96,7 @@ fn check_handed(body: &str) -> Result<(), String> {
 
 pub(super) fn hand_off_to(wire: &dyn Wire) -> Result<(), String> {
     for foreign in wire::builtin().iter().map(|format| format.api()).filter(|api| *api != wire.api()) {
-        // Ids as the Responses family makes them: the longest and oddest there are.
+        // Ids of the Responses family: the longest and oddest ones.
         let id = format!("call_{}|fc_{}", "x".repeat(24), "y".repeat(64));
         let answer = json!({"role": "assistant", "api": foreign, "provider": foreign, "model": "other", "timestamp": 2,
             "stopReason": "toolUse", "content": [
@@ -141,7 +141,7 @@ pub(super) fn pairing(wire: &dyn Wire) -> Result<(), String> {
     ensure(!body.contains("\"text\":\"  \""), || format!("a blank text is sent: {body}"))
 }
 
-/// The members of a body, at any depth.
+/// Visits the members of a body, at any depth.
 fn members<'b>(body: &'b Value, visit: &mut dyn FnMut(&'b str, &'b Value)) {
     match body {
         Value::Object(map) => map.iter().for_each(|(name, value)| {
@@ -204,7 +204,7 @@ pub(super) fn long_ids(wire: &dyn Wire) -> Result<(), String> {
         messages.push(message(&json!({"role": "toolResult", "toolCallId": id, "toolName": "read", "isError": false,
             "content": [{"type": "text", "text": "seen"}], "timestamp": 3}))?);
     }
-    // The third generation of Gemini wants names of calls, and OpenAI short ones; to the other formats this means nothing.
+    // The third generation of Gemini requires call ids, and OpenAI short ones; for other formats this is irrelevant.
     let body = encode(wire, &request(wire, &json!({"id": "gemini-3-pro", "provider": "openai"}), messages))?.body;
     let (mut names, mut of_results) = (Vec::new(), Vec::new());
     members(&body, &mut |name, value| {
@@ -243,7 +243,7 @@ pub(super) fn headers(wire: &dyn Wire) -> Result<(), String> {
     equal("accept", told("accept"), Some("call"))
 }
 
-/// The limit of the answer in a body.
+/// Returns the limit of the answer in a body.
 fn limit_of(body: &Value) -> Option<u64> {
     const NAMES: [&str; 5] =
         ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "maxTokens"];
@@ -309,7 +309,7 @@ pub(super) fn stable_bytes(wire: &dyn Wire) -> Result<(), String> {
         let messages = messages.ok_or_else(|| format!("no messages in {}", made.body))?;
         if let Some(before) = &earlier {
             let (before, now) = (before.to_string(), messages.to_string());
-            // What follows may belong to the last message, where roles must take turns.
+            // The following text may belong to the last message, if roles must alternate.
             let prefix = before.trim_end_matches([']', '}']);
             ensure(now.starts_with(prefix), || format!("a later turn begins otherwise:\n{before}\n{now}"))?;
         }

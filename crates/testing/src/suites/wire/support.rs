@@ -1,4 +1,4 @@
-//! Requests, calls and comparisons that the scenarios share.
+//! Requests, calls and comparisons shared by the scenarios.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::wires::Wire;
 
-/// When all calls are made, Unix milliseconds.
+/// Time of all calls, in Unix milliseconds.
 const NOW: i64 = 1_700_000_000_000;
 
 pub(super) fn model_at(wire: &dyn Wire, server: &str, more: &Value) -> Model {
@@ -32,7 +32,7 @@ pub(super) fn model_at(wire: &dyn Wire, server: &str, more: &Value) -> Model {
 }
 
 pub(super) fn request_of(wire: &dyn Wire, model: Model, messages: Vec<Message>) -> Request {
-    // Where a format knows other ways of transport, the suite is about HTTP.
+    // The suite tests HTTP, even if a format has other transports.
     let native = [("transport", "sse"), ("project", "p")];
     let native = native.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value)));
     let mut options = CallOptions::default();
@@ -72,7 +72,7 @@ pub(super) fn encode_as(format: &dyn WireFormat, request: &Request) -> Result<Ht
     Ok(made)
 }
 
-/// The events of a response that comes in these chunks. Each must obey the laws, and the last one is the end.
+/// Decodes a response that arrives in these chunks, after checking the laws and that the last event is the end.
 pub(super) fn decode<'a>(
     wire: &dyn Wire,
     chunks: impl IntoIterator<Item = &'a [u8]>,
@@ -103,7 +103,7 @@ pub(super) fn decode<'a>(
     lawful(std::iter::from_fn(|| emit.pop()).collect())
 }
 
-/// The events, if they obey the laws and end.
+/// Returns the events if they obey the laws and end.
 pub(super) fn lawful(events: Vec<StreamEvent>) -> Result<Vec<StreamEvent>, String> {
     let mut laws = Laws::default();
     for event in &events {
@@ -122,7 +122,7 @@ pub(super) fn end_of(events: &[StreamEvent]) -> Result<&Finished, String> {
     }
 }
 
-/// The message of a good answer.
+/// Returns the message of a successful answer.
 pub(super) fn good(finished: &Finished) -> Result<&AssistantMessage, String> {
     match &finished.error {
         None if finished.is_ok() => Ok(&finished.message),
@@ -130,7 +130,7 @@ pub(super) fn good(finished: &Finished) -> Result<&AssistantMessage, String> {
     }
 }
 
-/// The message as it is kept, without what differs from call to call.
+/// Returns the message as stored, without members that differ between calls.
 pub(super) fn kept(finished: &Finished) -> Value {
     let mut value = Message::Assistant(Arc::clone(&finished.message)).to_value();
     if let Some(map) = value.as_object_mut() {
@@ -139,10 +139,10 @@ pub(super) fn kept(finished: &Finished) -> Value {
     value
 }
 
-/// The events in words, without what differs from call to call, for comparing.
+/// Renders the events for comparison, without parts that differ between calls.
 pub(super) fn in_words(events: &[StreamEvent]) -> Vec<String> {
     let word = |event: &StreamEvent| match event {
-        // What is known at the start depends on what came first.
+        // The initial knowledge depends on which event came first.
         StreamEvent::Start(_) => "start".to_owned(),
         StreamEvent::End(finished) => format!("end {} {:?}", kept(finished), finished.error.as_ref().map(|e| &e.text)),
         other => format!("{other:?}"),
@@ -150,7 +150,7 @@ pub(super) fn in_words(events: &[StreamEvent]) -> Vec<String> {
     events.iter().map(word).collect()
 }
 
-/// Nothing, or what does not hold.
+/// Returns an error if the condition does not hold.
 pub(super) fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(why()) }
 }

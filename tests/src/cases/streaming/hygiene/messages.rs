@@ -1,11 +1,11 @@
-//! Messages as cases write them: members may be missing, and signatures have the names that other programs give them.
+//! Messages in the form that cases use: fields may be missing, and signatures have the names that other programs give them.
 
 use std::sync::Arc;
 
 use pinch_llm::message::Message;
 use serde_json::{Map, Value, json};
 
-/// The member in which we keep a signature, by the type of the block.
+/// The field in which pinch stores a signature, by block type.
 const SIGNATURES: [(&str, &str); 3] =
     [("text", "textSignature"), ("thinking", "thinkingSignature"), ("toolCall", "thoughtSignature")];
 
@@ -13,17 +13,17 @@ const SIGNATURES: [(&str, &str); 3] =
 #[derive(Default)]
 pub(super) struct CaseMessages {
     pub(super) messages: Vec<Arc<Message>>,
-    /// Signatures under another name: type of the block, name, text.
+    /// Signatures under another name: block type, name, text.
     spelled: Vec<(String, String, String)>,
     /// Signatures that are objects, as text.
     objects: Vec<String>,
     /// Contents of answers that are strings.
     strings: Vec<String>,
-    /// Names of results' ids.
+    /// Field names of the results' IDs.
     result_ids: Vec<String>,
-    /// Signatures also get the name that we give them.
+    /// Whether signatures are also written under our name.
     pub(super) copies_signatures: bool,
-    /// Results are written with what a model reads of them.
+    /// Whether results are written with only what a model receives.
     pub(super) hides_details: bool,
 }
 
@@ -42,7 +42,7 @@ impl CaseMessages {
         match raw["role"].as_str() {
             Some("assistant") => {
                 if let Some(word) = raw["stopReason"].as_str().map(str::to_owned) {
-                    // The word is kept, so that it can be written again.
+                    // The word is kept so that it can be written again.
                     raw["rawStopReason"] = word.as_str().into();
                     let known = ["stop", "length", "toolUse", "error", "aborted"];
                     raw["stopReason"] = if known.contains(&word.as_str()) { word } else { "stop".to_owned() }.into();
@@ -80,7 +80,7 @@ impl CaseMessages {
         }
     }
 
-    /// The messages as the case writes them, without what we add by default.
+    /// The messages in the form that the case uses, without the defaults that we add.
     pub(super) fn write(&self, messages: &[Arc<Message>]) -> Value {
         messages.iter().map(|message| self.written(message)).collect()
     }
@@ -93,7 +93,7 @@ impl CaseMessages {
         if members.get("timestamp").is_some_and(|time| *time == json!(0)) || is_ours {
             members.remove("timestamp");
         }
-        // Where it came from is for us, not for a model.
+        // Provenance is for our own use, not for a model.
         members.remove("provenance");
         for name in ["api", "provider", "model", "toolName"] {
             if members.get(name).is_some_and(|text| *text == json!("")) {

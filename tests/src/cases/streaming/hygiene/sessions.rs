@@ -1,4 +1,4 @@
-//! Histories in sessions: what is recorded of them, what the log writes, and what a request holds.
+//! Histories in sessions: what is recorded of them, what the log writes, and which parts a request contains.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, Strin
     runtime.map_err(|error| error.to_string())?.block_on(work)
 }
 
-/// A session in memory that holds these messages.
+/// An in-memory session with these messages.
 async fn session(messages: &[Arc<Message>]) -> Result<SessionLog, String> {
     let mut log = SessionLog::in_memory(&host(), NewSession::in_directory("/work")).with_missing_result(MISSING_RESULT);
     for message in messages {
@@ -50,13 +50,13 @@ fn customs(log: &SessionLog) -> Vec<String> {
     log.entries().filter_map(custom).collect()
 }
 
-/// What a model is given of a history, and what the session then says about it.
+/// The history as a model receives it, and what the session then records about it.
 pub(super) fn history(input: &Value) -> Result<Value, String> {
     let model = model_of(input)?;
     let mut read = CaseMessages::read(&input["messages"])?;
     (read.copies_signatures, read.hides_details) = (model.dialect.history.transcript.signed_thinking, true);
     let (model_changed, added) = block_on(async {
-        // Only a beginning is recorded; the messages themselves need not be valid for a log.
+        // Only the first message is recorded; the messages need not be valid for a log.
         let first = &read.messages[..read.messages.len().min(1)];
         let mut log = session(first).await?;
         for entry in input["customEntries"].as_array().into_iter().flatten() {
@@ -72,7 +72,7 @@ pub(super) fn history(input: &Value) -> Result<Value, String> {
     Ok(json!({"messages": read.write(&messages), "appendedCustomTypes": added}))
 }
 
-/// The beginning of a session that is prepared for a model two times.
+/// The start of a session that is prepared for a model twice.
 pub(super) fn google_twice(input: &Value) -> Result<Value, String> {
     let model = model_of(input)?;
     let rules = &model.dialect.history.transcript;
@@ -95,7 +95,7 @@ pub(super) fn google_twice(input: &Value) -> Result<Value, String> {
     })
 }
 
-/// What a session holds after appends; `FLUSH` is the end of a run.
+/// The content of a session after appends; `FLUSH` marks the end of a run.
 pub(super) fn guard(input: &Value) -> Result<Value, String> {
     let appends = input["appends"].as_array().ok_or("no appends")?;
     let all: Vec<Value> = appends.iter().filter(|append| append.is_object()).cloned().collect();
@@ -123,7 +123,7 @@ pub(super) fn guard(input: &Value) -> Result<Value, String> {
     })
 }
 
-/// The prompt as a request of the provider's wire format holds it.
+/// The prompt as it appears in a request of the provider's wire format.
 pub(super) fn scrubbed(input: &Value) -> Result<Value, String> {
     let provider = word(&input["provider"]);
     let api = super::api_of(provider);

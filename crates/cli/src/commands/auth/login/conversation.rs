@@ -1,4 +1,4 @@
-//! A login in lines: questions on stderr, answers from stdin.
+//! A login in plain lines: questions on stderr, answers from stdin.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -16,22 +16,22 @@ use crate::browser;
 use crate::line_input::{HiddenTyping, LineInput};
 use crate::output;
 
-/// The user in front of the command.
+/// The user at the command line.
 pub(super) struct LoginConversation<'a> {
     input: LineInput,
     host: &'a Host,
     opens_browser: bool,
-    /// The cursor stands behind a question.
+    /// Whether the cursor is after a question.
     is_behind_question: bool,
 }
 
-/// What an answer comes to.
+/// How an answer is handled.
 enum LineReply {
-    /// It is passed on; `None` declines.
+    /// Pass it on; `None` declines.
     Answer(Option<String>),
-    /// It is no answer: the question is asked again.
+    /// Not an answer: ask again.
     Repeat,
-    /// It is no answer, and something else may come.
+    /// Not an answer: wait for more input.
     Wait,
 }
 
@@ -40,12 +40,12 @@ impl<'a> LoginConversation<'a> {
         Self { input, host, opens_browser, is_behind_question: false }
     }
 
-    /// Whether a person types the answers.
+    /// Returns whether answers are typed at a terminal.
     pub(super) fn is_terminal(&self) -> bool {
         self.input.is_terminal()
     }
 
-    /// Everything on stdin.
+    /// Reads the rest of stdin.
     pub(super) async fn into_rest(self) -> io::Result<String> {
         let _hidden = self.input.is_terminal().then(HiddenTyping::begin).and_then(Result::ok);
         self.input.rest().await
@@ -78,7 +78,7 @@ impl<'a> LoginConversation<'a> {
                     LoginEvent::Question => hidden = self.ask(&mut dialog),
                 },
                 line = self.input.next(), if is_asked && !self.input.has_ended() => {
-                    // The line feed was shown with the line.
+                    // The line feed was echoed with the line.
                     self.is_behind_question &= line.is_none() || !self.input.is_terminal();
                     hidden = None;
                     if self.answer(&mut dialog, line) {
@@ -89,7 +89,7 @@ impl<'a> LoginConversation<'a> {
         }
     }
 
-    /// Asks for one of several; the position of the answer. `None` declines.
+    /// Asks to choose an option; returns its index. `None` declines.
     pub(super) async fn choose(&mut self, question: &str, options: &[&str], usual: Option<usize>) -> Option<usize> {
         loop {
             self.write(&format_args!("{question}: "));
@@ -113,7 +113,7 @@ impl<'a> LoginConversation<'a> {
         }
     }
 
-    /// Writes the question of the dialog. What is typed then is not shown for as long as the result lives.
+    /// Prints the dialog's question. Typing is hidden while the result is alive.
     fn ask(&mut self, dialog: &mut LoginDialog) -> Option<HiddenTyping> {
         let question = dialog.question()?;
         let hides = matches!(question, LoginQuestion::Text(LoginPrompt { is_secret: true, .. }));
@@ -141,7 +141,7 @@ impl<'a> LoginConversation<'a> {
         hidden.and_then(Result::ok)
     }
 
-    /// Answers the question of the dialog with a line, or with the end of the input; returns whether to ask again.
+    /// Answers the dialog's question with a line, or with the end of the input; returns whether to ask again.
     fn answer(&mut self, dialog: &mut LoginDialog, line: Option<String>) -> bool {
         let Some(question) = dialog.question() else { return false };
         match reply(question, line) {
@@ -152,17 +152,17 @@ impl<'a> LoginConversation<'a> {
         false
     }
 
-    /// Writes a line.
+    /// Prints a line.
     fn tell(&mut self, line: &dyn fmt::Display) {
         self.end_question();
         crate::exit::tell(line);
     }
 
-    /// Writes the beginning of a line.
+    /// Prints the start of a line.
     fn write(&mut self, text: &dyn fmt::Display) {
         self.end_question();
         let mut to = output::stderr();
-        // Without a reader of questions there is none to answer them either.
+        // If nobody reads the questions, nobody answers them either.
         let _unread = write!(to, "{text}").and_then(|()| to.flush());
         self.is_behind_question = true;
     }
@@ -174,7 +174,7 @@ impl<'a> LoginConversation<'a> {
     }
 }
 
-/// What a line, or the end of the input, comes to as an answer.
+/// Interprets a line, or the end of the input, as an answer.
 fn reply(question: &LoginQuestion, line: Option<String>) -> LineReply {
     match (question, line) {
         (LoginQuestion::Text(prompt), None) => LineReply::Answer(prompt.allow_empty.then(String::new)),
@@ -192,7 +192,7 @@ fn reply(question: &LoginQuestion, line: Option<String>) -> LineReply {
     }
 }
 
-/// The position of an option that is named by its number or its id; an empty answer is the usual one.
+/// Returns the index of the option selected by number or id; an empty answer selects the default.
 fn pick(answer: &str, options: &[&str], usual: Option<usize>) -> Option<usize> {
     if answer.is_empty() {
         return usual;
