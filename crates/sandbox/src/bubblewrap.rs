@@ -137,7 +137,8 @@ fn file_with(content: &[u8]) -> std::io::Result<tempfile::NamedTempFile> {
 
 /// Runs `bwrap` itself and returns its output.
 async fn run(program: &Path, args: Vec<String>) -> Result<String, SandboxUnavailable> {
-    let remedy = "if the system forbids user namespaces (as Ubuntu does for programs without an AppArmor profile), allow them for bwrap, or use landlock";
+    let remedy = "if the system forbids user namespaces (as Ubuntu does for programs without an AppArmor profile), \
+                  allow them for bwrap, or use landlock";
     let failed = |reason: String| SandboxUnavailable::new(NAME, reason, remedy);
     let command = CommandSpec::new(program.to_owned(), args, PathBuf::from("/"), Vec::new());
     let mut process = LocalMachine.spawn(command).await.map_err(|error| failed(error.to_string()))?;

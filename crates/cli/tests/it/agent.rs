@@ -274,7 +274,7 @@ async fn unusable_directories_are_errors() {
         "Error: cannot lock the session file HOME/.pinch/agents/ops/sessions/s1.jsonl: File exists (os error 17)";
     fails(&user, &[&ask[..], &["--agent", "ops"]].concat(), 4, no_lock).await;
     std::fs::create_dir_all(user.path(".pinch/agents/main/sessions/s1.jsonl")).unwrap();
-    let no_file = "Error: cannot read HOME/.pinch/agents/main/sessions/s1.jsonl: it is no regular file";
+    let no_file = "Error: cannot read HOME/.pinch/agents/main/sessions/s1.jsonl: not a regular file";
     fails(&user, &ask, 4, no_file).await;
     assert_eq!(user.server.requests().len(), 0, "nothing is asked that could not be kept");
 }

@@ -119,7 +119,7 @@ impl Remembered {
     }
 }
 
-/// Runs a command, kills its descendants afterwards, and returns its output.
+/// Runs a command as a process tree and returns its trimmed output, or `None` if it fails or prints nothing.
 async fn run(command: &str, env: &Env) -> Option<String> {
     let mut shell = shell(command);
     shell.env_clear().envs(env.iter());

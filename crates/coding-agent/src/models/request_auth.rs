@@ -157,7 +157,10 @@ impl RegistryAuth {
         let stored = entry.and_then(|entry| entry["key"].as_str().map(str::to_owned));
         let value = stored.or_else(|| self.registry.key_value(provider))?;
         config_value::is_old_variable(&value, &self.env(provider)).then(|| {
-            format!("The key of {provider} is the literal text \"{value}\", but a variable of that name is set. Write \"${value}\" to use it")
+            format!(
+                "The key of {provider} is the literal text \"{value}\", but a variable of that name is set. \
+                 Write \"${value}\" to use it"
+            )
         })
     }
 

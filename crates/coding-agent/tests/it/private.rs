@@ -139,7 +139,7 @@ async fn exports_write_to_devices_but_not_over_the_session() {
     assert!(fs::symlink_metadata(&null).unwrap().is_symlink());
     let before = fs::read(file(&log)).unwrap();
     let page = html::export(&log, &look, Some(&file(&log)), dir.path()).unwrap_err();
-    assert!(std::error::Error::source(&page).unwrap().to_string().contains("the session itself"));
+    assert!(std::error::Error::source(&page).unwrap().to_string().contains("the session's own file"));
     log.export_to(&file(&log)).unwrap_err();
     assert_eq!(fs::read(file(&log)).unwrap(), before);
     let page = dir.path().join("page.html");

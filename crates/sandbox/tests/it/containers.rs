@@ -227,7 +227,7 @@ async fn an_unavailable_container_is_an_error_with_a_remedy() {
     let (reason, remedy) = failed(none.enter(&bench.asked()).await.err());
     assert_eq!(
         (reason.as_str(), remedy.as_str()),
-        ("the program podman is not installed", "install podman, or use another backend")
+        ("podman is not installed", "install podman, or use another backend")
     );
     let mut missing = options();
     missing.config.image = "missing".to_owned();

@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_after_a_header_open_without_losing_later_entries(junk in prop::collection::vec(any::<u8>(), 0..200), lines in prop::collection::vec(any_entry(), 0..3)) {
+    fn junk_after_a_header_loses_no_later_entries(junk in prop::collection::vec(any::<u8>(), 0..200), lines in prop::collection::vec(any_entry(), 0..3)) {
         run(async {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("s.jsonl");

@@ -207,7 +207,7 @@ impl<'a> BusyServer<'a> {
                 let snapshot = self.context.write_page(self.io, answerer, path);
                 self.context.control.observe(snapshot);
             }
-            // A prompt without a queue is for the next run if this one has ended for the client, and until then.
+            // Without a queue, a prompt waits for the next run, if this one has ended for the client or there is none.
             RpcCommand::Run(RunCommand::Prompt { queue: None, .. })
                 if self.activity == Activity::Compaction || self.has_ended =>
             {

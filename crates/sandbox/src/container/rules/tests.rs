@@ -70,5 +70,5 @@ fn networks_and_profiles_that_open_a_container_are_rejected() {
     }
     assert!(check_profile("seccomp", "/p.json").is_ok());
     let refusal = check_profile("apparmor", " Unconfined").unwrap_err();
-    assert_eq!(refusal.to_string(), "Sandbox security: apparmor profile \" Unconfined\" confines nothing");
+    assert_eq!(refusal.to_string(), "Sandbox security: apparmor profile \" Unconfined\" does not confine anything");
 }
