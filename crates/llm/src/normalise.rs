@@ -37,7 +37,7 @@ pub type IdRule<'a> = &'a dyn Fn(&str, &Model, &AssistantMessage) -> String;
 /// 2. images are replaced by a note if the model has no vision, or if there are more than it accepts;
 /// 3. answers of other models lose thinking and signatures, and their calls get ids from `ids`;
 /// 4. each call is followed by its only result, or a synthetic one; other results are removed. System messages and anything else between a
-/// call and its results is moved after them.
+///    call and its results is moved after them.
 ///
 /// Messages of unknown roles are removed: they are for programs, not for models.
 pub fn transform(messages: &[Arc<Message>], target: &Model, ids: Option<IdRule<'_>>) -> Vec<Arc<Message>> {
