@@ -218,9 +218,9 @@ pub(super) fn article(
     out.html(class(survey.lines[at].kind))?;
     out.html(if is_active { "\">" } else { " off\">" })?;
     out.html("<p class=\"head\">")?;
-    if let Some(who) = who(entry) {
+    if let Some(author_label) = author_label(entry) {
         out.html("<b>")?;
-        out.text(&who)?;
+        out.text(&author_label)?;
         out.html("</b> ")?;
     }
     if let Some(label) = label {
@@ -243,7 +243,7 @@ pub(super) fn article(
 }
 
 /// Returns the label of an entry's author.
-fn who(entry: &Entry) -> Option<String> {
+fn author_label(entry: &Entry) -> Option<String> {
     match &**entry.body.as_message()? {
         Message::User(_) => Some("User".to_owned()),
         Message::Assistant(answer) => {

@@ -30,7 +30,7 @@ pub struct AuthStorage(Arc<AuthShared>);
 #[derive(Debug)]
 struct AuthShared {
     backend: Box<dyn AuthBackend>,
-    seen: Mutex<LastRead>,
+    last_read: Mutex<LastRead>,
     commands: Remembered,
     /// The open store while this program holds its lock, shared so that a slow refresh does not block other tasks.
     open: Mutex<Weak<SharedOpen>>,
@@ -85,7 +85,7 @@ impl AuthStorage {
     pub fn over(backend: Box<dyn AuthBackend>) -> Self {
         Self(Arc::new(AuthShared {
             backend,
-            seen: Mutex::default(),
+            last_read: Mutex::default(),
             commands: Remembered::default(),
             open: Mutex::default(),
             opening: AsyncMutex::default(),
@@ -102,29 +102,29 @@ impl AuthStorage {
 
     /// Returns all entries as currently stored. Damaged content does not replace what was read before.
     pub fn entries(&self) -> Arc<StoredCredentials> {
-        let mut seen = self.seen();
-        match self.0.backend.read(seen.revision.as_ref()) {
+        let mut last_read = self.last_read();
+        match self.0.backend.read(last_read.revision.as_ref()) {
             BackendRead::Same => {}
-            BackendRead::New(entries, revision) => seen.take(entries, revision),
+            BackendRead::New(entries, revision) => last_read.take(entries, revision),
             BackendRead::Broken(problem, revision) => {
-                seen.revision = Some(revision);
-                seen.is_broken = true;
-                if seen.problems.len() < MAX_PROBLEMS {
-                    seen.problems.push(problem);
+                last_read.revision = Some(revision);
+                last_read.is_broken = true;
+                if last_read.problems.len() < MAX_PROBLEMS {
+                    last_read.problems.push(problem);
                 }
             }
         }
-        Arc::clone(&seen.entries)
+        Arc::clone(&last_read.entries)
     }
 
     /// Returns the problems with the store since the last call.
     pub fn drain_problems(&self) -> Vec<Problem> {
-        std::mem::take(&mut self.seen().problems)
+        std::mem::take(&mut self.last_read().problems)
     }
 
     /// Returns whether the store was damaged when it was last read.
     pub fn is_broken(&self) -> bool {
-        self.seen().is_broken
+        self.last_read().is_broken
     }
 
     /// Returns the credentials file, or `None` if they are stored elsewhere.
@@ -150,8 +150,8 @@ impl AuthStorage {
     /// Returns the login of a provider, or `None` if the stored entry is not a login.
     pub(super) fn login(&self, provider: &ProviderId) -> Option<OAuthCredential> {
         let stored = login_in(&self.entries(), provider)?;
-        let seen = self.seen();
-        let newer = seen.unstored.iter().find(|(id, old, _)| id == provider && *old == stored.refresh.reveal());
+        let last_read = self.last_read();
+        let newer = last_read.unstored.iter().find(|(id, old, _)| id == provider && *old == stored.refresh.reveal());
         newer.and_then(|(_, _, login)| OAuthCredential::from_value(login)).or(Some(stored))
     }
 
@@ -280,7 +280,7 @@ impl AuthStorage {
         let mut new = old.clone();
         change(&mut new);
         let revision = if new == old { revision } else { open.write(&new)? };
-        self.seen().take(new, revision);
+        self.last_read().take(new, revision);
         Ok(())
     }
 
@@ -306,18 +306,18 @@ impl AuthStorage {
 
     /// Takes over the currently stored content.
     pub(super) fn adopt(&self, entries: StoredCredentials, revision: Revision) {
-        self.seen().take(entries, revision);
+        self.last_read().take(entries, revision);
     }
 
     /// Remembers a login that could not be stored, since the server no longer accepts the old token.
     pub(super) fn keep_login(&self, provider: &ProviderId, old: &OAuthCredential, login: &OAuthCredential) {
-        let mut seen = self.seen();
-        seen.unstored.retain(|(id, ..)| id != provider);
-        seen.unstored.push((provider.clone(), old.refresh.reveal().to_owned(), login.to_value()));
+        let mut last_read = self.last_read();
+        last_read.unstored.retain(|(id, ..)| id != provider);
+        last_read.unstored.push((provider.clone(), old.refresh.reveal().to_owned(), login.to_value()));
     }
 
-    fn seen(&self) -> MutexGuard<'_, LastRead> {
-        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_read(&self) -> MutexGuard<'_, LastRead> {
+        self.0.last_read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn files(
     if is_delta && chosen.is_none_or(<[String]>::is_empty) {
         return Vec::new();
     }
-    let files = brought(folder, manifest, kind).into_iter();
+    let files = provided(folder, manifest, kind).into_iter();
     let Some(chosen) = chosen else { return files.map(|file| PackageFile { file, is_enabled: true }).collect() };
     if is_delta {
         let of = |file: ListedFile| {
@@ -47,7 +47,7 @@ pub(super) fn files(
 }
 
 /// Returns the files of one type that a package provides.
-fn brought(folder: &Path, manifest: Option<&Value>, kind: ResourceKind) -> Vec<ListedFile> {
+fn provided(folder: &Path, manifest: Option<&Value>, kind: ResourceKind) -> Vec<ListedFile> {
     let listed = manifest.and_then(|manifest| manifest.get(kind.folder())).and_then(Value::as_array);
     match listed {
         Some(listed) if kind == ResourceKind::Extension && listed.iter().any(Value::is_object) => {

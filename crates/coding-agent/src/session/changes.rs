@@ -16,7 +16,7 @@ use crate::prompt::PromptSections as SystemPrompt;
 use crate::session_log::SessionLog;
 
 /// The session's model and level, which the agent may not have adopted yet.
-pub(super) struct ModelSelection {
+pub(super) struct CurrentSelection {
     pub(super) model: Arc<Model>,
     pub(super) thinking: ThinkingLevel,
     usual: Option<ThinkingLevel>,
@@ -25,7 +25,7 @@ pub(super) struct ModelSelection {
     system: Option<SystemPrompt>,
 }
 
-impl ModelSelection {
+impl CurrentSelection {
     pub(super) fn of(session: &AgentSession) -> Self {
         let agent = &session.agent;
         Self {

@@ -25,7 +25,7 @@ use crate::session_log::{Context, SessionLog};
 
 use super::AgentSession;
 use super::answering::answering;
-use super::changes::ModelSelection;
+use super::changes::CurrentSelection;
 use super::control::SessionControl;
 use super::emitter::EventListener;
 
@@ -74,7 +74,7 @@ impl Summariser {
     }
 
     /// Adopts the session's current model and level.
-    pub(super) fn follow(&mut self, selection: &ModelSelection, rules: &CompactionRules) {
+    pub(super) fn follow(&mut self, selection: &CurrentSelection, rules: &CompactionRules) {
         self.settings = rules_now(rules, &self.control).for_model(&selection.model);
         self.model = Arc::clone(&selection.model);
         self.thinking = selection.thinking;

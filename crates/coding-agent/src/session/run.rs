@@ -12,7 +12,7 @@ use pinch_stdx::pull::{Pulled, pulled};
 
 use super::answering::{answer_queries, answering};
 use super::boundary;
-use super::changes::{ModelSelection, adopt};
+use super::changes::{CurrentSelection, adopt};
 use super::compacting::{CompactionTask, Summariser};
 use super::control::TurnEntries;
 use super::emitter::{SessionEmitter, SessionItem};
@@ -253,7 +253,7 @@ impl PromptRun<'_> {
 
     /// Runs the agent once. Every message is in the log before its end event is emitted.
     async fn run_once(&mut self, input: Vec<Arc<Message>>) -> Result<RunEnd, SessionError> {
-        let mut selection = ModelSelection::of(self.session);
+        let mut selection = CurrentSelection::of(self.session);
         let mut summariser = Summariser::of(self.session);
         let AgentSession { agent, log, compaction, state, system, .. } = &mut *self.session;
         let (emitter, queues) = (&self.emitter, agent.queues());
@@ -365,7 +365,7 @@ impl PromptRun<'_> {
 
     /// Applies changes requested from outside while the agent is idle.
     async fn take_changes(&mut self) -> Result<(), SessionError> {
-        let mut selection = ModelSelection::of(self.session);
+        let mut selection = CurrentSelection::of(self.session);
         if selection.take_in(&mut self.session.log, &self.emitter, true).await? {
             adopt(&mut self.session.agent, &mut selection.take_pending());
             if let Some(changed) = selection.into_system() {

@@ -1,4 +1,4 @@
-//! The keys of settings.json: their types, their defaults, who may set them, and what they do.
+//! The table of settings keys: their types, defaults, scopes and descriptions.
 
 use serde_json::{Map, Value};
 
@@ -7,33 +7,33 @@ mod value_type;
 pub use value_type::ValueType;
 pub(super) use value_type::count;
 
-/// One key.
+/// A settings key.
 #[derive(Clone, Copy, Debug)]
 pub struct SettingKey {
-    /// Its path in the document; members of objects follow a dot.
+    /// Path in the document; members of objects follow a dot.
     pub path: &'static str,
-    /// The values it takes.
+    /// The type of its value.
     pub value_type: ValueType,
-    /// JSON of the default value; empty: none.
+    /// JSON of the default value; empty if there is none.
     default: &'static str,
-    /// Only the user's own document may set it, not a project's.
+    /// Whether only the user's own document may set it, not a project's.
     pub user_only: bool,
-    /// What it does, in Markdown.
+    /// Description in Markdown.
     pub about: &'static str,
 }
 
-/// Keys that belong together.
+/// A group of related keys.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct KeyGroup {
-    /// A title for people.
+    /// Title of the group.
     pub title: &'static str,
     /// The keys.
     pub keys: &'static [SettingKey],
 }
 
 impl SettingKey {
-    /// JSON of the default value, if there is one.
+    /// Returns the JSON of the default value, if there is one.
     pub fn default(&self) -> Option<&'static str> {
         Some(self.default).filter(|default| !default.is_empty())
     }
@@ -50,10 +50,10 @@ const fn of_user(path: &'static str, value_type: ValueType, default: &'static st
 const QUEUE: ValueType = ValueType::Word(&["all", "one-at-a-time"]);
 const TREE_FILTERS: &[&str] = &["default", "no-tools", "user-only", "labeled-only", "all"];
 
-/// What is said of keys that pi's programs use and pinch does not.
+/// Description of keys that pi's programs use and pinch does not.
 const COMPATIBILITY: &str = "Checked and kept for programs that share the file; pinch itself does not use it";
 
-/// All keys: the parser, the defaults and the reference come from this table.
+/// All keys: the source of the parser, the defaults and the reference.
 pub const GROUPS: &[KeyGroup] = &[
     KeyGroup {
         title: "Model",
@@ -446,17 +446,17 @@ pub const GROUPS: &[KeyGroup] = &[
     },
 ];
 
-/// All keys, in the order of [`GROUPS`].
+/// Returns all keys, in the order of [`GROUPS`].
 pub fn all() -> impl Iterator<Item = &'static SettingKey> {
     GROUPS.iter().flat_map(|group| group.keys)
 }
 
-/// The key of a place.
+/// Returns the key with a path.
 pub(super) fn find(path: &str) -> Option<&'static SettingKey> {
     all().find(|key| key.path == path)
 }
 
-/// The default settings.
+/// Returns the default settings.
 pub(super) fn defaults() -> Map<String, Value> {
     let mut root = Map::new();
     for key in all().filter(|key| !key.default.is_empty()) {
@@ -467,7 +467,7 @@ pub(super) fn defaults() -> Map<String, Value> {
     root
 }
 
-/// The value at a place.
+/// Returns the value at a path.
 pub(super) fn get<'a>(root: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
     let value = root.get(first)?;
@@ -477,7 +477,7 @@ pub(super) fn get<'a>(root: &'a Map<String, Value>, path: &str) -> Option<&'a Va
     }
 }
 
-/// Puts a value at a place; `null` takes away what is there. Objects on the way are made, other values on the way give way to them.
+/// Sets the value at a path; `null` removes it. Missing objects on the path are created, and other values on it are replaced by objects.
 pub(super) fn put(root: &mut Map<String, Value>, path: &str, value: Value) {
     let Some((first, rest)) = path.split_once('.') else {
         match value {

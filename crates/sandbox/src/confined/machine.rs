@@ -121,7 +121,7 @@ impl ConfinedMachine {
     }
 
     /// Like [`Self::with_path`], for operations that the kernel does not check: rejects paths that lead out of the sandbox.
-    async fn with_seen_path<T: Send + 'static>(
+    async fn with_visible_path<T: Send + 'static>(
         &self,
         operation: &'static str,
         path: &Path,
@@ -180,7 +180,7 @@ impl ConfinedMachine {
 impl Machine for ConfinedMachine {
     fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Stat, MachineError>> {
         let work = |path: PathBuf| async move { LocalMachine.stat(&path).await }.boxed();
-        self.with_seen_path("access", path, work).boxed()
+        self.with_visible_path("access", path, work).boxed()
     }
 
     fn read<'a>(&'a self, path: &'a Path, max: u64) -> BoxFuture<'a, Result<Bytes, MachineError>> {
@@ -222,7 +222,7 @@ impl Machine for ConfinedMachine {
 
     fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>> {
         let work = |path: PathBuf| async move { LocalMachine.real_path(&path).await }.boxed();
-        async move { Ok(self.inside(self.with_seen_path("realpath", path, work).await?)) }.boxed()
+        async move { Ok(self.inside(self.with_visible_path("realpath", path, work).await?)) }.boxed()
     }
 
     fn temp_dir(&self) -> Option<&Path> {

@@ -91,7 +91,7 @@ pub(crate) struct SandboxView {
     /// Writable files and directories.
     pub(crate) writable: Vec<PathBuf>,
     /// Both, as named and with links resolved: system directories are often links.
-    seen: Vec<PathBuf>,
+    visible: Vec<PathBuf>,
     workspace: PathBuf,
     private: TempDir,
 }
@@ -103,7 +103,7 @@ impl SandboxView {
         let mut view = Self {
             readable: Vec::new(),
             writable: vec![private.path().canonicalize()?],
-            seen: Vec::new(),
+            visible: Vec::new(),
             workspace: asked.workspace.canonicalize()?,
             private,
         };
@@ -119,7 +119,7 @@ impl SandboxView {
         let mut view = Self {
             readable: SYSTEM.iter().chain(&ETC).map(PathBuf::from).collect(),
             writable: vec![private.path().canonicalize()?],
-            seen: Vec::new(),
+            visible: Vec::new(),
             workspace: workspace.clone(),
             private,
         };
@@ -145,9 +145,9 @@ impl SandboxView {
         }
         self.readable.retain(|path| path.exists());
         let named = self.readable.iter().chain(&self.writable);
-        self.seen = named.flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]).flatten().collect();
-        self.seen.sort_unstable();
-        self.seen.dedup();
+        self.visible = named.flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]).flatten().collect();
+        self.visible.sort_unstable();
+        self.visible.dedup();
         Ok(())
     }
 
@@ -170,7 +170,7 @@ impl SandboxView {
 
     /// Returns whether a path is visible.
     pub(crate) fn contains(&self, path: &Path) -> bool {
-        self.seen.iter().any(|root| path.starts_with(root))
+        self.visible.iter().any(|root| path.starts_with(root))
     }
 }
 

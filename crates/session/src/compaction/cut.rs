@@ -41,7 +41,7 @@ pub fn find(path: &[Arc<Entry>], range: Range<usize>, keep_recent_tokens: u64) -
     }
     let turn_start = if begins_turn(&path[cut]) { None } else { (start..cut).rev().find(|at| begins_turn(&path[*at])) };
     let mut first_kept = cut;
-    while first_kept > start && goes_with_next(&path[first_kept - 1]) {
+    while first_kept > start && belongs_to_next(&path[first_kept - 1]) {
         first_kept -= 1;
     }
     let moved_to_turn = first_kept != cut && begins_turn(&path[first_kept]);
@@ -78,6 +78,6 @@ fn begins_turn(entry: &Entry) -> bool {
 }
 
 /// Returns whether an entry belongs to the one that follows it, as settings and labels do.
-fn goes_with_next(entry: &Entry) -> bool {
+fn belongs_to_next(entry: &Entry) -> bool {
     !matches!(entry.body, EntryBody::Message(_) | EntryBody::Compaction(_))
 }

@@ -132,16 +132,16 @@ pub fn judge(command: &str, rules: &CommandRules<'_>) -> Judgement {
 impl CommandRules<'_> {
     fn judge(&self, command: &str, mut place: StartContext, depth: usize, judgement: &mut Judgement) {
         if depth > MAX_DEPTH {
-            judgement.misunderstand("commands are nested too deep");
+            judgement.reject("commands are nested too deep");
             return;
         }
         let command = without_harmless_redirections(command);
         let analysis = match analyze(&command, self.shell) {
             Ok(analysis) => analysis,
-            Err(error) => return judgement.misunderstand(&error.to_string()),
+            Err(error) => return judgement.reject(&error.to_string()),
         };
         if let Some(c) = command.chars().find(|c| is_confusing(*c)) {
-            return judgement.misunderstand(&format!("the character {c:?} is not expected in a command"));
+            return judgement.reject(&format!("the character {c:?} is not expected in a command"));
         }
         // After a change of directory, relative paths name other programs.
         for argv in analysis.segments() {
@@ -152,20 +152,20 @@ impl CommandRules<'_> {
 
     fn judge_call(&self, argv: &[String], place: StartContext, depth: usize, judgement: &mut Judgement) {
         if depth > MAX_DEPTH {
-            return judgement.misunderstand("commands are nested too deep");
+            return judgement.reject("commands are nested too deep");
         }
         let n_assigned = argv.iter().take_while(|word| is_assignment(word)).count();
         let (assigned, argv) = argv.split_at(n_assigned);
         if let Err(error) =
             check_overrides(assigned.iter().filter_map(|word| Some(word.split_once('=')?.0.trim_end_matches('+'))))
         {
-            return judgement.misunderstand(&error.to_string());
+            return judgement.reject(&error.to_string());
         }
-        let Some(name) = argv.first() else { return judgement.misunderstand("a variable of the shell is set") };
+        let Some(name) = argv.first() else { return judgement.reject("a variable of the shell is set") };
         if KEYWORDS.contains(&name.as_str())
             || name.contains(|c: char| "$*?[]{}!`\"'\\".contains(c) || c.is_whitespace())
         {
-            return judgement.misunderstand(&format!("{name:?} is not the name of a program"));
+            return judgement.reject(&format!("{name:?} is not the name of a program"));
         }
         if HARMLESS.contains(&name.as_str()) {
             judgement.programs.push(ProgramCall { argv: argv.to_vec(), program: None, is_exact: true });
@@ -179,7 +179,7 @@ impl CommandRules<'_> {
         let base =
             Path::new(name).file_name().map_or(name.as_str().into(), |name| name.to_string_lossy()).to_lowercase();
         match unwrap(&base, argv) {
-            Unwrapped::Unknown(why) => judgement.misunderstand(&why),
+            Unwrapped::Unknown(why) => judgement.reject(&why),
             Unwrapped::Script(script) => self.judge(&script, place, depth + 1, judgement),
             Unwrapped::Calls { calls, needs_wrapper } => {
                 let place = StartContext { is_fed: place.is_fed || FEEDING.contains(&base.as_str()), ..place };
@@ -239,7 +239,7 @@ impl CommandRules<'_> {
 }
 
 impl Judgement {
-    fn misunderstand(&mut self, why: &str) {
+    fn reject(&mut self, why: &str) {
         self.not_understood.get_or_insert_with(|| why.to_owned());
     }
 

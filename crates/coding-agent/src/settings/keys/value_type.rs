@@ -1,9 +1,9 @@
-//! The types of settings: which values they take, for programs and for people.
+//! The types of settings: their values, validation, and descriptions for people.
 
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::Value;
 
-/// The values that a key takes.
+/// The type of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ValueType {
@@ -11,11 +11,11 @@ pub enum ValueType {
     Flag,
     /// `true`, `false`, or one of these words.
     FlagOr(&'static [&'static str]),
-    /// A whole number from 0 up.
+    /// A non-negative whole number.
     Count,
     /// A whole number, clamped to these bounds when it is set.
     Within(u64, u64),
-    /// A number that is rounded down, and at least 1.
+    /// A number that is rounded down, at least 1.
     AtLeastOne,
     /// Milliseconds, or "disabled".
     Limit,
@@ -23,26 +23,26 @@ pub enum ValueType {
     Text,
     /// A list of strings.
     Texts,
-    /// Names of tools. The key restricts: invalid parts are ignored, and the rest applies.
+    /// Names of tools. A restriction: invalid items are ignored, and the rest applies.
     Tools,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// One of these words. The key restricts: anything else counts as the first of them.
+    /// One of these words. A restriction: anything else counts as the first of them.
     StrictWord(&'static [&'static str]),
     /// A thinking level.
     Level,
-    /// A flag, number or string that is not interpreted here.
+    /// A boolean, number or string, not interpreted here.
     Scalar,
-    /// Sources of packages: texts, or objects with a text "source".
+    /// Package sources: strings, or objects with a string "source".
     Packages,
     /// Thinking levels by `provider/id`.
     Levels,
-    /// Objects of two counts by `provider/id`.
+    /// Objects with two counts by `provider/id`.
     Compactions,
 }
 
 impl ValueType {
-    /// The values it takes, for people.
+    /// Returns a description of the accepted values.
     pub fn description(self) -> String {
         let whole = "a whole number from 0 up";
         match self {
@@ -62,7 +62,7 @@ impl ValueType {
         }
     }
 
-    /// The value as it is used, or what it must be.
+    /// Normalizes a value, or returns a description of the accepted values.
     pub(in crate::settings) fn read(self, value: &Value) -> Result<Value, String> {
         let keep = |is_good: bool| is_good.then(|| value.clone());
         let is_word = |words: &[&str]| value.as_str().is_some_and(|word| words.contains(&word));
@@ -85,19 +85,19 @@ impl ValueType {
         read.ok_or_else(|| self.description())
     }
 
-    /// What holds of a value that is not what it must be; `null` = nothing.
+    /// Returns what applies instead of an invalid value; `null` for nothing.
     pub(in crate::settings) fn rest_of(self, value: &Value) -> Value {
         match (self, value) {
             (Self::Tools, Value::Array(list)) => list.iter().filter(|one| one.is_string()).cloned().collect(),
             (Self::Tools, Value::String(_)) => Value::Array(vec![value.clone()]),
-            // Whoever says anything about tools does not mean the usual ones.
+            // An invalid list of tools was still meant to replace the defaults.
             (Self::Tools, _) => Value::Array(Vec::new()),
             (Self::StrictWord(words), _) => words.first().map_or(Value::Null, |word| Value::from(*word)),
             _ => Value::Null,
         }
     }
 
-    /// The value as it is stored.
+    /// Normalizes a value for storing, or returns a description of the accepted values.
     pub(in crate::settings) fn write(self, value: &Value) -> Result<Value, String> {
         match (self, value.as_f64()) {
             (Self::Within(low, high), Some(number)) => {
@@ -109,7 +109,7 @@ impl ValueType {
     }
 }
 
-/// The word a thinking level may be, as a list.
+/// Returns the names of the thinking levels as a list.
 fn level_words() -> String {
     ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ")
 }
@@ -122,7 +122,7 @@ fn is_list(value: &Value, is_good: impl Fn(&Value) -> bool) -> bool {
     value.as_array().is_some_and(|list| list.iter().all(is_good))
 }
 
-/// A whole number that JavaScript can hold exactly.
+/// Returns a whole number that JavaScript can represent exactly.
 pub(in crate::settings) fn count(value: &Value) -> Option<u64> {
     const LARGEST: f64 = 9_007_199_254_740_991.0;
     let number = value.as_f64().filter(|n| *n >= 0.0 && n.fract() == 0.0 && *n <= LARGEST)?;

@@ -122,7 +122,7 @@ async fn requests_between_prompts_are_performed_by_running_them() {
 }
 
 /// Counts the entries of the log.
-fn counts(seen: Arc<Mutex<Vec<usize>>>) -> impl for<'a> Fn(&'a ExtensionCx) -> ActionFuture<'a> + Send + Sync {
+fn count_entries(seen: Arc<Mutex<Vec<usize>>>) -> impl for<'a> Fn(&'a ExtensionCx) -> ActionFuture<'a> + Send + Sync {
     move |cx| {
         let seen = Arc::clone(&seen);
         Box::pin(async move {
@@ -138,8 +138,8 @@ async fn a_handler_may_query_the_log() {
     let seen: Arc<Mutex<Vec<usize>>> = Arc::default();
     let (first, second) = (Arc::clone(&seen), Arc::clone(&seen));
     let extensions = load(vec![
-        Brings::of("x", |_, _| {}).at(Point::SessionStart, counts(first)),
-        Brings::of("y", |_, _| {}).at(Point::TurnStart, counts(second)),
+        Brings::of("x", |_, _| {}).at(Point::SessionStart, count_entries(first)),
+        Brings::of("y", |_, _| {}).at(Point::TurnStart, count_entries(second)),
     ]);
     let mut scene = with(in_memory(), [Reply::text("1")], &extensions).await;
     assert_eq!(failures(&pull(scene.session.prompt(Prompt::text("hi"))).await), []);
