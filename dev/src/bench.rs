@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: speed and memory against the budgets of the design.
+//! `cargo xtask bench`: measures speed and memory against the design's budgets.
 //!
-//! Everything is measured in a release build of `pinch` and of this program, which `cargo xtask` makes before it starts this command.
+//! Everything is measured in a release build of `pinch` and of this program, which `cargo xtask` builds before it starts this command.
 
 use std::path::PathBuf;
 
@@ -24,36 +24,36 @@ mod startup;
 mod tui;
 mod turns;
 
-/// What `cargo xtask bench` takes.
+/// Arguments of `cargo xtask bench`.
 ///
-/// Fails only when a figure misses its budget by more than a factor of two: machines differ, and the budgets are those of two cores of 2024.
+/// Fails only if a figure exceeds its budget by more than a factor of two: machines differ, and the budgets assume two cores of 2024.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What to measure; default: everything.
     #[arg(value_enum, value_name = "NAME")]
     names: Vec<BenchName>,
-    /// Opens this session, measures itself, prints the figures.
+    /// Open this session, measure this process, print the figures.
     #[arg(long, hide = true)]
     open_session: Option<PathBuf>,
-    /// Streams deltas to everyone who asks.
+    /// Stream deltas to every client.
     #[arg(long, hide = true)]
     serve_steady: bool,
     /// The address of such a server.
     #[arg(long, hide = true, default_value = "")]
     server: String,
-    /// Carries so many runs, measures itself, prints the figures.
+    /// Run this many runs, measure this process, print the figures.
     #[arg(long, hide = true)]
     many: Option<usize>,
-    /// Lets sessions have a run each, measures what is kept of them, prints the figure.
+    /// Run each session once, measure what is kept of it, print the figure.
     #[arg(long, hide = true)]
     idle: bool,
-    /// Lets runs end at the same moment, measures how long that takes, prints the figure.
+    /// Let runs end at the same moment, measure how long that takes, print the figure.
     #[arg(long, hide = true)]
     together: bool,
-    /// How often it is opened; the first half only warms up.
+    /// How often the session is opened; the first half is for warming up.
     #[arg(long, hide = true, default_value_t = 1)]
     rounds: usize,
-    /// How many entries are appended then.
+    /// How many entries are then appended.
     #[arg(long, hide = true, default_value_t = 0)]
     appends: usize,
 }
@@ -61,44 +61,45 @@ pub(crate) struct Args {
 /// What can be measured.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum BenchName {
-    /// `pinch --version`, one whole `pinch -p`, and the first answer of `pinch --mode rpc`; also where much is installed.
+    /// `pinch --version`, one whole `pinch -p`, and the first answer of `pinch --mode rpc`, also for a user with many resources.
     Startup,
     /// Embedded runs: `pinch agent` with answers of every length, many runs in one process, idle sessions.
     Embed,
     /// The wire decoder, alone and through a whole session.
     Decode,
-    /// Every wire decoder beside a mere reading of the same JSON; by name, also beside other crates (`genai`, `rig-core`).
+    /// Every wire decoder compared with merely reading the same JSON; if named explicitly, also compared with other crates (`genai`,
+    /// `rig-core`).
     Llm,
-    /// JSON mode with answers of many pieces.
+    /// JSON mode with answers of many chunks.
     JsonMode,
-    /// Fifty turns with a tool call each.
+    /// Fifty turns with one tool call each.
     Turns,
     /// A long session: opening and appending.
     Session,
-    /// The interactive mode on a terminal: the first frame, answers, a long session, the echo of a key.
+    /// The interactive mode on a terminal: the first frame, answers, a long session, key echo.
     Tui,
-    /// The start of a command in each sandbox that works here, beside a plain one.
+    /// Starting a command in each sandbox that works here, compared with starting it without one.
     Sandbox,
-    /// Session files beside pi, which npm installs. Measured when it is requested by name only.
+    /// Session files, compared with pi, which is installed with npm. Only measured if named explicitly.
     Pi,
-    /// A clean release build, the size of the program, and what the crates depend on. Measured when it is requested by name only.
+    /// A clean release build, the size of the program, and the dependencies of each crate. Only measured if named explicitly.
     Build,
 }
 
-/// One measured figure.
+/// A measured value.
 struct Figure {
     what: String,
     measured: f64,
     budget: FigureBudget,
-    /// How many times its budget it may need before the command fails.
+    /// The multiple of its budget at which the command fails.
     tolerance: f64,
     unit: &'static str,
 }
 
-/// What a figure should be.
+/// The budget of a figure.
 #[derive(Clone, Copy)]
 enum FigureBudget {
-    /// It is only shown.
+    /// None; the figure is only shown.
     None,
     AtMost(f64),
     AtLeast(f64),
@@ -121,7 +122,7 @@ impl Figure {
         Self::new(what, measured, FigureBudget::AtLeast(budget), unit)
     }
 
-    /// Fails the command above this limit, in place of twice the budget.
+    /// Makes the command fail above this limit, instead of at twice the budget.
     fn failing_at(self, limit: f64) -> Self {
         match self.budget {
             FigureBudget::AtMost(budget) => Self { tolerance: limit / budget, ..self },
@@ -130,7 +131,7 @@ impl Figure {
         }
     }
 
-    /// How many times its budget it needs; more than 1 is a miss.
+    /// The figure as a multiple of its budget; more than 1 is a miss.
     fn excess(&self) -> f64 {
         match self.budget {
             FigureBudget::None => 0.0,
@@ -140,7 +141,7 @@ impl Figure {
     }
 }
 
-/// Runs the command; true when no budget is missed by more than a factor of two.
+/// Runs the command; returns true if no budget is exceeded by more than a factor of two.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     if let Some(path) = &args.open_session {
         session::open(path, args.rounds, args.appends)?;
@@ -176,7 +177,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
             BenchName::Startup => startup::measure(&pinch)?,
             BenchName::Embed => embed::measure(&pinch)?,
             BenchName::Decode => decode::measure()?,
-            // The clients of other crates are many crates, and need the registry: built for those who ask for them.
+            // The other crates' clients have many dependencies and need the registry, so they are built only on request.
             BenchName::Llm => llm::measure(args.names.contains(&BenchName::Llm))?,
             BenchName::JsonMode => json_mode::measure(&pinch)?,
             BenchName::Turns => turns::measure(&pinch)?,
@@ -213,7 +214,7 @@ fn short(number: f64) -> String {
     if number >= 100.0 { format!("{number:.0}") } else { format!("{number:.2}") }
 }
 
-/// The median of some measurements.
+/// The median of several measurements.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

@@ -1,6 +1,7 @@
-//! `cargo xtask browser`: a session's page in a real browser: what its script makes of it, that it asks no server, and pictures to look at.
+//! `cargo xtask browser`: opens a session's page in a real browser, to check what its script renders and that it contacts no server, and to
+//! take screenshots.
 //!
-//! The browser is the one that `CHROME` names; `cargo xtask` looks for one on the search path and names it. Pictures go to `target/browser`.
+//! The browser is named by `CHROME`; `cargo xtask` sets it to one on the search path. Screenshots go to `target/browser`.
 
 mod sample;
 
@@ -22,16 +23,16 @@ use pinch_stdx::host::Host;
 use crate::bench::session::{Shape, long_session};
 use crate::cargo;
 
-/// Time that one run of the browser may take.
+/// Time limit for one run of the browser.
 const LIMIT: Duration = Duration::from_secs(60);
 const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
 
-/// What `cargo xtask browser` takes: nothing.
+/// Arguments of `cargo xtask browser`: none.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
-/// Runs the command; true when everything holds. Without a browser it fails: nothing was looked at.
+/// Runs the command; returns true when everything passes. Fails without a browser, because nothing would be checked.
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     let Some(program) = std::env::var_os("CHROME").map(PathBuf::from) else {
         println!(
@@ -64,7 +65,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     }
     let dom = browser.run(&whole, &["--dump-dom"])?;
     problems.extend(check_page(&dom, sample::N_SHOWN));
-    // The other branch: down to its end, and without what comes on the first one after the fork.
+    // The other branch: up to its end, and without what follows on the first one after the fork.
     let other = browser.run(&format!("{whole}#e11"), &["--dump-dom"])?;
     problems.extend(check_branch(&other));
     check_long(&browser, &folder)?;
@@ -77,7 +78,8 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     Ok(problems.is_empty())
 }
 
-/// Opens a session of 20 000 entries and 46 MB, which has to be seen within the time of a run: what grows with the square of the length is not.
+/// Opens a session of 20 000 entries and 46 MB, which must be displayed within the time limit: anything quadratic in the length would not
+/// be.
 fn check_long(browser: &Browser, folder: &Path) -> anyhow::Result<()> {
     let page = make_page(folder, "long", &long_session(Shape::Whole))?;
     let picture = folder.join("long.png");
@@ -102,7 +104,7 @@ fn make_page(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
     Ok(html::export(&log, &look(theme), None, folder)?)
 }
 
-/// Makes sure that a page that does ask a server is noticed, or what is checked below would say nothing.
+/// Verifies that a page that does contact a server is noticed; otherwise the check below would be meaningless.
 fn notices(browser: &Browser, folder: &Path, server: &BrowserListener) -> anyhow::Result<()> {
     let control = folder.join("control.html");
     std::fs::write(&control, format!("<!DOCTYPE html><img src=\"{}/control\">", server.address))?;
@@ -112,7 +114,7 @@ fn notices(browser: &Browser, folder: &Path, server: &BrowserListener) -> anyhow
     Ok(())
 }
 
-/// Makes what is left of the page when nothing runs its script, with everything open, to look at.
+/// Creates the page as it looks without its script, with everything expanded, for a screenshot.
 fn without_script(page: &Path) -> anyhow::Result<PathBuf> {
     let text = std::fs::read_to_string(page)?;
     let (before, rest) = text.split_once("<script>").context("the page has no script")?;
@@ -122,7 +124,7 @@ fn without_script(page: &Path) -> anyhow::Result<PathBuf> {
     Ok(bare)
 }
 
-/// What is wrong with the page as the browser sees it.
+/// Problems of the page as the browser sees it.
 fn check_page(dom: &str, n_shown: usize) -> Vec<String> {
     let mut problems = Vec::new();
     let mut expect = |holds: bool, what: &str| {
@@ -151,7 +153,7 @@ fn check_branch(dom: &str) -> Vec<String> {
     wrong.map(|(at, shown)| format!("on the other branch: entry {at} should be shown: {shown}")).collect()
 }
 
-/// Listens where nothing should ask.
+/// A server that should never be contacted.
 struct BrowserListener {
     address: String,
     n_connections: Arc<AtomicUsize>,
@@ -192,7 +194,7 @@ impl Browser {
         command.args(["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]);
         command.arg(format!("--user-data-dir={}", self.profile.path().display()));
         if is_root() {
-            // The browser's own sandbox refuses to run for root, as in most containers.
+            // The browser's own sandbox refuses to run as root, as in most containers.
             command.arg("--no-sandbox");
         }
         command.args(flags).arg(page);

@@ -1,4 +1,4 @@
-//! The catalog of models, which `cargo xtask codegen` makes or checks.
+//! The model catalog, which `cargo xtask codegen` writes or checks.
 
 mod checks;
 
@@ -12,18 +12,18 @@ use crate::cargo;
 
 const CATALOG: &str = "crates/llm/src/catalog/models.bin";
 
-/// What makes the catalog.
+/// Arguments for the catalog.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A JSON file of model records, by provider and id. Without it the catalog is only checked for being readable.
+    /// A JSON file of model records, by provider and ID; without it, only check that the catalog can be read
     #[arg(long)]
     models: Option<PathBuf>,
-    /// Writes nothing; fails when a file is not what it would be made.
+    /// Write nothing, and fail if a file is out of date
     #[arg(long)]
     check: bool,
 }
 
-/// Makes the catalog of models, or checks it; true when it is good and up to date.
+/// Writes or checks the model catalog; returns true if it is valid and up to date.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     let path = &cargo::root().join(CATALOG);
     let Some(models) = &args.models else {
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Providers and their records as they stand in the program.
+/// Providers and their records as embedded in the program.
 fn read_packed(file: &[u8]) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
     let mut models = Vec::new();
     for entry in pack::index(file)? {
@@ -58,7 +58,7 @@ fn read_packed(file: &[u8]) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
     Ok(models)
 }
 
-/// Checks prices and limits and prints what was found; true when nothing is wrong.
+/// Checks prices and limits and prints the findings; returns true if there are no errors.
 fn report(models: &[(String, Vec<Value>)]) -> bool {
     let mut findings = checks::CatalogFindings::default();
     for (provider, records) in models {
@@ -75,7 +75,7 @@ fn report(models: &[(String, Vec<Value>)]) -> bool {
     findings.errors.is_empty()
 }
 
-/// Providers and their records in the order of the file.
+/// Providers and their records, in file order.
 fn read_models(path: &Path) -> anyhow::Result<Vec<(String, Vec<Value>)>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let providers: serde_json::Map<String, Value> = serde_json::from_str(&text).context("not JSON by provider")?;

@@ -1,6 +1,7 @@
-//! `cargo xtask interop`: pinch beside programs of other people.
+//! `cargo xtask interop`: runs pinch against third-party programs.
 //!
-//! Each check installs its peer from a package registry into `target/interop`, runs both, and prints a table. None of it is part of CI.
+//! Each check installs its peer from a package registry into `target/interop`, runs both programs, and prints a table. None of this is part
+//! of CI.
 
 mod table;
 
@@ -30,7 +31,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use clap::Subcommand;
 
-/// What `cargo xtask interop` takes.
+/// Arguments of `cargo xtask interop`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -39,24 +40,24 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum InteropPeer {
-    /// Streams text, calls and aborts through the three wire formats of llama.cpp's server. Needs python3 and PyPI.
+    /// Streams text, makes calls and aborts with the three wire formats of llama.cpp's server. Needs python3 and PyPI.
     Llama,
-    /// Compares our requests with those of the official clients of Anthropic, OpenAI and Google. Needs node and npm.
+    /// Compares pinch's requests with those of the official clients of Anthropic, OpenAI and Google. Needs node and npm.
     Sdk,
-    /// Lets four versions of pi read our session files, and us theirs. Needs npm.
+    /// Reads pinch's session files with four versions of pi, and theirs with pinch. Needs npm.
     Pi,
-    /// Drives pinch's RPC mode with pi's own client, and pi's beside it. Needs npm.
+    /// Drives the RPC modes of pinch and pi with pi's own client. Needs npm.
     Rpc(rpc::Args),
-    /// Runs pi's program and pinch with the same command lines, in print and JSON mode, and compares what they ask the model, say and write.
+    /// Runs pi and pinch with the same command lines, in print and JSON mode, and compares their requests, output and files.
     ///
-    /// Each scenario runs in directories of its own against a scripted server on the loopback. Needs npm for pi, and cargo for the programs it
-    /// searches files with.
+    /// Each scenario runs in separate directories against a scripted server on the loopback interface. Needs npm for pi, and cargo for its
+    /// file search programs.
     Modes(modes::Args),
     /// Lets OpenClaw and pinch take turns on one state directory: sessions by key, transcripts, totals, credentials and locks. Needs npm.
     Openclaw,
 }
 
-/// Runs the command; true when everything held.
+/// Runs the command; returns true when all checks passed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     match &args.peer {
         InteropPeer::Llama => llama::run(),
@@ -68,14 +69,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     }
 }
 
-/// The directory of a peer, made when it is missing.
+/// The directory of a peer, created if missing.
 fn folder(peer: &str) -> anyhow::Result<PathBuf> {
     let folder = crate::cargo::target_dir()?.join("interop").join(peer);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     Ok(folder)
 }
 
-/// Runs a command whose failure ends the check.
+/// Runs a command; its failure ends the check.
 fn must(command: &mut Command) -> anyhow::Result<()> {
     println!("==> {command:?}");
     let status = command.status().with_context(|| format!("cannot start {:?}", command.get_program()))?;

@@ -1,5 +1,5 @@
-//! One call of each provider that has a key in the environment, the way embedded runs make it: whether the settings of the configuration still
-//! do what they say.
+//! Calls each provider that has a key in the environment once, the way embedded runs do, to check that configuration settings still take
+//! effect.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,23 +12,23 @@ use pinch_llm::catalog::Catalog;
 use pinch_llm::{catalog, keys};
 use serde_json::json;
 
-/// What `cargo xtask test --live` takes.
+/// Arguments of `cargo xtask test --live`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Providers to call, all by default
     providers: Vec<String>,
 }
 
-/// The limit of an answer, in tokens.
+/// Answer limit in tokens.
 const MAX_TOKENS: u64 = 64;
-/// What no model answers within the limit.
+/// A prompt whose answer exceeds the limit for every model.
 const PROMPT: &str = "Write the numbers from 1 to 300, separated by spaces. Write nothing else.";
-/// How long a call may take.
+/// Time limit of a call.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
-/// Sentences of the system prompt: prompts below some thousand tokens are not cached.
+/// Sentences in the system prompt: prompts below a few thousand tokens are not cached.
 const N_SENTENCES: usize = 600;
 
-/// What became of one provider.
+/// The result for one provider.
 #[derive(Debug, PartialEq, Eq)]
 enum LiveOutcome {
     Passed(String),
@@ -36,7 +36,7 @@ enum LiveOutcome {
     Failed(String),
 }
 
-/// Runs the command; true when no call failed.
+/// Runs the command; returns true if no call failed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     let system = Host::system();
     let catalog = Catalog::built_in();
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     Ok(n_failed == 0)
 }
 
-/// Calls the default model of a provider. `base_url`: where its server is, instead of its own.
+/// Calls the default model of a provider. `base_url`: the server's address, instead of the provider's own.
 async fn check(provider: &str, system: &Host, base_url: Option<&str>) -> anyhow::Result<LiveOutcome> {
     let variables = keys::variables(provider);
     let Some(key) = keys::look_up(provider, system.env()) else {
@@ -81,7 +81,7 @@ async fn check(provider: &str, system: &Host, base_url: Option<&str>) -> anyhow:
         return Ok(LiveOutcome::Skipped("it has no default model".to_owned()));
     };
     let dir = tempfile::tempdir()?;
-    // Neither files nor logins of the user: only what the environment has.
+    // Uses only the environment, not the user's files or logins.
     let host = Host::builder().env(system.env().clone()).temp(dir.path()).build();
     let reference = format!("{provider}/{model}");
     let mut document = json!({"agents": {"defaults": {
@@ -97,7 +97,7 @@ async fn check(provider: &str, system: &Host, base_url: Option<&str>) -> anyhow:
     anyhow::ensure!(problems.is_empty(), "{problems:?}");
     let engine = Engine::builder(dir.path()).host(host).config(config).build();
     let mut request = engine.request("live", None, None, PROMPT).timeout(Some(TIME_LIMIT)).system_prompt(long_prompt());
-    // One call: what fails is not tried again.
+    // A single call: failures are not retried.
     request.budget.attempts = Some(1);
     let result = engine.run(request).finish().await;
     let from = key.variable.unwrap_or("credentials of the machine");

@@ -1,4 +1,4 @@
-//! The development tasks that need pinch itself. `cargo xtask` builds this program when it is needed, and starts it.
+//! Development tasks that need pinch itself. `cargo xtask` builds this program on demand and starts it.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to a person")]
 

@@ -1,4 +1,4 @@
-//! The picture of `pinch demo` in the README, drawn from what the program prints. `cargo xtask codegen` makes or checks it.
+//! The picture of `pinch demo` in the README, drawn from the program's output. `cargo xtask codegen` writes or checks it.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -9,27 +9,27 @@ use crate::cargo;
 
 const PICTURE: &str = "docs/demo.svg";
 
-/// Columns of the terminal; longer lines are cut.
+/// Columns of the terminal; longer lines are truncated.
 const COLUMNS: usize = 116;
-/// Pixels of a character and of a line.
+/// Width of a character and height of a line, in pixels.
 const CHARACTER: f64 = 7.8;
 const LINE: usize = 18;
-/// Pixels around the text, and of the title bar.
+/// Margin around the text and height of the title bar, in pixels.
 const MARGIN: usize = 16;
 const BAR: usize = 34;
 
-/// The column in which the kind of a line of the timeline begins, and its width.
+/// The columns that contain the kind in a line of the timeline.
 const KIND: std::ops::Range<usize> = 11..21;
 
-/// What makes the picture.
+/// Arguments for the picture.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Write nothing, and fail when the picture is stale
+    /// Write nothing, and fail if the picture is out of date
     #[arg(long)]
     check: bool,
 }
 
-/// Makes the picture, or checks it; true when it is up to date. A picture that differs in numbers only, such as times, is.
+/// Writes or checks the picture; returns true if it is up to date. Differences only in numbers, such as times, are ignored.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     let path = cargo::root().join(PICTURE);
     let new = draw(&record()?);
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     Ok(is_same || !args.check)
 }
 
-/// Runs the demo in a temporary directory and returns what it prints, with `~` for the directory.
+/// Runs the demo in a temporary directory and returns its output, with `~` for the directory.
 fn record() -> anyhow::Result<String> {
     let home = tempfile::tempdir()?;
     let dir = home.path().join("demo");
@@ -64,7 +64,7 @@ fn record() -> anyhow::Result<String> {
     Ok(text.replace(&*home.path().to_string_lossy(), "~"))
 }
 
-/// The text with every number as 0, for comparing.
+/// The text with every number replaced by 0, for comparison.
 fn without_numbers(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut was_digit = false;
@@ -91,7 +91,7 @@ fn draw(text: &str) -> String {
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#0d1117\"/>\n"
     );
     for (at, colour) in ["#ff5f57", "#febc2e", "#28c840"].into_iter().enumerate() {
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _written = writeln!(svg, "<circle cx=\"{}\" cy=\"17\" r=\"5.5\" fill=\"{colour}\"/>", 20 + at * 18);
     }
     for (at, line) in lines.iter().enumerate() {
@@ -104,7 +104,7 @@ fn draw(text: &str) -> String {
     svg + "</svg>\n"
 }
 
-/// A line with its time and its kind in colours.
+/// A line with its time and kind in colour.
 fn coloured(line: &str) -> String {
     let line = cut(line);
     if line.starts_with("$ ") || line.starts_with("> ") {

@@ -1,4 +1,4 @@
-//! The program as `cargo xtask` starts it.
+//! Tests of the program as `cargo xtask` starts it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,6 +1,6 @@
-//! What building pinch costs, and how big it becomes.
+//! Build time and size of pinch.
 //!
-//! The package is the one that the README's first command builds, as a release, in a target directory of its own.
+//! Builds the package from the README's first command, in release mode, in a separate target directory.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::cargo;
 mod elf;
 
 const PACKAGE: &str = "pinch-cli";
-/// Files without modules below them, and their crates.
+/// Files without submodules, and their crates.
 const LEAVES: [(&str, &str); 2] = [("embed", "crates/embed/src/replies/fence.rs"), ("cli", "crates/cli/src/exit.rs")];
 
-/// Builds it from nothing and once more after small changes.
+/// Builds from scratch, and again after small changes.
 pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     let target = cargo::target_dir()?.join("bench-build");
     if target.exists() {
@@ -44,7 +44,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// How long something took, in seconds.
+/// Duration of a build, in seconds.
 struct Took {
     wall: f64,
     processor: f64,
@@ -59,20 +59,20 @@ fn build(target: &Path) -> anyhow::Result<Took> {
     Ok(Took { wall: began.elapsed().as_secs_f64(), processor: children_seconds()? - before })
 }
 
-/// Processor time of all programs that this one started and that have ended, with those that they started.
+/// Processor time of all finished child processes, including their own children.
 fn children_seconds() -> anyhow::Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
-    // The name of the program is in parentheses and may hold anything.
+    // The program name is in parentheses and may contain anything.
     let (_, fields) = stat.rsplit_once(')').context("an unusual /proc/self/stat")?;
     let ticks = |at: usize| -> anyhow::Result<f64> {
         let field = fields.split_ascii_whitespace().nth(at).context("a short /proc/self/stat")?;
         Ok(field.parse::<u64>()? as f64)
     };
-    // cutime and cstime, the 16th and the 17th field of all.
+    // cutime and cstime, the 16th and 17th of all fields.
     Ok((ticks(13)? + ticks(14)?) / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Makes a file look changed; what is in it stays.
+/// Makes a file look changed without changing its content.
 fn touch(path: &Path) -> anyhow::Result<()> {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let unchanged = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
@@ -81,7 +81,7 @@ fn touch(path: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot touch {}", path.display()))
 }
 
-/// Prints how many other packages each crate of the workspace needs by itself, with its default features.
+/// Prints the number of other packages that each crate of the workspace needs with its default features.
 fn print_packages() -> anyhow::Result<()> {
     println!("\n{:<24} {:>9}", "crate", "packages");
     for name in members()? {
@@ -102,7 +102,7 @@ fn n_packages(name: &str) -> anyhow::Result<usize> {
     let tree =
         output(&["tree", "--locked", "--package", name, "--edges", "normal", "--prefix", "none", "--format", "{p}"])?;
     let packages: BTreeSet<&str> = tree.lines().map(|line| line.trim_end_matches(" (*)")).collect();
-    // It is the first one itself.
+    // The first one is the crate itself.
     Ok(packages.len().saturating_sub(1))
 }
 

@@ -1,4 +1,4 @@
-//! The decoder of Anthropic's format: alone, and through a whole session to the one who reads its events.
+//! The decoder of Anthropic's format: on its own, and through a whole session up to the reader of its events.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,7 +26,7 @@ const N_DELTAS: usize = 200_000;
 const API: &str = "anthropic-messages";
 const TIMES: usize = 7;
 
-/// Pieces and bytes a second.
+/// Chunks and bytes per second.
 pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     let body = Bytes::from(anthropic(N_DELTAS));
     let alone = median((0..TIMES).map(|_| decode(&body)).collect::<anyhow::Result<_>>()?);
@@ -41,7 +41,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-/// Seconds of decoding everything.
+/// Seconds for decoding everything.
 fn decode(body: &[u8]) -> anyhow::Result<f64> {
     let wire = format_of(API)?;
     let began = Instant::now();
@@ -50,7 +50,7 @@ fn decode(body: &[u8]) -> anyhow::Result<f64> {
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// Answers from memory, through the decoder.
+/// Plays answers from memory through the decoder.
 struct PreparedAnswer {
     body: Bytes,
     wire: Arc<dyn WireFormat>,
@@ -83,7 +83,7 @@ impl Provider for PreparedAnswer {
     }
 }
 
-/// Seconds of one prompt whose answer is decoded, folded, logged in memory and read.
+/// Seconds for one prompt whose answer is decoded, folded, logged in memory and read.
 async fn through_session(body: &Bytes) -> anyhow::Result<f64> {
     let host = Host::system();
     let provider = PreparedAnswer { body: body.clone(), wire: Arc::from(format_of(API)?) };

@@ -1,4 +1,4 @@
-//! A response in memory through the decoder of its format, as a provider would do it.
+//! Decodes an in-memory response with the decoder of its format, as a provider would.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use pinch_llm::request::{Auth, Request};
 use pinch_llm::wire::{self, WireCall, WireFormat};
 use serde_json::json;
 
-/// Bytes that arrive at once.
+/// Bytes per network read.
 pub(super) const CHUNK: usize = 16 * 1024;
 
-/// A format by its name.
+/// Looks up a format by name.
 pub(super) fn format_of(api: &str) -> anyhow::Result<Box<dyn WireFormat>> {
     wire::builtin().into_iter().find(|wire| wire.api() == api).context("no such wire format")
 }
 
-/// A model that speaks a format.
+/// A model that uses a format.
 pub(super) fn model_of(api: &str) -> anyhow::Result<Arc<Model>> {
     let record = json!({
         "id": "m1", "api": api, "provider": "bench", "baseUrl": "http://127.0.0.1:1",
@@ -28,7 +28,7 @@ pub(super) fn model_of(api: &str) -> anyhow::Result<Arc<Model>> {
     Ok(Arc::new(Model::from_record(&record)?))
 }
 
-/// Decodes a response; how many deltas there were.
+/// Decodes a response; returns the number of deltas.
 pub(super) fn decode(wire: &dyn WireFormat, body: &[u8]) -> anyhow::Result<usize> {
     let request =
         Request::new(model_of(wire.api())?, vec![Arc::new(Message::user("hello", 0))]).with_auth(Auth::key("none"));

@@ -1,4 +1,4 @@
-//! Embedded runs: one from the start of the program to its end, with answers of every length, and many in one process.
+//! Embedded runs: a single one from the start of the program to its end, with answers of various lengths, and many in one process.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,13 +19,13 @@ mod delivery;
 
 const TIMES: usize = 30;
 
-/// Pieces of an answer, and the most seconds and megabytes that it may take.
+/// Chunks per answer, with the time budget in seconds and the memory budget in megabytes.
 const SIZES: [(usize, f64, f64); 3] = [(2_000, 0.05, 25.0), (20_000, 0.15, 30.0), (200_000, 1.0, 40.0)];
 
-/// The text of an answer in pieces of 18 characters.
+/// Answer text in chunks of 18 characters.
 const PIECE: &str = "eighteen letters, ";
 
-/// `pinch agent`, each time in a session of its own; then many runs in one process.
+/// Measures `pinch agent`, each time in a new session, then many runs in one process.
 pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
     let mut figures = one_run(pinch)?;
     for (n, seconds, megabytes) in SIZES {
@@ -45,7 +45,7 @@ pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Starts `pinch agent` again and again against one server, in a state directory of its own.
+/// Starts `pinch agent` repeatedly against one server, in a separate state directory.
 struct AgentBench {
     setup: TranscriptSetup,
     state: TempDir,

@@ -1,4 +1,4 @@
-//! JSON mode with answers of many pieces: cost must grow with them and not faster.
+//! JSON mode with answers of many chunks: the cost must grow linearly with their number.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use pinch_testing::server::ServerReply;
 use super::transcript::{TranscriptSetup, anthropic};
 use super::{Figure, process};
 
-/// Pieces of an answer, and the most seconds and megabytes it may take.
+/// Chunks per answer, with the time budget in seconds and the memory budget in megabytes.
 const SIZES: [(usize, f64, f64); 3] = [(2_000, 0.03, 20.0), (20_000, 0.08, 25.0), (200_000, 0.6, 40.0)];
-/// How much more a piece of the longest answer may print than one of the shortest.
+/// Maximum ratio between the output per chunk of the longest and of the shortest answer.
 const MAX_GROWTH: f64 = 1.05;
 
-/// Time, memory and output of each size.
+/// Time, memory and output for each size.
 pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let mut bytes_each = Vec::new();

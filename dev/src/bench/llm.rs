@@ -1,16 +1,16 @@
-//! The wire decoders: each beside the practical limit, and the whole client beside those of other crates.
+//! The wire decoders, compared with the practical limit, and the whole client, compared with those of other crates.
 //!
-//! **The limit.** Whoever reads a streamed answer has to find its lines and to read the JSON in them. [`limit`] does only that, in memory, with
-//! memchr and serde_json, and keeps nothing; a decoder in front of it would have to skip some of the work. We do all of it, and more: cut frames
-//! out of pieces of 16 KiB, tell formats' events apart, collect the message, and emit events that own their text. Being within twice the limit
-//! means that this costs no more than the JSON itself. Amazon's frames carry checksums that every reader has to compare; for that format the
-//! limit is the reading with them ("checked", which for all other formats is "read" once more).
+//! **The limit.** Any reader of a streamed answer must find its lines and parse the JSON in them. [`limit`] does only that, in memory, with
+//! memchr and serde_json, and keeps nothing; a faster decoder would have to skip some of this work. Our decoders do all of it and more:
+//! extract frames from chunks of 16 KiB, distinguish the events of the format, collect the message, and emit events that own their text.
+//! Staying within twice the limit means that all this costs no more than the JSON itself. Amazon's frames have checksums that every reader
+//! must verify; for that format the limit includes them ("checked", which for all other formats repeats "read").
 //!
-//! **The peers.** `dev/peers` is one program with three clients: ours, `genai` and `rig-core`. It asks a server on loopback that writes the
-//! prepared answer as fast as the socket takes it, and counts what arrives.
+//! **The peers.** `dev/peers` is one program with three clients: ours, `genai` and `rig-core`. It calls a loopback server that writes the
+//! prepared answer as fast as the socket accepts it, and counts what arrives.
 //!
-//! All figures are the best of several rounds: what else runs on a machine can only make a round slower. Decoders are measured in processor time,
-//! clients by the clock too.
+//! All figures are the best of several rounds: other load on the machine can only make a round slower. Decoders are measured in processor
+//! time, clients also in elapsed time.
 
 mod limit;
 mod peers;
@@ -29,11 +29,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{Figure, decoding, transcript};
 
-/// Pieces of text in an answer.
+/// Text chunks per answer.
 const N_DELTAS: usize = 100_000;
 const ROUNDS: usize = 9;
 
-/// What can write answers.
+/// The formats in which answers can be written.
 const WRITERS: [&dyn Wire; 9] = [
     &AnthropicServer,
     &CompletionsServer,
@@ -46,7 +46,7 @@ const WRITERS: [&dyn Wire; 9] = [
     &BedrockServer,
 ];
 
-/// Best seconds of each way to read one answer.
+/// Best seconds for each way of reading one answer.
 struct TimingRow {
     api: &'static str,
     has_checksums: bool,
@@ -58,9 +58,9 @@ struct TimingRow {
     kept: f64,
 }
 
-/// All formats that are built in, then the peers if they are wanted and can be built.
+/// Measures all compiled-in formats, then the peers if requested and buildable.
 pub(super) fn measure(with_peers: bool) -> anyhow::Result<Vec<Figure>> {
-    // Built first, because a build would disturb the measurement.
+    // Built first, because building would disturb the measurement.
     let program = if with_peers { peers::build()? } else { None };
     let mut rows = Vec::new();
     for format in wire::builtin() {
@@ -121,13 +121,13 @@ fn row(format: &dyn WireFormat, body: &[u8]) -> anyhow::Result<TimingRow> {
     Ok(row)
 }
 
-/// Processor time of this thread so far: the same on a machine with other work to do, where the clock would tell of that.
+/// Processor time of this thread so far, which unlike elapsed time does not depend on other load.
 fn processor_seconds() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Millions of deltas a second.
+/// Millions of deltas per second.
 fn speed(seconds: f64) -> f64 {
     N_DELTAS as f64 / 1e6 / seconds
 }

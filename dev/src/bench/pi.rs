@@ -1,8 +1,9 @@
 //! Session files in pi and in pinch: opening, appending, listing, memory.
 //!
-//! Both are measured inside of their processes: the start of Node costs pi nothing here. A session is opened in fresh processes, as people do,
-//! and in one that is warmed up by as many rounds, as servers do. Of both programs the best round counts, because others use the machine, too.
-//! Memory is what the whole process has in use with the session open, for pi with its session manager only, which is 50 MB less than all of pi.
+//! Both are measured from inside their processes, so that Node's start-up is not counted for pi. A session is opened in fresh processes, as
+//! users do, and in one that has been warmed up with as many rounds, as servers do. The best round of each program counts, because other
+//! processes use the machine too. Memory is that of the whole process with the session open; for pi this includes only its session manager,
+//! which is 50 MB less than all of pi.
 
 use std::path::Path;
 
@@ -30,8 +31,8 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
         println!("{what:<44} {ours:>8.2} {unit} {theirs:>7.2} {unit} {:>7.1}x", theirs / ours);
         figures.push(Figure::at_least(format!("{what}, ahead of pi"), theirs / ours, aim, "times"));
     };
-    // A long session is one that was compacted: that is what the aims are for. Where the model is shown everything, everything is parsed and in
-    // memory in both programs.
+    // The targets are for long sessions that were compacted. Without compaction the model receives everything, so both programs parse
+    // everything and keep it in memory.
     for (name, shape, [clock, processors, in_use, peak]) in
         [("compacted", Shape::Compacted, [8.0, 3.0, 5.0, 5.0]), ("all shown", Shape::Whole, [1.0, 1.0, 1.5, 1.5])]
     {
@@ -50,7 +51,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     }
     let path = folder.path().join("compacted.jsonl");
     let ours = Child::run(&path, 1, N_APPENDS)?.append_us;
-    // We lock the file and check whether another process wrote to it; pi does neither.
+    // pinch locks the file and checks whether another process wrote to it; pi does neither.
     row("append one entry", "µs", ours, pi.append(&path)?, 0.5);
     let sessions = folder.path().join("sessions");
     write_sessions(&sessions)?;
@@ -60,12 +61,12 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Best milliseconds of listing the sessions of a working directory, which are in the system's cache by then.
+/// Best milliseconds for listing the sessions of a working directory, with a warm file cache.
 fn list(sessions: &Path) -> anyhow::Result<Time> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut best = Time { clock: f64::INFINITY, processor: f64::INFINITY };
     for _ in 0..ROUNDS {
-        // A store remembers what it read; a new one has to read.
+        // A store caches what it has read; a new one must read again.
         let store = JsonlStore::by_cwd(sessions);
         let (began, used) = (std::time::Instant::now(), process::used_ms());
         let found = runtime.block_on(store.list(ListScope::Cwd(CWD.to_owned())))?;
@@ -88,7 +89,7 @@ fn write_sessions(sessions: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The other program.
+/// The installed version of pi.
 struct Pi {
     installed: Installed,
 }
@@ -106,7 +107,7 @@ struct MemoryUse {
 }
 
 impl Pi {
-    /// Asks a fresh process; also for its memory.
+    /// Asks a fresh process; also returns its memory.
     fn ask(&self, question: &Value) -> anyhow::Result<(Value, MemoryUse)> {
         let mut peer = self.installed.start(VERSIONS[0])?;
         let answer = peer.ask(question)?;
@@ -114,7 +115,7 @@ impl Pi {
         Ok((answer, MemoryUse { in_use: memory(process::in_use_mb)?, peak: memory(process::peak_mb)? }))
     }
 
-    /// Times of so many rounds of which the first half only warms up.
+    /// Times of this many rounds, of which the first half is for warming up.
     fn times(&self, rounds: usize, mut question: Value) -> anyhow::Result<[Vec<f64>; 2]> {
         question["rounds"] = rounds.into();
         let (answer, _) = self.ask(&question)?;
@@ -131,7 +132,7 @@ impl Pi {
         Ok(Time { clock: best(clock), processor: best(processor) })
     }
 
-    /// In fresh processes, in one that is warmed up, and the memory of a fresh one.
+    /// Times in fresh processes and in a warmed-up one, and the memory of a fresh one.
     fn open(&self, path: &Path) -> anyhow::Result<(Time, Time, MemoryUse)> {
         let (_, memory) = self.ask(&json!({"do": "measure", "figure": "memory", "path": path}))?;
         let question = json!({"do": "measure", "figure": "open", "path": path});

@@ -1,4 +1,4 @@
-//! Programs that are watched while they run.
+//! Programs that are observed while they run.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-/// How a program ran.
+/// Measurements of a program's run.
 pub(super) struct ProcessRun {
-    /// From its start to its end.
+    /// Time from start to exit.
     pub(super) time: Duration,
-    /// Most memory it had in use, in megabytes; as far as it was seen.
+    /// Highest memory use observed, in megabytes.
     pub(super) peak_mb: f64,
-    /// Bytes it printed.
+    /// Bytes printed.
     pub(super) n_bytes: usize,
 }
 
-/// Runs a program to its end and reads what it prints. With `watched` its memory is looked at every few milliseconds.
+/// Runs a program to its end and reads its output. With `watched`, its memory use is sampled every few milliseconds.
 pub(super) fn run(command: &mut Command, watched: bool) -> anyhow::Result<ProcessRun> {
     let began = Instant::now();
     let mut child = start(command.stdout(Stdio::piped()))?;
@@ -47,15 +47,15 @@ pub(super) fn run(command: &mut Command, watched: bool) -> anyhow::Result<Proces
     Ok(ProcessRun { time, peak_mb, n_bytes })
 }
 
-/// The answers of a program that runs until its input ends.
+/// Measurements of a program that runs until its input ends.
 pub(super) struct Answered {
-    /// From its start to the end of its first line.
+    /// Time from its start to the end of the first line.
     pub(super) time: Duration,
-    /// Most memory it had in use until then, in megabytes.
+    /// Highest memory use until then, in megabytes.
     pub(super) peak_mb: f64,
 }
 
-/// Starts a program, asks it something and takes the first line that it prints for the answer; then it has to end by itself.
+/// Starts a program, sends it a question and reads the first line as the answer; the program must then exit by itself.
 pub(super) fn answer(command: &mut Command, question: &str) -> anyhow::Result<Answered> {
     let began = Instant::now();
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -75,14 +75,14 @@ pub(super) fn answer(command: &mut Command, question: &str) -> anyhow::Result<An
     Ok(Answered { time, peak_mb })
 }
 
-/// Peak memory of a program in megabytes, measured while it waits to print its result, which is not read.
+/// Peak memory of a program in megabytes, measured while it blocks on writing its output, which is not read.
 pub(super) fn peak_before_output(command: &mut Command) -> anyhow::Result<f64> {
     let (mut ours, mut theirs) = UnixStream::pair()?;
     theirs.set_nonblocking(true)?;
     while theirs.write(&[0; 4096]).is_ok() {}
     theirs.set_nonblocking(false)?;
     let mut child = start(command.stdout(OwnedFd::from(theirs)))?;
-    // The command keeps its end of the socket; give it up so that the output ends.
+    // The command keeps its end of the socket; replace it so that the output ends.
     command.stdout(Stdio::null());
     let (mut peak, mut unchanged) = (0.0, 0);
     while unchanged < 100 && child.try_wait()?.is_none() {
@@ -100,18 +100,18 @@ pub(super) fn peak_before_output(command: &mut Command) -> anyhow::Result<f64> {
     Ok(peak)
 }
 
-/// The most memory a program, or this one as `self`, ever had in use, in megabytes.
+/// The peak memory use of a program (or of this one as `self`) in megabytes.
 pub(super) fn peak_mb(pid: impl std::fmt::Display) -> Option<f64> {
     status_mb(pid, "VmHWM:")
 }
 
-/// Milliseconds of the processors that this process has used.
+/// Processor time used by this process, in milliseconds.
 pub(super) fn used_ms() -> f64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     now.tv_sec as f64 * 1e3 + now.tv_nsec as f64 / 1e6
 }
 
-/// Memory that a program, or this one as `self`, has in use, in megabytes.
+/// The current memory use of a program (or of this one as `self`) in megabytes.
 pub(super) fn in_use_mb(pid: impl std::fmt::Display) -> Option<f64> {
     status_mb(pid, "VmRSS:")
 }

@@ -1,4 +1,4 @@
-//! What a sandbox costs: entering it, and starting a command in it beside starting one without.
+//! The cost of a sandbox: entering it, and starting a command in it compared with starting one without.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use pinch_stdx::cancel::Cancel;
 use super::{Figure, median};
 
 const TIMES: usize = 100;
-/// Milliseconds that a command may need beyond a plain one, by backend.
+/// Milliseconds that a command may take in addition to an unsandboxed one, by backend.
 const BUDGETS: [(&str, f64); 2] = [("landlock", 3.0), ("bubblewrap", 15.0)];
 
-/// The start of a command, plain and in each sandbox that works here.
+/// Starts a command without a sandbox and in each sandbox that works here.
 pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(measure_all())
 }
@@ -37,7 +37,7 @@ async fn measure_all() -> anyhow::Result<Vec<Figure>> {
         };
         let entered = began.elapsed().as_secs_f64() * 1e3;
         figures.push(Figure::shown(format!("entering {name}"), entered, "ms"));
-        // Measured again beside it: the machine may have become slower or faster meanwhile.
+        // Measured again each time: the machine may have become slower or faster meanwhile.
         let plain = commands(&LocalMachine, &dir).await?;
         let over = (commands(&*machine, &dir).await? - plain).max(0.0);
         let what = format!("command in {name}, over plain");
@@ -50,7 +50,7 @@ async fn measure_all() -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The median time of a command that does nothing, in milliseconds.
+/// The median time in milliseconds of a command that does nothing.
 async fn commands(machine: &dyn Machine, dir: &tempfile::TempDir) -> anyhow::Result<f64> {
     let mut times = Vec::with_capacity(TIMES);
     for _ in 0..TIMES {

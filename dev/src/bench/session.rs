@@ -1,4 +1,4 @@
-//! A long session: opening it, building its context, appending to it. In a process of its own, for its memory.
+//! A long session: opening it, building its context, appending to it. Runs in a separate process to measure its memory.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::{Figure, median, process};
 
 const N_ENTRIES: usize = 20_000;
 const N_BYTES: usize = 46_000_000;
-/// The entry that follows the compaction in the session that has one: sessions of this length usually have been compacted.
+/// The entry after the compaction in the compacted session: sessions of this length usually have been compacted.
 const COMPACTED_AT: usize = N_ENTRIES / 10 * 9;
 const N_APPENDS: usize = 2_000;
 
@@ -32,13 +32,13 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
         Figure::at_most(&what, middle(&compacted, |child| child.open_ms), 50.0, "ms"),
         Figure::at_most("the same, memory", middle(&compacted, |child| child.peak_mb), 70.0, "MB"),
         Figure::at_most("append one entry", middle(&compacted, |child| child.append_us), 10.0, "µs"),
-        // No one sends such a context; this is what parsing every entry costs, against the half of what the original takes.
+        // No one sends such a context; this is the cost of parsing every entry, against half of what pi takes.
         Figure::at_most(format!("{what} of them all"), middle(&whole, |child| child.open_ms), 150.0, "ms"),
         Figure::at_most("the same, memory", middle(&whole, |child| child.peak_mb), 140.0, "MB"),
     ])
 }
 
-/// Opens a fresh session of this shape several times.
+/// Opens a new session of this shape several times.
 fn several(shape: Shape) -> anyhow::Result<Vec<Child>> {
     let text = long_session(shape);
     let folder = tempfile::tempdir()?;
@@ -50,23 +50,23 @@ fn several(shape: Shape) -> anyhow::Result<Vec<Child>> {
     measured.collect()
 }
 
-/// What a process that opened a session says of itself.
+/// Measurements reported by a process that opened a session.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(super) struct Child {
-    /// Opening and building the context; the best round.
+    /// Milliseconds for opening and building the context, in the best round.
     pub(super) open_ms: f64,
-    /// The same in time of the processors, which does not depend on what else runs.
+    /// The same in processor time, which does not depend on other load.
     pub(super) cpu_ms: f64,
-    /// Memory in use with both.
+    /// Memory use with both.
     pub(super) rss_mb: f64,
-    /// The most it was until then.
+    /// Peak memory use until then.
     pub(super) peak_mb: f64,
-    /// The middle one of the appends.
+    /// Median time of an append.
     pub(super) append_us: f64,
 }
 
 impl Child {
-    /// Starts one and waits for it.
+    /// Starts such a process and waits for it.
     pub(super) fn run(path: &Path, rounds: usize, n_appends: usize) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?);
         child.args(["bench", "--open-session"]).arg(path);
@@ -75,7 +75,7 @@ impl Child {
     }
 }
 
-/// Opens a session so many times and prints what it took. Appends to the last of them.
+/// Opens a session `rounds` times and prints the cost. Appends to the last one.
 pub(super) fn open(path: &Path, rounds: usize, n_appends: usize) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -107,19 +107,19 @@ pub(super) fn open(path: &Path, rounds: usize, n_appends: usize) -> anyhow::Resu
             log.append_message(Message::user(format!("message {n}"), 0)).await?;
             appends.push(began.elapsed().as_secs_f64() * 1e6);
         }
-        // Nothing was measured where nothing was appended.
+        // Without appends there is no measurement.
         let append_us = if appends.is_empty() { 0.0 } else { median(appends) };
         println!("{}", serde_json::to_string(&Child { open_ms, cpu_ms, rss_mb, peak_mb, append_us })?);
         Ok(())
     })
 }
 
-/// What a session is like.
+/// The shape of a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Everything is shown to the model.
+    /// The whole session is sent to the model.
     Whole,
-    /// The last tenth is.
+    /// Only the last tenth is.
     Compacted,
 }
 

@@ -1,4 +1,4 @@
-//! How fast the program is there, for a user who has little and for one who has much.
+//! Start-up time of the program, for a user with few resources and for one with many.
 
 mod furnished;
 
@@ -12,13 +12,13 @@ use super::{Figure, median, process};
 
 const TIMES: usize = 30;
 
-/// The first question of a program that drives another.
+/// The first question that a controlling program sends.
 const GET_STATE: &str = "{\"id\":\"1\",\"type\":\"get_state\"}\n";
 
 /// `pinch --version`, one whole `pinch -p`, and `pinch --mode rpc` up to its first answer.
 pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
     let mut setup = TranscriptSetup::new()?;
-    // It answers at once: all the time is the program's own.
+    // The server answers immediately, so all time is spent in the program.
     setup.server.reply(ServerReply::sse(anthropic(20))).repeat_last();
     let mut figures = rows(pinch, &setup, "", 20.0)?;
     furnished::furnish(&mut setup)?;
@@ -26,7 +26,7 @@ pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The figures of one user.
+/// The figures for one user.
 fn rows(pinch: &Path, setup: &TranscriptSetup, whose: &str, memory: f64) -> anyhow::Result<Vec<Figure>> {
     let version = || setup.command(pinch, &["--version"]);
     let print = || setup.command(pinch, &["-p", "hello"]);

@@ -1,4 +1,4 @@
-//! Answers of a model server, prepared beforehand, and a program set up to ask for them.
+//! Prepared answers of a model server, and a program configured to request them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,22 +10,22 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// Bytes of one piece of text: a word and a half, as models send them.
+/// Bytes per text chunk: one and a half words, as models send them.
 pub(super) const PIECE: usize = 8;
 
-/// An answer of `n` pieces of text in Anthropic's format.
+/// An answer of `n` text chunks in Anthropic's format.
 pub(super) fn anthropic(n: usize) -> String {
     AnthropicResponse::new("msg_1").in_pieces(n).text(&text(n)).stop("end_turn").concat()
 }
 
-/// An answer of `n` pieces of text in any format.
+/// An answer of `n` text chunks in any format.
 pub(super) fn answer(wire: &dyn Wire, n: usize) -> Vec<u8> {
     let mut answer = Answer::of([AnswerPart::Text(text(n))]);
     answer.pieces = n;
     wire.frames(&answer).concat()
 }
 
-/// The same in Google's format without a chunk of usage alone, which not every client takes.
+/// The same in Google's format without a usage-only chunk, which not every client accepts.
 pub(super) fn google(n: usize) -> Vec<u8> {
     google::GoogleResponse::new("r1", "m1").in_pieces(n).text(&text(n)).stop("STOP").concat().into_bytes()
 }
@@ -34,13 +34,13 @@ fn text(n: usize) -> String {
     (0..n).map(|i| format!("word{:03} ", i % 1000)).collect()
 }
 
-/// A scripted server and the directory of a user who knows only that server.
+/// A scripted server, and the directory of a user whose only provider is that server.
 pub(super) struct TranscriptSetup {
-    /// Runs the server in threads of its own.
+    /// Runs the server on separate threads.
     runtime: Runtime,
     pub(super) server: Server,
     home: TempDir,
-    /// Where the user works.
+    /// The user's working directory.
     cwd: PathBuf,
 }
 
@@ -59,7 +59,7 @@ impl TranscriptSetup {
         Ok(Self { runtime, server, home, cwd })
     }
 
-    /// A command that asks the server.
+    /// A command that calls the server.
     pub(super) fn command(&self, pinch: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(pinch);
         let agent = self.home.path().join("agent");
@@ -73,7 +73,7 @@ impl TranscriptSetup {
         self.home.path()
     }
 
-    /// Moves the user, who works in the folder of [`TranscriptSetup::folder`] at first.
+    /// Changes the user's working directory, which is [`TranscriptSetup::folder`] initially.
     pub(super) fn work_in(&mut self, cwd: PathBuf) {
         self.cwd = cwd;
     }
@@ -81,7 +81,7 @@ impl TranscriptSetup {
 
 impl Drop for TranscriptSetup {
     fn drop(&mut self) {
-        // The server's tasks need their runtime to end.
+        // The server's tasks need their runtime to shut down.
         let _entered = self.runtime.enter();
     }
 }

@@ -1,4 +1,4 @@
-//! The interactive mode on a terminal of its own: how soon it is there, and what an answer, a long session and a key cost.
+//! The interactive mode on a pseudo-terminal: start-up time, and the cost of an answer, a long session and a key.
 
 mod terminal;
 
@@ -14,13 +14,13 @@ use super::session::{Shape, session};
 use super::transcript::TranscriptSetup;
 use super::{Figure, median};
 
-/// What an empty editor shows.
+/// Text shown in an empty editor.
 const READY: &str = "for commands";
-/// What stands above the end of a long session.
+/// Text shown above the end of a long session.
 const ABOVE: &str = "earlier messages";
 const TIMES: usize = 15;
 const KEYS: usize = 200;
-/// Between two keys: longer than a frame, so that a key does not wait for one.
+/// Pause between two keys: longer than a frame, so that a key does not wait for one.
 const PAUSE: Duration = Duration::from_millis(25);
 
 pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
@@ -45,7 +45,7 @@ fn first_frames(pinch: &Path, setup: &TranscriptSetup) -> anyhow::Result<Vec<Fig
     ])
 }
 
-/// Answers a hundredfold apart, as paragraphs, as one line, and as code.
+/// Answers of two sizes, a factor of a hundred apart, as paragraphs, as one line, and as code.
 fn answers(pinch: &Path, setup: &TranscriptSetup) -> anyhow::Result<Vec<Figure>> {
     let paragraph =
         |n: usize| "some words that say little, ".repeat(4) + if n.is_multiple_of(3) { "\n\n" } else { "and on.\n" };
@@ -59,7 +59,7 @@ fn answers(pinch: &Path, setup: &TranscriptSetup) -> anyhow::Result<Vec<Figure>>
     let mut figures = Vec::new();
     for (kind, text) in kinds {
         for n in [800, 80_000] {
-            // A piece is a line of the text, or less.
+            // A chunk is at most one line of the text.
             let text = text(if kind == "paragraphs" {
                 n / 5
             } else if kind == "code" {
@@ -80,7 +80,7 @@ fn answers(pinch: &Path, setup: &TranscriptSetup) -> anyhow::Result<Vec<Figure>>
     Ok(figures)
 }
 
-/// Processor time and memory of an answer.
+/// Processor time and memory for an answer.
 fn answer(pinch: &Path, setup: &TranscriptSetup, text: &str, n: usize) -> anyhow::Result<(f64, f64)> {
     let answer = AnthropicResponse::new("msg_1").in_pieces(n).text(&format!("{text}\n\nthat was all")).stop("end_turn");
     setup.server.reply(ServerReply::sse(answer.concat()));
@@ -95,7 +95,7 @@ fn answer(pinch: &Path, setup: &TranscriptSetup, text: &str, n: usize) -> anyhow
     Ok((seconds, megabytes))
 }
 
-/// A session of 46 MB: until its end is on the screen, and what a key takes then.
+/// A session of 46 MB: the time until its end is displayed, and the time of a key then.
 fn long_session(pinch: &Path, setup: &TranscriptSetup) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (shape, name) in [(Shape::Compacted, "46 MB, compacted"), (Shape::Whole, "46 MB, 20 000 messages")] {

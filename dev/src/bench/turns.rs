@@ -1,4 +1,4 @@
-//! Turns with tool calls: what the loop, the log and the requests cost.
+//! Turns with tool calls: the cost of the loop, the log and the requests.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,11 +1,11 @@
-//! A session with everything a page can show, and with texts that would like to load something.
+//! A session with everything that a page can show, and with texts that try to load resources.
 
 use serde_json::{Value, json};
 
-/// Entries of the branch that is shown first, results that stand at their calls not counted.
+/// Number of entries in the initially shown branch, not counting results that are displayed with their calls.
 pub(super) const N_SHOWN: usize = 14;
 
-/// A picture of one red point.
+/// An image of a single red pixel.
 const RED: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 
 /// The session. `server` is the address of a server that the page must not contact.
@@ -41,7 +41,7 @@ fn result(id: &str, name: &str, text: &str, details: Value) -> Value {
         "details": details, "isError": false, "durationMs": 1420, "timestamp": 3}})
 }
 
-/// Id, parent and the rest of each entry.
+/// ID, parent and the rest of each entry.
 fn entries(server: &str) -> Vec<(&'static str, Value, Value)> {
     let hostile = format!(
         "Do not load <img src=\"{server}/a\"> or ![b]({server}/b.png), \n\n<script>document.title='changed';fetch('{server}/c')</script>\n\n\

@@ -1,4 +1,4 @@
-//! What a record of the catalog must be: priced and limited as a model can be.
+//! Requirements for catalog records: plausible prices and limits.
 
 use std::collections::BTreeSet;
 
@@ -8,22 +8,22 @@ use pinch_llm::model::Model;
 use pinch_llm::provider::{ProviderRegistry, UnknownApi};
 use serde_json::Value;
 
-/// A price in dollars per million tokens that no model reaches: above it a price was multiplied once too often.
+/// A price, in dollars per million tokens, that no model reaches: above it, a price was multiplied once too often.
 const MAX_PRICE: f64 = 2_000.0;
-/// Tokens that no window has.
+/// Number of tokens larger than any context window.
 const MAX_WINDOW: u64 = 100_000_000;
-/// Providers whose credentials are found in another way than by a variable of their own.
+/// Providers whose credentials do not come from an environment variable of their own.
 const OTHER_CREDENTIALS: [&str; 4] = ["amazon-bedrock", "openai-codex", "radius", "typesafe"];
 
-/// The format of the gateway of pi's makers, which is listed and not spoken.
+/// The wire format of the gateway by pi's makers, which is listed but not supported.
 const UNSPOKEN: &str = "pi-messages";
 
-/// What was found.
+/// Results of the checks.
 #[derive(Debug, Default)]
 pub(super) struct CatalogFindings {
-    /// What makes the catalog wrong.
+    /// Errors in the catalog.
     pub(super) errors: Vec<String>,
-    /// What is odd, and left as its maker wrote it.
+    /// Oddities that are kept as the catalog's source has them.
     pub(super) notes: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn check(provider: &str, records: &[Value], findings: &mut CatalogFin
     for record in records {
         let id = record["id"].as_str().unwrap_or("?");
         let name = format!("{provider}/{id}");
-        // The same id may exist once for each type of model.
+        // The same ID may exist once for each model type.
         if !seen.insert((id.to_owned(), record["type"].as_str().unwrap_or("chat").to_owned())) {
             findings.errors.push(format!("{name}: there twice"));
         }

@@ -1,14 +1,14 @@
-//! Lines of events as two programs are compared by them.
+//! Normalises event lines so that two programs can be compared.
 
 use pinch_testing::cases::program::lines::shortened;
 use serde_json::Value;
 
-/// Shortens lines, and takes out what depends on the hour.
+/// Shortens lines and removes what depends on timing.
 pub(super) fn compared(lines: &[Value]) -> Vec<Value> {
     with_whole_output(shortened(lines)).into_iter().map(begun).collect()
 }
 
-/// An answer that begins: how much of it has come by then depends on the hour.
+/// The start of an answer: how much of it has arrived by then depends on timing.
 fn begun(mut line: Value) -> Value {
     if line["type"] == "message_start" && line["message"]["role"] == "assistant" {
         line["message"] = "$begun".into();
@@ -16,7 +16,7 @@ fn begun(mut line: Value) -> Value {
     line
 }
 
-/// Joins what a command said in pieces: where they are cut depends on the hour.
+/// Joins a command's output chunks: where they are split depends on timing.
 fn with_whole_output(lines: Vec<Value>) -> Vec<Value> {
     let mut joined: Vec<Value> = Vec::new();
     for line in lines {

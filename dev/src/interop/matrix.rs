@@ -1,18 +1,18 @@
-//! A table of what was checked with whom.
+//! A table of check results by peer.
 
-/// Characters that are shown of a line: whole contexts stand in some.
+/// Maximum number of characters shown of a line: some contain whole contexts.
 const MAX_LINE: usize = 600;
 
-/// What came of one check.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cell {
-    /// There is nothing to check.
+    /// Nothing to check.
     None,
-    /// It held.
+    /// The check passed.
     Ok,
-    /// A difference that is known, and why it is there.
+    /// A known difference, with its reason.
     Known(String),
-    /// It did not hold, and why.
+    /// The check failed, with the reason.
     Failed(String),
 }
 
@@ -24,21 +24,21 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// A table without results.
+    /// Creates a table without results.
     pub(super) fn new(columns: Vec<String>, rows: Vec<&'static str>) -> Self {
         let cells = vec![vec![Cell::None; columns.len()]; rows.len()];
         Self { columns, rows, cells }
     }
 
-    /// Notes a result.
+    /// Records a result.
     pub(super) fn set(&mut self, row: usize, column: usize, cell: Cell) {
         self.cells[row][column] = cell;
     }
 
-    /// Prints everything; true when nothing failed.
+    /// Prints the table; returns true if nothing failed.
     pub(super) fn finish(self) -> bool {
         let width = self.rows.iter().map(|row| row.chars().count()).max().unwrap_or(0);
-        // Two lines of head: the version, and what it did.
+        // Two header lines: the version, and the operation.
         for part in 0..2 {
             let head = self.columns.iter().map(|column| column.splitn(2, ' ').nth(part).unwrap_or_default());
             if head.clone().all(str::is_empty) {

@@ -1,7 +1,7 @@
-//! pi's own program beside pinch: the same command lines and the same answers of a model, in directories of their own.
+//! Compares pi's program with pinch: the same command lines and the same model answers, in separate directories.
 //!
-//! Both must ask the model the same, say the same, write the same session and end the same way, but for ids, times and directories, the wording of
-//! the system prompt and of tool descriptions, what later versions of pi added, and what is known.
+//! Both must send the same requests, print the same output, write the same session and exit the same way. Exempt are IDs, times,
+//! directories, the wording of the system prompt and of tool descriptions, additions in later versions of pi, and known differences.
 
 mod known;
 mod scenarios;
@@ -19,16 +19,16 @@ use super::pi::peer::{Installed, PiVersion};
 use scenarios::ModeScenario;
 use view::ASPECTS;
 
-/// What `cargo xtask interop modes` takes.
+/// Arguments of `cargo xtask interop modes`.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// The version of pi: 1.5.2, the target, or 0.87.1.
     #[arg(long, value_name = "VERSION", default_value = "0.87.1")]
     pi: String,
-    /// Runs only the scenarios whose names hold this text.
+    /// Run only the scenarios whose names contain this text.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Writes what both programs said, as it is compared, into this directory.
+    /// Write the output of both programs to this directory, in the form in which it is compared.
     #[arg(long, value_name = "FOLDER")]
     into: Option<PathBuf>,
 }
@@ -77,13 +77,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
     Ok(all_held && gone.is_empty())
 }
 
-/// Everything a program does in a scenario, without what is different each time.
+/// Everything a program does in a scenario, without what differs each time.
 fn said(program: &Program, configuration: &Value, scenario: &ModeScenario) -> anyhow::Result<Value> {
     let ran = program::run_as(program, configuration, &scenario.input).map_err(anyhow::Error::msg)?;
     view::of(&ran)
 }
 
-/// Writes what a program said into a directory that was requested.
+/// Writes a program's output to the requested directory.
 fn keep(folder: Option<&Path>, scenario: &str, program: &str, said: &Value) -> anyhow::Result<()> {
     let Some(folder) = folder else { return Ok(()) };
     let path = folder.join(format!("{}.{program}.json", scenario.replace([' ', '/'], "-")));
@@ -92,7 +92,7 @@ fn keep(folder: Option<&Path>, scenario: &str, program: &str, said: &Value) -> a
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// What became of one aspect of a scenario.
+/// The result for one aspect of a scenario.
 fn compare(known: &mut KnownList, scenario: &str, aspect: &str, theirs: &Value, ours: &Value) -> Cell {
     let is_empty = |side: &Value| match &side[aspect] {
         Value::Array(list) => list.is_empty(),
@@ -114,7 +114,7 @@ fn compare(known: &mut KnownList, scenario: &str, aspect: &str, theirs: &Value, 
 mod tests {
     use super::*;
 
-    /// An unused name would hide that a difference is gone.
+    /// An unused name would hide that a difference no longer exists.
     #[test]
     fn every_scenario_is_one_and_every_known_difference_has_one() {
         let scenarios = scenarios::all();

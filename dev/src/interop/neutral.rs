@@ -1,4 +1,4 @@
-//! What two programs say, without what is different each time, and in what the two differ.
+//! Output of two programs without what differs each time, and the differences between them.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use pinch_testing::cases::shape;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
 
-/// Differences of one comparison that are looked at.
+/// Maximum number of differences examined per comparison.
 const MAX_DIFFERENCES: usize = 200;
-/// Characters that are shown of a value.
+/// Maximum number of characters shown of a value.
 const MAX_SHOWN: usize = 160;
 
-/// Takes out of a program's words what is different each time. Ids become the numbers of their first appearance.
+/// Removes what differs each time from a program's output. IDs become the numbers of their first appearance.
 pub(super) struct Neutral {
     places: Vec<(String, &'static str)>,
     times: Regex,
@@ -27,7 +27,7 @@ impl Neutral {
         Self::of(&places.cwd.to_string_lossy(), &places.agent.to_string_lossy(), places.port)
     }
 
-    /// From the directories' names: all of them lie beside one another.
+    /// Created from the names of the directories, which are all siblings.
     pub(super) fn of(cwd: &str, agent: &str, port: u16) -> anyhow::Result<Self> {
         let folder = cwd.strip_suffix("/work").context("an unusual folder")?;
         let encoded = |path: &str| format!("--{}--", path.trim_start_matches('/').replace('/', "-"));
@@ -47,7 +47,7 @@ impl Neutral {
         })
     }
 
-    /// A text without places, times and ids.
+    /// A text without paths, times and IDs.
     pub(super) fn text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for (place, name) in &self.places {
@@ -62,7 +62,7 @@ impl Neutral {
         uuids.replace_all(&text, |found: &Captures<'_>| self.id(&found[0])).into_owned()
     }
 
-    /// Begins to number ids anew.
+    /// Restarts the numbering of IDs.
     pub(super) fn forget_ids(&mut self) {
         self.ids.clear();
     }
@@ -72,7 +72,7 @@ impl Neutral {
         format!("$id{}", self.ids.entry(id.to_owned()).or_insert(next))
     }
 
-    /// A value without any of it. The order of members does not matter: ids are numbered by the members' names.
+    /// A value without paths, times and IDs. The order of fields does not matter: IDs are numbered in order of field names.
     pub(super) fn value(&mut self, value: &Value) -> Value {
         match value {
             Value::String(text) => self.text(text).into(),
@@ -84,7 +84,7 @@ impl Neutral {
 
     fn members(&mut self, members: &Map<String, Value>) -> Value {
         let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
-        // An entry's own id comes before those it names, and lists after the members next to them.
+        // An entry's own ID comes before the IDs it refers to, and lists come after the other fields.
         sorted.sort_by_key(|(name, value)| (name.as_str() != "id", value.is_array() || value.is_object(), *name));
         let is_system = members.get("role").is_some_and(|role| role == "system");
         let member = |(name, value): (&String, &Value)| {
@@ -99,21 +99,21 @@ impl Neutral {
     }
 }
 
-/// The sections of a system message by name: their wording is each program's own.
+/// The sections of a system message by name: their wording is specific to each program.
 fn section_names(sections: &Value) -> Value {
     let name =
         |(name, text): (&String, &Value)| (name.clone(), if text.is_string() { json!("$text") } else { text.clone() });
     sections.as_object().map_or_else(|| sections.clone(), |sections| sections.iter().map(name).collect())
 }
 
-/// A place where two values differ, and how.
+/// A difference between two values, and its place.
 pub(super) struct ValueDifference {
-    /// Names and positions with slashes before them.
+    /// Names and indexes, each preceded by a slash.
     pub(super) at: String,
     pub(super) how: String,
 }
 
-/// Where pinch differs. Members that only later versions of pi have do not count where pi lacks them.
+/// The differences of pinch's value. Fields that only later versions of pi have are ignored if pi lacks them.
 pub(super) fn differences(theirs: &Value, ours: &Value) -> Vec<ValueDifference> {
     let (theirs, ours) = shape::compared(&named_tools(theirs), ours.clone());
     let mut found = Vec::new();
@@ -121,7 +121,7 @@ pub(super) fn differences(theirs: &Value, ours: &Value) -> Vec<ValueDifference> 
     found
 }
 
-/// pi's own tools by their names, as the other side has them.
+/// pi's built-in tools by name, as the other side lists them.
 fn named_tools(value: &Value) -> Value {
     match value {
         Value::Array(list) => list.iter().map(named_tools).collect(),
@@ -154,7 +154,7 @@ fn differ(at: &str, theirs: &Value, ours: &Value, found: &mut Vec<ValueDifferenc
             for (name, value) in t {
                 let at = format!("{at}/{name}");
                 match o.get(name) {
-                    // Both say how long it took.
+                    // Both report a duration.
                     Some(other) if name == "durationMs" && value.is_number() && other.is_number() => {}
                     Some(other) => differ(&at, value, other, found),
                     None => found.push(ValueDifference { at, how: format!("pi {}, pinch nothing", shown(value)) }),
@@ -187,7 +187,7 @@ fn same_number(a: &Value, b: &Value) -> bool {
     matches!((a.as_f64(), b.as_f64()), (Some(a), Some(b)) if (a - b).abs() <= 1e-9 * a.abs().max(b.abs()))
 }
 
-/// The beginning of a value as JSON.
+/// The start of a value as JSON.
 pub(super) fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(MAX_SHOWN) {
@@ -196,11 +196,11 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// A difference that is known.
+/// A known difference.
 pub(super) struct KnownDifference {
-    /// Where it shows: the name of a step or scenario, or `*`.
+    /// Where it occurs: the name of a step or scenario, or `*`.
     pub(super) step: &'static str,
-    /// The place: names with slashes before them, `*` for any one. What lies below belongs to it.
+    /// The place: names, each preceded by a slash, with `*` for any name. It includes everything below.
     pub(super) at: &'static str,
     pub(super) reason: &'static str,
 }
@@ -213,20 +213,20 @@ impl KnownDifference {
     }
 }
 
-/// What is known to differ, and what of it has shown.
+/// The known differences, and which of them occurred.
 pub(super) struct KnownList {
     list: Vec<&'static KnownDifference>,
     shown: Vec<bool>,
 }
 
 impl KnownList {
-    /// Differences that are in several lists.
+    /// Combines several lists of differences.
     pub(super) fn new(lists: &[&'static [KnownDifference]]) -> Self {
         let list: Vec<&'static KnownDifference> = lists.iter().copied().flatten().collect();
         Self { shown: vec![false; list.len()], list }
     }
 
-    /// The difference that is new, and else the reasons of those that are known.
+    /// The first new difference, otherwise the reasons of the known ones.
     pub(super) fn judge(
         &mut self,
         step: &str,
@@ -245,7 +245,7 @@ impl KnownList {
         Ok(reasons)
     }
 
-    /// What was known and has not shown.
+    /// Known differences that did not occur.
     pub(super) fn gone(&self) -> Vec<&'static KnownDifference> {
         self.list.iter().zip(&self.shown).filter(|(_, shown)| !**shown).map(|(known, _)| *known).collect()
     }

@@ -1,8 +1,8 @@
-//! pi's own session managers as judges of our session files, and we of theirs.
+//! Checks session files in both directions between pinch and pi's own session managers.
 //!
-//! Each scenario is written by pinch and read by pi, written by pi and read by pinch, and written by both in turn. What a file means must be
-//! the same to both: the tree, the labels, the name, the context and what a model is sent of it. Where pi of the newest version writes the
-//! same session, its lines must be ours byte for byte.
+//! Each scenario is written by pinch and read by pi, written by pi and read by pinch, and written by both in turn. A file must mean the
+//! same to both: the tree, the labels, the name, the context and what is sent to a model. Where the newest version of pi writes the same
+//! session, its lines must match ours byte for byte.
 
 mod program;
 pub(crate) mod peer;
@@ -20,7 +20,7 @@ use peer::{Installed, PiVersion, TARGET, VERSIONS};
 use program::{Pinch, SessionProgram};
 use scenarios::{KNOWN, KnownPiDifference, PiScenario};
 
-/// Who writes a session.
+/// Which program writes a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InteropDirection {
     FromPinch,
@@ -40,7 +40,7 @@ impl InteropDirection {
     }
 }
 
-/// The versions that are compared; the lines of the first are pinch's byte for byte.
+/// The compared versions; the lines of the first must match pinch's byte for byte.
 const COMPARED: [PiVersion; 4] = [VERSIONS[0], TARGET, VERSIONS[1], VERSIONS[2]];
 
 /// Runs the check.
@@ -73,7 +73,7 @@ pub(super) fn run() -> anyhow::Result<bool> {
     Ok(matrix.finish())
 }
 
-/// Writes a scenario and lets both read it.
+/// Writes a scenario and reads it with both programs.
 fn check(
     pinch: &mut Pinch,
     pi: &mut dyn SessionProgram,
@@ -99,7 +99,7 @@ fn check(
     }
 }
 
-/// Whether a step goes over to another file.
+/// Whether a step switches to another file.
 fn goes_over(step: &Value) -> bool {
     step.get("fork").is_some() || step.get("branched").is_some()
 }
@@ -129,7 +129,7 @@ fn write(program: &mut dyn SessionProgram, folder: &Path, scenario: &PiScenario)
     program.path()
 }
 
-/// The first program writes until there is an answer; then they take turns, each of which opens the file anew. What stood there stays.
+/// The first program writes until there is an answer; then they take turns, each reopening the file. Existing lines must stay unchanged.
 fn write_in_turn(
     programs: &mut [&mut dyn SessionProgram; 2],
     folder: &Path,
@@ -155,7 +155,7 @@ fn write_in_turn(
             turn += 1;
             programs[turn % 2].open(&path)?;
         }
-        // The current leaf of a program is not stored: it appends before it is the other one's turn.
+        // A program's current leaf is not stored: it appends before the other program's turn.
         moved = step.get("moveTo").is_some();
         take(programs[turn % 2], folder, step, &mut ids)?;
         let after = std::fs::read(&path)?;
@@ -179,7 +179,7 @@ fn begin(program: &mut dyn SessionProgram, folder: &Path, scenario: &PiScenario)
     }
 }
 
-/// Takes one step; an entry's id is noted under the number of its step.
+/// Performs one step; an entry's ID is recorded under the number of its step.
 fn take(
     program: &mut dyn SessionProgram,
     folder: &Path,
@@ -201,7 +201,7 @@ fn take(
     Ok(())
 }
 
-/// Puts ids in for `#n`.
+/// Replaces `#n` with IDs.
 fn put_ids_in(value: &mut Value, ids: &[Option<String>]) -> anyhow::Result<()> {
     match value {
         Value::String(text) => {
@@ -216,7 +216,7 @@ fn put_ids_in(value: &mut Value, ids: &[Option<String>]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Compares what a file means to both. What is known to differ must differ in one of the members at least.
+/// Compares what a file means to both programs. A known difference must show in at least one of its fields.
 fn compare(ours: &Value, theirs: &Value, known: &[&KnownPiDifference]) -> Cell {
     let without_null = |value: &Value| -> Value {
         match value.as_object() {
@@ -248,7 +248,7 @@ fn compare(ours: &Value, theirs: &Value, known: &[&KnownPiDifference]) -> Cell {
     if reasons.is_empty() { Cell::Ok } else { Cell::Known(format!("this version {}", reasons.join("; "))) }
 }
 
-/// Lets both write the same scenario and compares the lines, but for ids, times and paths.
+/// Writes the same scenario with both programs and compares the lines, ignoring IDs, times and paths.
 fn same_bytes(pinch: &mut Pinch, pi: &mut dyn SessionProgram, scenario: &PiScenario) -> Cell {
     if scenario.given.is_some() {
         return Cell::None;
@@ -273,7 +273,7 @@ fn same_bytes(pinch: &mut Pinch, pi: &mut dyn SessionProgram, scenario: &PiScena
     }
 }
 
-/// The lines of a file without what is different each time: ids by their order, times, the directory.
+/// The lines of a file with IDs replaced by their order, and without times and the directory.
 fn neutral(text: &str, folder: &Path) -> anyhow::Result<Vec<String>> {
     let times = Regex::new(r"\d{4}-\d\d-\d\dT\d\d[:-]\d\d[:-]\d\d[.-]\d{3}Z")?;
     let uuids = Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")?;
@@ -294,7 +294,7 @@ fn neutral(text: &str, folder: &Path) -> anyhow::Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    /// Without pi there is still pinch's half: every scenario can be written, and its file read.
+    /// Tests pinch's half, which needs no pi: every scenario can be written and its file read.
     #[test]
     fn every_scenario_is_one() {
         let mut pinch = Pinch::new().unwrap();

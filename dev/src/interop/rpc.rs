@@ -1,7 +1,7 @@
-//! pi's own client of its RPC mode drives pinch, and pi beside it.
+//! Drives pinch and pi with pi's own RPC client.
 //!
-//! A script calls every method of the client and notes what it returned and what the program said in the meantime. Both programs must say the
-//! same, but for ids, times and directories, what later versions of pi added, and what is known.
+//! A script calls every method of the client and records its result and what the program printed in the meantime. The results must be
+//! equal, except for IDs, times and directories, additions in later versions of pi, and known differences.
 
 mod known;
 
@@ -23,16 +23,16 @@ use super::events;
 use super::neutral::{self, KnownList, Neutral};
 use super::pi::peer::{Installed, PiVersion};
 
-/// Methods of the client that others of its methods call.
+/// Client methods that are called by its other methods.
 const INTERNAL: [&str; 6] =
     ["constructor", "handleLine", "createProcessExitError", "rejectPendingRequests", "send", "getData"];
-/// No whole talk takes longer.
+/// Upper limit for a whole dialogue.
 const MAX_TIME: Duration = Duration::from_secs(300);
 
-/// What `cargo xtask interop rpc` takes.
+/// Arguments of `cargo xtask interop rpc`.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The version of pi, whose client asks both programs: 1.5.2, the target, or 0.87.1.
+    /// The version of pi, whose client drives both programs: 1.5.2, the target, or 0.87.1.
     #[arg(long, value_name = "VERSION", default_value = "0.87.1")]
     pi: String,
 }
@@ -51,16 +51,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
     print(version, &theirs, &ours)
 }
 
-/// What came of a talk: a line of each step, without what is different each time.
+/// The result of a dialogue: one line per step, without what differs each time.
 struct RpcDialogue {
     rows: Vec<Value>,
-    /// Methods of the client that were never called.
+    /// Client methods that were never called.
     forgotten: Vec<String>,
-    /// Why the talk ended before its time.
+    /// Why the dialogue ended early.
     broken: Option<String>,
 }
 
-/// Lets the script talk to a program.
+/// Runs the script against a program.
 async fn talk(installed: &Installed, version: PiVersion, cli: &Path, pinch: &Path) -> anyhow::Result<RpcDialogue> {
     let server = start_server().await?;
     let folder = tempfile::Builder::new().prefix("rpc").rand_bytes(6).tempdir()?;
@@ -69,7 +69,7 @@ async fn talk(installed: &Installed, version: PiVersion, cli: &Path, pinch: &Pat
     let script = installed.folder().join("rpc.mjs");
     std::fs::write(&script, include_str!("rpc.mjs")).context("cannot write the script")?;
     let node = installed.node_of(version);
-    // The client starts `node` by its name.
+    // The client starts `node` by name.
     let mut path = node.parent().map(PathBuf::from).unwrap_or_default().into_os_string();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
@@ -102,7 +102,7 @@ async fn talk(installed: &Installed, version: PiVersion, cli: &Path, pinch: &Pat
     let forgotten = names(&end["methods"]).into_iter().filter(is_forgotten).collect();
     let mut neutral = Neutral::new(&places)?;
     for row in &mut rows {
-        // Steps are independent: what is missing before one changes no number in it.
+        // Steps are independent: something missing in an earlier step must not change numbers in a later one.
         neutral.forget_ids();
         let lines = row["lines"].as_array().map_or(&[][..], Vec::as_slice);
         row["lines"] = events::compared(lines).into();
@@ -111,7 +111,7 @@ async fn talk(installed: &Installed, version: PiVersion, cli: &Path, pinch: &Pat
     Ok(RpcDialogue { rows, forgotten, broken: end["broken"].as_str().map(str::to_owned) })
 }
 
-/// Models, settings and resources of both programs.
+/// Models, settings and resources for both programs.
 fn configuration() -> Value {
     let model = |id: &str, more: Value| {
         let mut model = json!({"id": id});
@@ -135,7 +135,7 @@ fn configuration() -> Value {
     }})
 }
 
-/// Starts the server. The last thing the user said names the answer: `do NAME`. Answers of several steps are given one after another.
+/// Starts the server. The last user message selects the answer: `do NAME`. Multi-step answers are given in order.
 async fn start_server() -> anyhow::Result<Server> {
     let script = json!({
         "plain": [{"text": "Hello, here I am."}],
@@ -180,7 +180,7 @@ async fn start_server() -> anyhow::Result<Server> {
         let steps = script[key].as_array()?;
         let mut asked = asked.lock().ok()?;
         let times = asked.entry(key.to_owned()).or_default();
-        // Ids that do not depend on what was requested before under other names.
+        // IDs that do not depend on earlier requests under other names.
         let n = 1000 * (1 + script.as_object()?.keys().position(|name| name == key)?) + *times;
         let step = &steps[*times % steps.len()];
         *times += 1;
@@ -189,7 +189,7 @@ async fn start_server() -> anyhow::Result<Server> {
     Ok(server)
 }
 
-/// The text of the last message of the user.
+/// The text of the last user message.
 fn said_last(request: &Recorded) -> String {
     let body = request.json();
     let mut users = body["messages"].as_array().into_iter().flatten().filter(|message| message["role"] == "user");
@@ -203,7 +203,7 @@ fn said_last(request: &Recorded) -> String {
     }
 }
 
-/// Prints the table; true when nothing is new.
+/// Prints the table; returns true if there are no new differences.
 fn print(version: PiVersion, theirs: &RpcDialogue, ours: &RpcDialogue) -> anyhow::Result<bool> {
     let mut known = KnownList::new(&known::of(version));
     let (mut n_same, mut n_known, mut failures) = (0, 0, Vec::new());
@@ -247,7 +247,7 @@ fn print(version: PiVersion, theirs: &RpcDialogue, ours: &RpcDialogue) -> anyhow
     Ok(failures.is_empty())
 }
 
-/// The beginning of what a call returned.
+/// The start of a call's result.
 fn outcome(row: &Value) -> String {
     let text = match row["error"].as_str() {
         Some(why) => format!("error: {}", why.replace('\n', " ")),

@@ -1,5 +1,5 @@
-//! The official clients as judges of our requests: for the same conversation, what npm's `@anthropic-ai/sdk`, `openai` and `@google/genai`
-//! send must be what we send. They also read an answer of our test server, which so is judged as well.
+//! Compares pinch's requests with those of the official clients: for the same conversation, npm's `@anthropic-ai/sdk`, `openai` and
+//! `@google/genai` must send what pinch sends. They also read an answer from our test server, which checks the server as well.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,17 +26,17 @@ use serde_json::{Value, json};
 
 use super::table::ResultTable;
 
-/// The last client of Anthropic that speaks version `2023-06-01` of the API, as we do and as pi does; those since 1.0 speak a later one.
+/// The last Anthropic client that uses version `2023-06-01` of the API, as pinch and pi do; clients from 1.0 on use a later one.
 const PACKAGES: [&str; 3] = ["@anthropic-ai/sdk@0.137.0", "openai@6.49.0", "@google/genai@2.32.0"];
 const CONVERSATIONS: [&str; 4] = ["text", "image", "tools", "thinking"];
-/// What the server answers every time.
+/// The server's answer to every request.
 const ANSWER: &str = "grüße 😀";
-/// Headers that matter. Clients send more about themselves.
+/// Headers that matter. The clients send more headers about themselves.
 const HEADERS: [&str; 6] =
     ["content-type", "authorization", "x-api-key", "x-goog-api-key", "anthropic-version", "anthropic-beta"];
 const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// The formats that have an official client, the provider whose manner is meant, and what follows the call's own path.
+/// The formats that have an official client, the provider whose variant is used, and what follows the call's path.
 fn formats() -> [(Box<dyn Wire>, &'static str, &'static str); 4] {
     [
         (Box::new(AnthropicServer), "anthropic", ""),

@@ -1,6 +1,6 @@
-//! Rows of what was checked.
+//! Rows of check results.
 
-/// Collects rows and prints each as it comes.
+/// Collects rows and prints each one immediately.
 #[derive(Default)]
 pub(super) struct ResultTable {
     n_passed: usize,
@@ -8,7 +8,7 @@ pub(super) struct ResultTable {
 }
 
 impl ResultTable {
-    /// A row: what was checked with whom, and what came of it.
+    /// Adds a row: the peer, what was checked, and the result.
     pub(super) fn row(&mut self, with: &str, what: &str, result: Result<String, String>) {
         let (verdict, detail) = match &result {
             Ok(detail) => ("ok", detail),
@@ -21,7 +21,7 @@ impl ResultTable {
         println!("  {with:<24} {what:<34} {verdict:<7} {detail}");
     }
 
-    /// Prints the sum; true when nothing failed.
+    /// Prints the totals; returns true if nothing failed.
     pub(super) fn finish(self) -> bool {
         println!("\n{} held, {} failed", self.n_passed, self.n_failed);
         self.n_failed == 0

@@ -1,9 +1,9 @@
-//! The sizes of the sections of a 64-bit little-endian ELF file.
+//! Section sizes of 64-bit little-endian ELF files.
 
-/// Bytes of one entry of the table of sections.
+/// Size of a section table entry in bytes.
 const ENTRY: usize = 64;
 
-/// The size of the section of a name; nothing for other files and other names.
+/// The size of the named section; `None` for other files and unknown names.
 pub(super) fn section_size(file: &[u8], name: &str) -> Option<u64> {
     // Magic, 64 bits, little-endian.
     if !file.starts_with(b"\x7fELF\x02\x01") {
@@ -30,7 +30,7 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A file with a table of three sections behind the header, and their names behind that.
+    /// A file with a table of three sections after the header, followed by their names.
     fn file() -> Vec<u8> {
         let mut file = vec![0; 64 + 3 * ENTRY];
         file[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -1,4 +1,4 @@
-//! What a delta costs on its way from the session to a sink that does nothing.
+//! The cost of passing a delta from the session to a sink that does nothing.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,10 +28,10 @@ use crate::bench::Figure;
 
 const PIECE: &str = "eighteen letters, ";
 
-/// Numbers of deltas. What one costs must not depend on it.
+/// Numbers of deltas. The cost per delta must not depend on it.
 const SIZES: [usize; 2] = [10_000, 1_000_000];
 
-/// The most microseconds that a delta may cost.
+/// Maximum cost of a delta in microseconds.
 const MAX_MICROS: f64 = 2.0;
 
 pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
@@ -76,7 +76,7 @@ impl ReplySink for NoSink {
     }
 }
 
-/// A runtime whose attempts yield an answer in many pieces.
+/// A runtime whose attempts yield an answer of many chunks.
 struct Played {
     n_deltas: usize,
 }

@@ -1,4 +1,4 @@
-//! Sessions that had a run and wait for the next one: what an engine keeps of each.
+//! Idle sessions: what an engine keeps of each after a run.
 
 use std::process::Command;
 
@@ -11,10 +11,10 @@ use crate::bench::{Figure, process};
 
 const N: usize = 10_000;
 
-/// Runs side by side.
+/// Number of concurrent runs.
 const SIDE_BY_SIDE: usize = 50;
 
-/// Kilobytes of one idle session.
+/// Kilobytes per idle session.
 pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     let server = Steady::start()?;
     let mut command = Command::new(std::env::current_exe()?);
@@ -25,7 +25,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     Ok(vec![Figure::at_most(format!("memory of each of {N} idle sessions"), kilobytes, 20.0, "KB")])
 }
 
-/// The process: lets every session have a run, and prints what is kept of each.
+/// The measured process: runs each session once, and prints what is kept of each.
 pub(in crate::bench) fn run(url: &str) -> anyhow::Result<()> {
     raise_file_limit();
     let dir = tempfile::tempdir()?;
@@ -42,7 +42,7 @@ pub(in crate::bench) fn run(url: &str) -> anyhow::Result<()> {
                 anyhow::Ok(())
             }
         };
-        // What all of them share is there after the first ones.
+        // Shared state exists after the first runs.
         all(0..4 * SIDE_BY_SIDE).await?;
         let before = process::in_use_mb("self").context("no /proc")?;
         all(4 * SIDE_BY_SIDE..4 * SIDE_BY_SIDE + N).await?;

@@ -1,4 +1,4 @@
-//! Many runs in one process, each of which streams: how many one core carries, and what each takes.
+//! Many streaming runs in one process: how many one core can handle, and the cost of each.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,16 +19,16 @@ use tokio::task::JoinSet;
 use super::steady::{RATE, Steady, raise_file_limit};
 use crate::bench::{Figure, process};
 
-/// How many runs are tried, until they need too much.
+/// Numbers of runs to try, until they need too much.
 const SIZES: [usize; 9] = [100, 300, 600, 800, 1_000, 1_500, 2_000, 2_500, 3_000];
 
-/// The part of one core that they may need.
+/// The maximum share of one core.
 const MAX_CORES: f64 = 0.8;
 
-/// How long they are watched.
+/// Duration of the measurement.
 const WATCHED: Duration = Duration::from_secs(4);
 
-/// The largest number of runs that stays within [`MAX_CORES`], and the memory of a run then.
+/// The largest number of runs within [`MAX_CORES`], and the memory per run.
 pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     let server = Steady::start()?;
     let (mut most, mut kilobytes) = (0, f64::NAN);
@@ -52,13 +52,13 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-/// The process: carries the runs on one thread, and prints the cores and the kilobytes a run that they took.
+/// The measured process: runs on a single thread, and prints the cores and the kilobytes per run.
 pub(in crate::bench) fn run(n: usize, url: &str) -> anyhow::Result<()> {
     raise_file_limit();
     let dir = tempfile::tempdir()?;
     let engine = engine(dir.path(), url, n)?;
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        // What the first run alone brings along, such as the HTTP client, is not each run's.
+        // One-time costs of the first run, such as the HTTP client, are not counted for each run.
         let began = Arc::new(CountingSink::default());
         let mut runs = JoinSet::new();
         spawn(&engine, "warm", &began, &mut runs);
@@ -69,7 +69,7 @@ pub(in crate::bench) fn run(n: usize, url: &str) -> anyhow::Result<()> {
         let counting = Arc::new(CountingSink::default());
         for at in 0..n {
             spawn(&engine, &format!("s{at}"), &counting, &mut runs);
-            // A few at a time, as they come in a real program.
+            // Started a few at a time, as in a real program.
             if at % 20 == 19 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -85,7 +85,7 @@ pub(in crate::bench) fn run(n: usize, url: &str) -> anyhow::Result<()> {
         let n_deltas = counting.n.load(Ordering::Relaxed) - n_before;
         let each = (process::in_use_mb("self").context("no /proc")? - before) * 1024.0 / n as f64;
         let expected = seconds * (RATE * n) as f64;
-        // Who cannot keep up gets several deltas at once, and needs less for each than it should.
+        // A process that cannot keep up receives several deltas at once, which makes each one too cheap.
         let cores = if (n_deltas as f64) < expected * 0.5 { f64::INFINITY } else { used / 1e3 / seconds };
         println!("{cores:.4} {each:.1} {:.2}", n_deltas as f64 / expected);
         runs.abort_all();
@@ -103,7 +103,7 @@ fn spawn(engine: &Engine, session: &str, counting: &Arc<CountingSink>, runs: &mu
     });
 }
 
-/// An engine that knows one server and lets many runs continue side by side.
+/// An engine that knows one server and allows many concurrent runs.
 pub(super) fn engine(dir: &Path, url: &str, n: usize) -> anyhow::Result<Engine> {
     let document = json!({
         "agents": {"defaults": {"model": "bench/m1", "maxConcurrent": n + 1, "workspace": dir.join("workspace")}},

@@ -1,5 +1,5 @@
-//! A model server that streams fifty deltas a second to everyone who asks, for as long as they listen, or gives short answers, on request
-//! many that end at once. It is a process of its own, so that its time does not count as the runs'.
+//! A model server that streams fifty deltas a second to every client for as long as it listens; depending on the prompt it sends short
+//! answers, or many that end at once. It is a separate process so that its processor time is not counted for the runs.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -12,30 +12,30 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// Deltas a second that each listener gets.
+/// Deltas per second for each client.
 pub(super) const RATE: usize = 50;
 
-/// Listeners are served in so many groups, one after another, so that deltas do not come in bursts.
+/// Number of groups in which clients are served in turn, so that deltas do not come in bursts.
 const GROUPS: usize = 20;
 
 const PIECE: &str = "eighteen letters, ";
 
-/// Deltas after which an answer that is requested as a short one ends.
+/// Number of deltas after which a short answer ends.
 const SHORT: usize = 3;
 
-/// What a prompt holds that wants a short answer.
+/// Text in a prompt that requests a short answer.
 pub(super) const SHORT_PROMPT: &str = "short answer";
 
-/// What a prompt holds that wants an answer which ends when [`TOGETHER`] of them do.
+/// Text in a prompt that requests an answer which ends together with [`TOGETHER`] others.
 pub(super) const TOGETHER_PROMPT: &str = "answer together";
 
 /// How many answers end at once.
 pub(super) const TOGETHER: usize = 100;
 
-/// The last delta of an answer, and the three frames that end it.
+/// The number of last frames of an answer: the last delta and the three that end it.
 const N_LAST_FRAMES: usize = 4;
 
-/// A server process; it ends with this value.
+/// A server process, which ends when this value is dropped.
 pub(super) struct Steady {
     child: Child,
     pub(super) url: String,
@@ -53,13 +53,13 @@ impl Steady {
 
 impl Drop for Steady {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// The process: prints its address and serves until it is killed.
+/// The server process: prints its address and serves until it is killed.
 pub(in crate::bench) fn serve() -> anyhow::Result<()> {
     raise_file_limit();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -93,13 +93,13 @@ pub(in crate::bench) fn serve() -> anyhow::Result<()> {
     })
 }
 
-/// An answer that goes on.
+/// An answer that has not ended.
 enum UnfinishedAnswer {
     Endless(TcpStream),
     Held(HeldAnswer),
 }
 
-/// An answer that lacks its end.
+/// An answer whose end has not been sent yet.
 struct HeldAnswer {
     stream: TcpStream,
     end: String,
@@ -114,7 +114,7 @@ impl HeldAnswer {
     }
 }
 
-/// Reads a request and begins the answer; `None` when it is over already.
+/// Reads a request and begins the answer; `None` if the answer is already complete.
 async fn begin(mut stream: TcpStream) -> Option<UnfinishedAnswer> {
     let mut request = Vec::new();
     while !is_whole(&request) {
@@ -122,7 +122,7 @@ async fn begin(mut stream: TcpStream) -> Option<UnfinishedAnswer> {
             return None;
         }
     }
-    // An earlier prompt of the session is in the request as well.
+    // The request also contains earlier prompts of the session.
     let last = |prompt: &str| memchr::memmem::rfind(&request, prompt.as_bytes());
     let (short, together) = (last(SHORT_PROMPT), last(TOGETHER_PROMPT));
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
@@ -130,7 +130,7 @@ async fn begin(mut stream: TcpStream) -> Option<UnfinishedAnswer> {
         (AnthropicResponse::new("msg_1").in_pieces(SHORT).text(&PIECE.repeat(SHORT)).stop("end_turn"), false)
     } else {
         let mut frames = AnthropicResponse::new("msg_1").in_pieces(1).text(PIECE).frames();
-        // The block is left open: its end would follow the first piece.
+        // The block is left open: its end would follow the first chunk.
         frames.pop();
         (frames, true)
     };
@@ -163,7 +163,7 @@ async fn tick(listeners: Arc<Mutex<Vec<TcpStream>>>) {
         let mut gone = Vec::new();
         for (at, stream) in listeners.iter().enumerate().skip(turn).step_by(GROUPS) {
             match stream.try_write(frame.as_bytes()) {
-                // A listener that does not keep up misses deltas; whole ones, as sockets have room for many.
+                // A client that does not keep up misses whole deltas; socket buffers have room for many.
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(_) => gone.push(at),
@@ -175,7 +175,7 @@ async fn tick(listeners: Arc<Mutex<Vec<TcpStream>>>) {
     }
 }
 
-/// Every run has two files and a connection.
+/// Every run needs two files and a connection.
 pub(super) fn raise_file_limit() {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let raised = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };

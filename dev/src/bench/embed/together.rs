@@ -1,5 +1,5 @@
-//! Runs of one process that end at the same moment: whether what is written at the end of each, such as marks of credentials and the index of
-//! sessions, delays the others.
+//! Runs in one process that end at the same moment: whether what is written at the end of each, such as credential health and the session
+//! index, delays the others.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,15 +20,15 @@ use serde_json::json;
 use super::steady::{SHORT_PROMPT, Steady, TOGETHER, TOGETHER_PROMPT, raise_file_limit};
 use crate::bench::{Figure, median};
 
-/// The most milliseconds from the last delta to the last result.
+/// Maximum milliseconds from the last delta to the last result.
 const MAX_MS: f64 = 250.0;
 
 const ROUNDS: usize = 5;
 
-/// Nothing here takes this long.
+/// Timeout after which the benchmark counts as stuck.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// Milliseconds from the last delta that any of the runs gets to the last result.
+/// Milliseconds from the last delta of all runs to the last result.
 pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     let server = Steady::start()?;
     let mut command = Command::new(std::env::current_exe()?);
@@ -39,13 +39,13 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     Ok(vec![Figure::at_most(format!("{TOGETHER} runs finishing at once"), milliseconds, MAX_MS, "ms")])
 }
 
-/// The process: carries the runs on one thread, and prints the milliseconds.
+/// The measured process: runs on a single thread, and prints the milliseconds.
 pub(in crate::bench) fn run(url: &str) -> anyhow::Result<()> {
     raise_file_limit();
     let dir = tempfile::tempdir()?;
     let engine = engine(dir.path(), url)?;
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        // What only the first runs do, such as creating sessions, is not measured.
+        // One-time work of the first runs, such as creating sessions, is not measured.
         tokio::time::timeout(HANGS, round(&engine, SHORT_PROMPT)).await.context("the first runs hang")??;
         let mut times = Vec::new();
         for _ in 0..ROUNDS {
@@ -56,7 +56,7 @@ pub(in crate::bench) fn run(url: &str) -> anyhow::Result<()> {
     })
 }
 
-/// A run in each session.
+/// Starts a run in each session.
 async fn round(engine: &Engine, prompt: &str) -> anyhow::Result<f64> {
     let last_delta = Arc::new(LastDelta::default());
     let runs = FuturesUnordered::new();
@@ -72,7 +72,7 @@ async fn round(engine: &Engine, prompt: &str) -> anyhow::Result<f64> {
     Ok((ended - last_delta).as_secs_f64() * 1e3)
 }
 
-/// An engine with a credential whose use is noted.
+/// An engine with a credential whose use is recorded.
 fn engine(dir: &Path, url: &str) -> anyhow::Result<Engine> {
     let document = json!({
         "agents": {"defaults": {
@@ -91,7 +91,7 @@ fn engine(dir: &Path, url: &str) -> anyhow::Result<Engine> {
     Ok(Engine::builder(dir.join("state")).host(host).config(config).builtin_tools(CODING).build())
 }
 
-/// When the last delta of all runs came.
+/// The time of the last delta of all runs.
 #[derive(Default)]
 struct LastDelta(Mutex<Option<Instant>>);
 

@@ -1,15 +1,15 @@
-//! A mere reading of the JSON of an answer: what no decoder can be faster than by much.
+//! Merely reads the JSON of an answer, which no decoder can beat by much.
 //!
 //! "Reading JSON" can mean several things, so all are measured:
 //!
-//! - [`skip`]: `IgnoredAny`. Checks the grammar of every member and makes nothing of it: strings are not even decoded. No one can use what comes
-//!   out, since nothing does.
-//! - [`read`]: every member of every object, borrowed. Each key and string is decoded and checked, each number is made, and nothing is allocated.
-//!   That is what a typed struct which borrows and wants all members would do, without being of one format. **This is the limit of the budgets**:
-//!   the fastest reading from which anything could be used.
-//! - [`check`]: the same, with the checksums that the frames of some formats have. Whoever reads such a format has to compare them, so it is the
-//!   limit for those.
-//! - [`keep`]: `serde_json::Value`, as most clients read. Allocates every key and every string.
+//! - [`skip`]: `IgnoredAny`. Checks the grammar of every member and discards it; strings are not even decoded. The result is useless
+//!   because nothing is kept.
+//! - [`read`]: every member of every object, borrowed. Each key and string is decoded and checked, each number is parsed, and nothing is
+//!   allocated. A typed struct that borrows all its fields would do the same, but for one format only. **This is the limit for the
+//!   budgets**: the fastest way of reading that gives a usable result.
+//! - [`check`]: the same, including the checksums in the frames of some formats. Readers of such a format must verify them, so this is the
+//!   limit for it.
+//! - [`keep`]: `serde_json::Value`, which most clients use. Allocates every key and every string.
 
 use std::hint::black_box;
 
@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// How the frames of a response are cut.
+/// How a response is split into frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Checksums {
     Skipped,
@@ -30,13 +30,13 @@ enum Checksums {
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DecodeCounts {
-    /// JSON texts.
+    /// Number of JSON texts.
     pub(super) n_values: usize,
-    /// Their bytes.
+    /// Their size in bytes.
     pub(super) n_bytes: usize,
 }
 
-/// A way to read the JSON of a response.
+/// A way of reading the JSON of a response.
 pub(super) type Parse = fn(Framing, &[u8]) -> anyhow::Result<DecodeCounts>;
 
 /// Checks the grammar of every text.
@@ -49,12 +49,12 @@ pub(super) fn read(framing: Framing, body: &[u8]) -> anyhow::Result<DecodeCounts
     each::<Members>(framing, body, Checksums::Skipped)
 }
 
-/// The same, with the checksums of frames that have some.
+/// The same, including the checksums of frames that have them.
 pub(super) fn check(framing: Framing, body: &[u8]) -> anyhow::Result<DecodeCounts> {
     each::<Members>(framing, body, Checksums::Checked)
 }
 
-/// Reads every text into a value.
+/// Parses every text into a value.
 pub(super) fn keep(framing: Framing, body: &[u8]) -> anyhow::Result<DecodeCounts> {
     each::<Value>(framing, body, Checksums::Skipped)
 }
@@ -91,14 +91,14 @@ fn data_lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.filter_map(|line| line.strip_prefix(b"data: ")).filter(|data| *data != b"[DONE]")
 }
 
-/// One of Amazon's binary events: lengths of the whole and of the headers, a checksum, headers, JSON, a checksum.
+/// One of Amazon's binary events: total length, header length, a checksum, headers, JSON, a checksum.
 struct BinaryEvent<'a> {
     whole: &'a [u8],
     payload: &'a [u8],
 }
 
 impl BinaryEvent<'_> {
-    /// Computes both checksums in one go and compares them.
+    /// Computes both checksums in one pass and compares them.
     fn check(&self) -> anyhow::Result<()> {
         let end = self.whole.len() - 4;
         let mut sum = crc32fast::Hasher::new();
@@ -110,7 +110,7 @@ impl BinaryEvent<'_> {
     }
 }
 
-/// Amazon's events one after the other. What is cut off at the end is left out.
+/// Amazon's events in order. An incomplete one at the end is skipped.
 fn messages(body: &[u8]) -> impl Iterator<Item = BinaryEvent<'_>> {
     let mut rest = body;
     std::iter::from_fn(move || {
@@ -123,7 +123,7 @@ fn messages(body: &[u8]) -> impl Iterator<Item = BinaryEvent<'_>> {
     })
 }
 
-/// Everything in a value, put together to one number so that nothing of the reading can be left out.
+/// Combines everything in a value into one number, so that the compiler cannot optimise any of the reading away.
 struct Members(u64);
 
 impl<'de> Deserialize<'de> for Members {

@@ -18,13 +18,13 @@ use super::{AnthropicServer, CompletionsServer, GoogleServer, N_DELTAS, Response
 use crate::cargo;
 
 const ROUNDS: usize = 5;
-/// Ours first.
+/// The clients, ours first.
 const CLIENTS: [&str; 3] = ["pinch", "genai", "rig"];
-/// The formats that all clients speak.
+/// The formats that all clients support.
 const FORMATS: [&dyn Wire; 4] =
     [&AnthropicServer, &CompletionsServer, &ResponsesServer::OpenAi, &GoogleServer::Generative];
 
-/// Builds the clients. `None`, said aloud, when that is not possible, for example without a registry.
+/// Builds the clients. `None`, with a message, if that is not possible, for example without a registry.
 pub(super) fn build() -> anyhow::Result<Option<PathBuf>> {
     let target = cargo::target_dir()?.join("peers");
     let target_text = target.to_str().context("the target folder is no text")?;
@@ -37,14 +37,14 @@ pub(super) fn build() -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(target.join("release/pinch-peers")))
 }
 
-/// Best seconds of one client.
+/// The best seconds of one client.
 #[derive(Clone, Copy)]
 struct Best {
     clock: f64,
     processor: f64,
 }
 
-/// Every client on every format; how far ours is ahead of each.
+/// Measures every client with every format, and how far ours is ahead.
 pub(super) fn measure(program: &Path) -> anyhow::Result<Vec<Figure>> {
     println!("\n{N_DELTAS} deltas of text from loopback: M delta/s by the clock, and by the client's processor time");
     println!("{:<26} {:<8} {:>9} {:>10}", "format", "client", "clock", "processor");
@@ -79,7 +79,7 @@ pub(super) fn measure(program: &Path) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The best of each client, or why it has none. In turns, so that what disturbs the machine disturbs all.
+/// The best result of each client, or why it has none. The clients take turns so that disturbances affect all of them.
 fn ask_all(program: &Path, api: &str, url: &str) -> Vec<Result<Best, String>> {
     let mut best = vec![Ok(Best { clock: f64::INFINITY, processor: f64::INFINITY }); CLIENTS.len()];
     for _ in 0..ROUNDS {
@@ -111,7 +111,7 @@ fn ask(program: &Path, client: &str, api: &str, url: &str) -> anyhow::Result<Bes
     Ok(Best { clock: number("seconds")?, processor: number("cpuSeconds")? })
 }
 
-/// Does something while a server answers every request with this body.
+/// Runs `work` while a server answers every request with this body.
 fn with_server<T>(body: &[u8], work: impl FnOnce(&str) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
@@ -122,7 +122,7 @@ fn with_server<T>(body: &[u8], work: impl FnOnce(&str) -> anyhow::Result<T>) -> 
                 if done.load(Ordering::Relaxed) {
                     break;
                 }
-                // Whoever went away has counted nothing, and says so itself.
+                // A client that disconnected has counted nothing, and reports that itself.
                 if let Err(error) = stream.and_then(|stream| serve(stream, &response)) {
                     println!("the server: {error}");
                 }
@@ -130,13 +130,13 @@ fn with_server<T>(body: &[u8], work: impl FnOnce(&str) -> anyhow::Result<T>) -> 
         });
         let result = work(&format!("http://{address}"));
         done.store(true, Ordering::Relaxed);
-        // Wakes the server up, so that it sees that it is done.
+        // Wakes up the server so that it notices the end.
         drop(TcpStream::connect(address));
         result
     })
 }
 
-/// A whole response, its body in pieces of unknown number.
+/// A complete response with a chunked body.
 fn response(body: &[u8]) -> Vec<u8> {
     let mut response = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n".to_vec();
     for chunk in body.chunks(CHUNK) {
@@ -148,7 +148,7 @@ fn response(body: &[u8]) -> Vec<u8> {
     response
 }
 
-/// Reads one request to its end and answers it.
+/// Reads one complete request and answers it.
 fn serve(mut stream: TcpStream, response: &[u8]) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
@@ -161,7 +161,7 @@ fn serve(mut stream: TcpStream, response: &[u8]) -> std::io::Result<()> {
     stream.write_all(response)
 }
 
-/// Whether a request is there with all of its body.
+/// Whether a request has arrived with its whole body.
 fn is_whole(request: &[u8]) -> bool {
     let Some(end) = memchr::memmem::find(request, b"\r\n\r\n") else { return false };
     let head = String::from_utf8_lossy(&request[..end]).to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! A user who has much: skills, templates, models, and a project with instructions in every directory.
+//! A user with many resources: skills, templates, models, and a project with instructions in every directory.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use crate::bench::transcript::TranscriptSetup;
 const N_SKILLS: usize = 200;
 const N_TEMPLATES: usize = 50;
 const N_CONTEXT_FILES: usize = 40;
-/// Bytes of models.json.
+/// Size of models.json in bytes.
 const MODELS_JSON: usize = 5_000_000;
-/// Models of one provider in it.
+/// Number of models per provider.
 const MODELS_OF_PROVIDER: usize = 300;
 
-/// Fills the user's agent directory, and moves the user into the innermost directory of a project.
+/// Fills the user's agent directory, and moves the user to the innermost directory of a project.
 pub(super) fn furnish(setup: &mut TranscriptSetup) -> anyhow::Result<()> {
     let agent = setup.folder().join("agent");
     let body = "Do this, then that, and look at what came of it before you go on.\n".repeat(120);
@@ -29,7 +29,7 @@ pub(super) fn furnish(setup: &mut TranscriptSetup) -> anyhow::Result<()> {
     write_models(&agent.join("models.json"))?;
     let mut folder = setup.folder().join("project");
     for n in 0..N_CONTEXT_FILES {
-        // Short names: the name of a session's directory is made of all of them.
+        // Short names, because the name of a session's directory contains all of them.
         folder.push(format!("f{n}"));
         write(&folder.join("AGENTS.md"), &format!("# Folder {n}\n\n{}", &body[..1_000]))?;
     }
@@ -37,7 +37,7 @@ pub(super) fn furnish(setup: &mut TranscriptSetup) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds providers before and behind those that are there until the document is large.
+/// Adds providers before and after the existing ones until the document is large.
 fn write_models(path: &Path) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(path)?;
     let known: Value = serde_json::from_str(&text)?;
@@ -49,7 +49,7 @@ fn write_models(path: &Path) -> anyhow::Result<()> {
         });
         (format!("provider-{n}"), value)
     };
-    // As people and their scripts write it.
+    // Formatted the way people and their scripts do.
     let document = |n_providers: usize| {
         let mut providers: Map<String, Value> = (0..n_providers / 2).map(provider).collect();
         providers.extend(known["providers"].as_object().cloned().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! A program on a pseudo-terminal. This side answers what terminals are asked, and looks at what is written.
+//! A program on a pseudo-terminal. This side answers terminal queries and examines the output.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -16,7 +16,7 @@ use crate::bench::process;
 
 /// How long something may take to appear.
 const LONGEST: Duration = Duration::from_secs(60);
-/// The last of the questions that a program asks at its start, and the answer.
+/// The last of the queries that a program sends at its start, and the reply.
 const QUESTION: &[u8] = b"\x1b[c";
 const ANSWER: &[u8] = b"\x1b[?62;4c";
 
@@ -25,7 +25,7 @@ pub(super) struct TerminalRun {
     child: Child,
     keys: File,
     output: Receiver<(Instant, Vec<u8>)>,
-    /// What was written and not looked for yet, without what moves the cursor.
+    /// Output that was not searched yet, without cursor movements.
     text: String,
     began: Instant,
 }
@@ -46,12 +46,12 @@ impl TerminalRun {
         let (send, output) = sync_channel(4_096);
         let began = Instant::now();
         let child = command.spawn().context("cannot start the program")?;
-        // The command keeps its side of the terminal open otherwise.
+        // Otherwise the command keeps its side of the terminal open.
         command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
         command.stderr(std::process::Stdio::null());
         std::thread::spawn(move || {
             let mut buffer = vec![0; 64 * 1024];
-            // The end of the program is an error of the read.
+            // The program's exit makes the read fail.
             while let Ok(n @ 1..) = reader.read(&mut buffer) {
                 let now = Instant::now();
                 if buffer[..n].windows(QUESTION.len()).any(|window| window == QUESTION) {
@@ -65,13 +65,13 @@ impl TerminalRun {
         Ok(Self { child, keys, output, text: String::new(), began })
     }
 
-    /// Waits until a text is written; the time from the start of the program.
+    /// Waits until a text is printed; returns the time since the program's start.
     pub(super) fn wait_for(&mut self, text: &str) -> anyhow::Result<Duration> {
         let at = self.read_until(|seen| seen.contains(text)).with_context(|| format!("no {text:?} on the terminal"))?;
         Ok(at - self.began)
     }
 
-    /// Types a letter; the time until it is written.
+    /// Types a letter; returns the time until it is printed.
     pub(super) fn echo(&mut self, letter: char) -> anyhow::Result<Duration> {
         let typed = Instant::now();
         self.type_keys(&letter.to_string())?;
@@ -83,18 +83,18 @@ impl TerminalRun {
         Ok(self.keys.write_all(keys.as_bytes())?)
     }
 
-    /// Forgets what was written so far.
+    /// Discards the output so far.
     pub(super) fn skip(&mut self) {
         while self.output.try_recv().is_ok() {}
         self.text.clear();
     }
 
-    /// Memory that it had at most, in megabytes.
+    /// Peak memory use in megabytes.
     pub(super) fn peak_mb(&self) -> anyhow::Result<f64> {
         process::peak_mb(self.child.id()).context("no /proc")
     }
 
-    /// Processor time it has used.
+    /// Processor time used.
     pub(super) fn used(&self) -> anyhow::Result<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let (_, fields) = stat.rsplit_once(')').context("an odd /proc/stat")?;
@@ -102,9 +102,9 @@ impl TerminalRun {
         Ok(Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second()))
     }
 
-    /// Ends it with the key for that.
+    /// Quits the program with its key.
     pub(super) fn end(mut self) -> anyhow::Result<()> {
-        // An editor with text keeps the program alive: it is emptied first.
+        // An editor with text keeps the program running, so it is cleared first.
         self.type_keys("\x03\x04")?;
         let deadline = Instant::now() + Duration::from_secs(5);
         while self.child.try_wait()?.is_none() {
@@ -118,7 +118,7 @@ impl TerminalRun {
         Ok(())
     }
 
-    /// Reads until something holds of what was written; when that was.
+    /// Reads until a condition holds for the output; returns when that was.
     fn read_until(&mut self, holds: impl Fn(&str) -> bool) -> anyhow::Result<Instant> {
         let deadline = Instant::now() + LONGEST;
         loop {
@@ -127,7 +127,7 @@ impl TerminalRun {
                 Err(RecvTimeoutError::Timeout) => bail!("it took more than {} s", LONGEST.as_secs()),
                 Err(RecvTimeoutError::Disconnected) => bail!("the program ended"),
             };
-            // What a text is looked for in stays short: all of it may be many megabytes.
+            // Only a short tail is searched: the whole output may be many megabytes.
             let keep = self.text.len().saturating_sub(256);
             let keep = (keep..=self.text.len()).find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
             self.text.drain(..keep);
@@ -142,13 +142,13 @@ impl TerminalRun {
 
 impl Drop for TerminalRun {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Appends what is text, without control sequences.
+/// Appends the text without control sequences.
 fn without_sequences(bytes: &[u8], text: &mut String) {
     let written = String::from_utf8_lossy(bytes);
     let mut chars = written.chars().peekable();

@@ -1,4 +1,4 @@
-//! What is known to differ between pinch and pi 0.87.1 or 1.5.2 in print and JSON mode.
+//! Known differences between pinch and pi 0.87.1 or 1.5.2 in print and JSON mode.
 
 use crate::interop::neutral::KnownDifference;
 use crate::interop::pi::peer::PiVersion;
@@ -58,12 +58,12 @@ const VALIDATION: &str = "what is wrong with an argument is each program's own w
 const ABORTED: &str =
     "a run whose process a signal ends says on standard error that it was aborted, as in pi since 1.0";
 
-/// What is known of a version. A difference that does not show any more is a failure, too.
+/// The known differences of a version. A difference that no longer occurs is a failure, too.
 pub(super) fn of(version: PiVersion) -> [&'static [KnownDifference]; 2] {
     [OF_BOTH, if version.is_target() { OF_1 } else { OF_0 }]
 }
 
-/// Everything that is known.
+/// All known differences.
 #[cfg(test)]
 pub(super) fn all() -> impl Iterator<Item = &'static KnownDifference> {
     OF_BOTH.iter().chain(OF_0).chain(OF_1)
@@ -161,7 +161,7 @@ const OF_BOTH: &[KnownDifference] = &[
     known("an end while a tool works", "/session", ENDS),
 ];
 
-/// Of 0.87.1 only.
+/// Only 0.87.1.
 const OF_0: &[KnownDifference] = &[
     known("a provider without a model", "/requests", PROVIDER),
     known("a provider without a model", "/session", PROVIDER),
@@ -189,7 +189,7 @@ const OF_0: &[KnownDifference] = &[
     known("a line that is cut", "/stderr", ABORTED),
 ];
 
-/// Of 1.5.2 only.
+/// Only 1.5.2.
 const OF_1: &[KnownDifference] = &[
     known("*", "/session/*/entries/*/message/usage/cost/totalFromProvider", BILLED),
     known("*", "/session/*/entries/*/usage/cost/totalFromProvider", BILLED),

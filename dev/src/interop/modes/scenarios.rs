@@ -1,4 +1,4 @@
-//! What both programs are asked to do.
+//! The scenarios that both programs run.
 
 mod calls;
 mod extensions;
@@ -9,7 +9,7 @@ mod sessions;
 
 use serde_json::{Map, Value, json};
 
-/// A scenario: command lines, files and answers of a model, as the recorded cases write them.
+/// A scenario: command lines, files and model answers, in the notation of the case files.
 pub(super) struct ModeScenario {
     pub(super) name: &'static str,
     pub(super) input: Value,
@@ -21,7 +21,7 @@ pub(super) fn all() -> Vec<ModeScenario> {
     groups.into_iter().flatten().collect()
 }
 
-/// Models and settings, as case files have them.
+/// Models and settings, in the format of case files.
 pub(super) fn configuration() -> Value {
     let cost = json!({"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75});
     json!({"fixtures": {
@@ -46,7 +46,7 @@ pub(super) fn configuration() -> Value {
     }})
 }
 
-/// One command line, by its words. An answer of the model is `ok` when none is given.
+/// A single command line, split into words. The default model answer is `ok`.
 fn scenario(name: &'static str, args: &str, more: Value) -> ModeScenario {
     let mut input = json!({"args": words(args), "serverScript": [{"text": "ok"}]});
     put_in(&mut input, more);
@@ -62,7 +62,7 @@ fn runs(name: &'static str, runs: &[&str], more: Value) -> ModeScenario {
     ModeScenario { name, input }
 }
 
-/// One run in JSON mode in which the model calls tools, and then says `done`.
+/// One run in JSON mode in which the model calls tools and then answers `done`.
 fn calls(name: &'static str, tools: &[(&str, Value)], more: Value) -> ModeScenario {
     let steps = tools.iter().map(|(name, args)| json!({"tools": [{"name": name, "args": args}]}));
     let script: Vec<Value> = steps.chain([json!({"text": "done"})]).collect();
@@ -71,7 +71,7 @@ fn calls(name: &'static str, tools: &[(&str, Value)], more: Value) -> ModeScenar
     ModeScenario { name, input }
 }
 
-/// The words of a command line. Quotes hold words together; a word may be empty.
+/// Splits a command line into words. Quotes group words; a word may be empty.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (at, part) in line.split('\'').enumerate() {
@@ -89,13 +89,13 @@ fn put_in(input: &mut Value, more: Value) {
     }
 }
 
-/// A session file by its lines.
+/// A session file from its lines.
 fn session(cwd: &str, lines: &[Value]) -> String {
     let header = json!({"type": "session", "version": 3, "id": "01900000-0000-7000-8000-0000000000aa", "timestamp": "2025-06-01T10:00:00.000Z", "cwd": cwd});
     std::iter::once(&header).chain(lines).map(|line| format!("{line}\n")).collect()
 }
 
-/// A line with a message, behind the one before it.
+/// A line with a message that follows the previous line.
 fn message(n: u32, message: Value) -> Value {
     let parent = (n > 1).then(|| format!("a{:07}", n - 1));
     let mut line = Map::from_iter([
@@ -108,12 +108,12 @@ fn message(n: u32, message: Value) -> Value {
     line.into()
 }
 
-/// A question of the user.
+/// A user message.
 fn asked(n: u32, text: &str) -> Value {
     message(n, json!({"role": "user", "content": text, "timestamp": 1_748_772_000_000_u64 + u64::from(n) * 1000}))
 }
 
-/// An answer of the model `m1`.
+/// An answer by the model `m1`.
 fn answered(n: u32, text: &str) -> Value {
     let cost = json!({"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0});
     let usage = json!({"input": 10, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 15, "cost": cost});

@@ -1,4 +1,4 @@
-//! What a program did in a scenario, without what is different each time and without wording that is its own.
+//! What a program did in a scenario, without what differs each time and without program-specific wording.
 
 use anyhow::Context;
 use pinch_testing::cases::program::{ProgramOutput, RunOutput};
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use crate::interop::events;
 use crate::interop::neutral::Neutral;
 
-/// What is compared, a column each.
+/// The compared aspects, one per column.
 pub(super) const ASPECTS: [&str; 7] = ["requests", "events", "session", "stdout", "stderr", "exit", "files"];
 
-/// Headers of requests that mean something to a model's server.
+/// Request headers that are meaningful to a model server.
 const HEADERS: [&str; 12] = [
     "accept",
     "anthropic-beta",
@@ -27,7 +27,7 @@ const HEADERS: [&str; 12] = [
     "x-session-id",
 ];
 
-/// Sections of the system prompt whose wording is each program's own.
+/// Sections of the system prompt whose wording is specific to each program.
 const OWN_WORDS: [&str; 3] = ["tools", "rules", "docs"];
 
 /// Everything a program did.
@@ -59,14 +59,14 @@ pub(super) fn of(ran: &ProgramOutput) -> anyhow::Result<Value> {
     let mut view = Map::new();
     for (name, mut value) in ASPECTS.into_iter().zip(all) {
         listed_sections(&mut value);
-        // Aspects are independent: what is missing in one changes no number in another.
+        // Aspects are independent: something missing in one must not change numbers in another.
         neutral.forget_ids();
         view.insert(name.to_owned(), neutral.value(&value));
     }
     Ok(view.into())
 }
 
-/// The files that a scenario looks at; those of sessions by their lines.
+/// The files that a scenario checks; session files as lines.
 fn files(after: &Value) -> Value {
     let line = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
     let file = |(name, text): (&String, &Value)| {
@@ -80,7 +80,7 @@ fn files(after: &Value) -> Value {
 struct Spoken {
     /// Lines of JSON mode.
     events: Vec<Value>,
-    /// What is none of them.
+    /// Everything else.
     text: String,
 }
 
@@ -92,7 +92,7 @@ fn spoken(run: &RunOutput) -> Spoken {
     Spoken { events, text }
 }
 
-/// Sections as lists: their order counts, and most of their texts are compared.
+/// Sections as lists: their order matters, and most of their texts are compared.
 fn listed_sections(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -117,7 +117,7 @@ fn listed_sections(value: &mut Value) {
     }
 }
 
-/// The list of skills without the words before it.
+/// The list of skills without its introduction.
 fn without_introduction(text: &str) -> String {
     match (text.find("<skills>\n"), text.find("<available_skills>")) {
         (Some(from), Some(to)) if from < to => format!("{}<skills>$text {}", &text[..from], &text[to..]),
@@ -125,7 +125,7 @@ fn without_introduction(text: &str) -> String {
     }
 }
 
-/// Finds the wording that is each program's own.
+/// Finds program-specific wording.
 struct OwnWords {
     sections: Vec<Regex>,
     preamble: Regex,
@@ -140,7 +140,7 @@ impl OwnWords {
         })
     }
 
-    /// The text of a system prompt; one that is a user's own stays as it is.
+    /// The text of a system prompt; a user-defined one is left unchanged.
     fn text(&self, text: &str) -> String {
         let text = self.sections.iter().fold(text.to_owned(), |text, section| {
             section.replace_all(&text, |found: &Captures<'_>| format!("<{}/>", &found[1])).into_owned()
@@ -184,7 +184,7 @@ impl OwnWords {
     }
 }
 
-/// Takes its own words out of a request for a summary; what is to be summed up stays. False when it is none.
+/// Removes program-specific wording from a summary request, keeping what is to be summarised. Returns false for other requests.
 fn take_out_instructions(body: &mut Value) -> bool {
     let mut texts = Vec::new();
     for message in body["messages"].as_array_mut().into_iter().flatten().filter(|message| message["role"] == "user") {
@@ -209,7 +209,7 @@ fn take_out_instructions(body: &mut Value) -> bool {
     end.is_some()
 }
 
-/// A tool without its descriptions.
+/// Removes a tool's descriptions.
 fn undescribed(tool: &mut Value) {
     match tool {
         Value::Object(members) => {

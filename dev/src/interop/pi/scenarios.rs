@@ -1,6 +1,6 @@
-//! Sessions that are written by one program and read by the other.
+//! Sessions written by one program and read by the other.
 //!
-//! A step is an entry by its own members, or a movement. `#n` is the id of the entry that step n appended, counted from 0.
+//! A step is an entry, given by its own fields, or a move. `#n` is the ID of the entry that step n appended, counted from 0.
 
 mod known;
 
@@ -10,10 +10,10 @@ pub(super) use known::{KNOWN, KnownPiDifference};
 
 use serde_json::{Value, json};
 
-/// A session step by step.
+/// A session as a sequence of steps.
 pub(super) struct PiScenario {
     pub(super) name: &'static str,
-    /// A file that is there before, instead of a new session.
+    /// An existing file to start from, instead of a new session.
     pub(super) given: Option<String>,
     pub(super) steps: Vec<Value>,
 }
@@ -80,7 +80,7 @@ fn name(name: &str) -> Value {
     json!({"type": "session_info", "name": name})
 }
 
-/// Text that programs stumble over.
+/// Text that programs often handle incorrectly.
 const ODD: &str = "line\u{2028}paragraph\u{2029}nul\0bell\u{7}esc\u{1b}[31m del\u{7f} c1\u{85} astral\u{1f600}\u{10ffff} \
     family\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} e\u{301} rtl\u{202e}abc\u{202c} bom\u{feff} non\u{fffe}\u{ffff} \
     replaced\u{fffd} \"quotes\" back\\slash tab\t crlf\r\n</script> {{braces}} $& \\u0041 \\n";

@@ -1,4 +1,4 @@
-//! What is known to differ between pinch and pi 0.87.1 or 1.5.2 over RPC.
+//! Known differences between pinch and pi 0.87.1 or 1.5.2 over RPC.
 
 use crate::interop::neutral::KnownDifference;
 use crate::interop::pi::peer::PiVersion;
@@ -27,7 +27,7 @@ const DETAILS: &str =
 const DURATION: &str =
     "pi says of a request which was never sent how long it took and with what level; pinch says neither";
 
-/// What is known of a version. A difference that does not show any more is a failure, too.
+/// The known differences of a version. A difference that no longer occurs is a failure, too.
 pub(super) fn of(version: PiVersion) -> [&'static [KnownDifference]; 2] {
     [OF_BOTH, if version.is_target() { OF_1 } else { OF_0 }]
 }
@@ -48,7 +48,7 @@ const OF_BOTH: &[KnownDifference] = &[
     known("exportHtml by itself", "/lines/*/data/path", EXPORT),
 ];
 
-/// Of 0.87.1 only.
+/// Only 0.87.1.
 const OF_0: &[KnownDifference] = &[
     known("abort of a command", "/lines/*/message/stopReason", FETCH),
     known("a prompt with several tools", "/lines/*/result/isError", DETAILS),
@@ -64,7 +64,7 @@ const OF_0: &[KnownDifference] = &[
     known("clone of nothing", "/lines/*/error", UNSAVED),
 ];
 
-/// Of 1.5.2 only.
+/// Only 1.5.2.
 const OF_1: &[KnownDifference] = &[
     known("*", "/lines/*/message/usage/cost/totalFromProvider", BILLED),
     known("*", "/lines/*/result/usage/cost/totalFromProvider", BILLED),

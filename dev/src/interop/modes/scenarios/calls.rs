@@ -1,10 +1,10 @@
-//! What tools are requested, and what they say.
+//! Tool calls and their results.
 
 use serde_json::{Value, json};
 
 use super::{ModeScenario, calls, scenario};
 
-/// A picture of one point.
+/// An image of one pixel.
 const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 

@@ -1,22 +1,22 @@
-//! Extensions of pi: they run unchanged in both programs.
+//! pi extensions, which run unchanged in both programs.
 
 use serde_json::{Value, json};
 
 use super::{ModeScenario, calls, scenario};
 
-/// An extension that does one thing.
+/// An extension with this body.
 fn extension(body: &str) -> Value {
     json!({"agentFiles": {"extensions/own.js": format!("export default function (pi) {{\n{body}\n}}\n")}})
 }
 
-/// The same, with answers of the model.
+/// The same, with model answers.
 fn with_answers(body: &str, answers: Value) -> Value {
     let mut input = extension(body);
     input["serverScript"] = answers;
     input
 }
 
-/// A tool that says what it was asked.
+/// A tool that returns its argument.
 const TOOL: &str = "pi.registerTool({ name: 'echo', label: 'Echo', description: 'Says it again',
     parameters: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
     async execute(id, params) {

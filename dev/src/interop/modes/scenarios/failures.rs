@@ -1,4 +1,4 @@
-//! What goes wrong, and what is stopped.
+//! Failures and interruptions.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ pub(super) fn all() -> Vec<ModeScenario> {
     let refused = |status: u16, message: &str| json!({"status": status, "message": message});
     let retry = |max: u32, script: Value| json!({"settings": {"retry": {"enabled": true, "maxRetries": max, "baseDelayMs": 20}}, "serverScript": script});
     let answers = |script: Value| json!({"serverScript": script});
-    // The signal comes when the model, or the tool that it asks for, is at work.
+    // The signal is sent while the model, or the tool that it calls, is running.
     let stopped = |signal: &str, args: &str, script: Value| json!({"runs": [{"args": super::words(args), "signal": signal, "after": 1500}], "serverScript": script});
     let hangs = || json!([{"text": "This has no end at all.", "hang": true}]);
     let sleeps = || json!([{"tool": {"name": "bash", "args": {"command": "echo begun; sleep 20"}}}, {"text": "done"}]);

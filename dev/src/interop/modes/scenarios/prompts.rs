@@ -1,10 +1,10 @@
-//! What is said, and to whom: messages, files, standard input, models, levels, tools.
+//! Inputs and their targets: messages, files, standard input, models, levels, tools.
 
 use serde_json::json;
 
 use super::{ModeScenario, runs, scenario};
 
-/// A picture of one point.
+/// An image of one pixel.
 const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 

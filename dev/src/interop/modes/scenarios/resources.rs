@@ -1,4 +1,4 @@
-//! What programs read beside the prompt: context files, prompts, skills, templates, settings of a project.
+//! Resources besides the prompt: context files, prompts, skills, templates, project settings.
 
 use serde_json::json;
 

@@ -17,8 +17,8 @@ pub(super) fn all() -> Vec<ModeScenario> {
     let elsewhere =
         || json!({"files": {"s.jsonl": session("/no/such/folder", &talk())}, "filesToCompare": ["s.jsonl"]});
     let none = || json!({});
-    // A long prompt, one that is kept, and one that finds the conversation near its limit. The whole system prompt is the user's: estimates
-    // of tokens are the same then.
+    // A long prompt, one that is kept, and one that arrives when the conversation is near its limit. The whole system prompt is set by the
+    // user, so that token estimates are equal.
     let prompts = format!("'one {}' 'short {}' two", "x".repeat(30_000), "y".repeat(600));
     let own = |words: &str| format!("--model small --system-prompt Own. -nt {words}");
     let in_json = |words: &str| own(&format!("--mode json {words}"));
@@ -175,7 +175,7 @@ pub(super) fn all() -> Vec<ModeScenario> {
     ]
 }
 
-/// Command lines with a model of a small window, of which little is kept.
+/// Command lines for a model with a small context window, of which little is kept.
 fn summed_up(name: &'static str, lines: &[&str], answers: Value) -> ModeScenario {
     let more =
         json!({"settings": {"compaction": {"keepRecentTokens": 100, "reserveTokens": 4000}}, "serverScript": answers});

@@ -1,11 +1,11 @@
-//! Files of other hands, which both programs continue with.
+//! Files from other sources, which both programs continue.
 
 use serde_json::json;
 
 use super::known::UNKNOWN;
 use super::{PiScenario, answer, user};
 
-/// A file by its lines.
+/// A file from its lines.
 fn file(version: Option<u32>, lines: &[&str]) -> String {
     let mut header = json!({"type": "session", "id": "01900000-0000-7000-8000-0000000000aa", "timestamp": "2025-06-01T10:00:00.000Z", "cwd": "/"});
     if let Some(version) = version {
@@ -19,13 +19,13 @@ fn file(version: Option<u32>, lines: &[&str]) -> String {
 const QUESTION: &str = r#"{"type":"message","id":"a0000001","parentId":null,"timestamp":"2025-06-01T10:00:01.000Z","message":{"role":"user","content":"first question","timestamp":1748772001000}}"#;
 const ANSWER: &str = r#"{"type":"message","id":"a0000002","parentId":"a0000001","timestamp":"2025-06-01T10:00:02.000Z","message":{"role":"assistant","content":[{"type":"text","text":"first answer"}],"api":"openai-completions","provider":"fake","model":"m1","usage":{"input":10,"output":5,"cacheRead":0,"cacheWrite":0,"totalTokens":15,"cost":{"input":0.1,"output":0.2,"cacheRead":0,"cacheWrite":0,"total":0.3}},"stopReason":"stop","timestamp":1748772002000}}"#;
 
-/// A question of a file.
+/// A user message in a file.
 fn next(id: &str, parent: &str, second: &str, text: &str) -> String {
     let line = QUESTION.replace("a0000001", id).replace(r#""parentId":null"#, &format!(r#""parentId":"{parent}""#));
     line.replace(":01.000Z", &format!(":{second}.000Z")).replace("first question", text)
 }
 
-/// Files of other hands.
+/// All such files.
 pub(super) fn all() -> Vec<PiScenario> {
     let more = || vec![user("more"), answer("ok"), user("and more")];
     let scenario = |name, text| PiScenario { name, given: Some(text), steps: more() };

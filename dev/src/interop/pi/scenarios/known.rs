@@ -1,11 +1,11 @@
-//! What is known to differ between pinch and a version of pi.
+//! Known differences between pinch and a version of pi.
 
 /// A difference between pinch and a version of pi.
 pub(in super::super) struct KnownPiDifference {
     pub(in super::super) version: &'static str,
     /// `*` means all.
     pub(in super::super) scenario: &'static str,
-    /// Members of the view of which one at least differs; none: the session cannot be written by this version.
+    /// Fields of the view, at least one of which differs; empty: this version cannot write the session.
     pub(in super::super) members: &'static [&'static str],
     pub(in super::super) reason: &'static str,
 }
@@ -16,11 +16,11 @@ const NO_REPAIR: &str = "shows null as it is, where 0.87.1 and pinch show an emp
 
 const TWICE: &str = "shows an entry as often as its line stands in the file; in pinch's tree it stands once";
 
-/// The scenario whose messages have members of no version.
+/// The scenario whose messages have fields that no version knows.
 pub(super) const UNKNOWN: &str = "members that nobody knows";
 const NOT_IN_MEMORY: &str = "has unknown members of messages in memory, too; pinch leaves them in the file";
 
-/// What is known. A difference that does not show any more is a failure, too.
+/// The known differences. A difference that no longer occurs is a failure, too.
 pub(in super::super) const KNOWN: &[KnownPiDifference] = &[
     KnownPiDifference {
         version: "0.73.1",
