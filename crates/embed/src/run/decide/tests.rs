@@ -6,6 +6,7 @@ use pinch_stdx::cancel::CancelReason;
 
 use super::*;
 use crate::run::outcome::{AttemptStart, FailureStage, ToolRun};
+use crate::run::request::Budget;
 
 const OVERFLOW: &str = "prompt is too long: 210000 tokens > 200000 maximum";
 
@@ -366,4 +367,70 @@ fn the_next_model_resumes_from_the_log() {
     assert!(
         matches!(decide(&mut next, Observation::Start).action, Action::Attempt(plan) if plan.start == AttemptStart::Resume)
     );
+}
+
+#[test]
+fn jitter_spreads_a_wait_around_its_delay_up_to_the_longest() {
+    let wait = |jitter: f64, longest: u64| Wait {
+        delay: Duration::from_secs(10),
+        jitter,
+        longest: Duration::from_secs(longest),
+        reason: FailoverReason::RateLimit,
+        before: WaitFor::NextProfile,
+    };
+    for (jitter, longest, fraction, expected) in [
+        (0.2, 60, 0.0, 8.0),
+        (0.2, 60, 0.25, 9.0),
+        (0.2, 60, 0.5, 10.0),
+        (0.2, 60, 0.75, 11.0),
+        (0.2, 60, 1.0, 12.0),
+        (0.2, 11, 1.0, 11.0),
+        // The delay itself is never cut.
+        (0.2, 5, 1.0, 10.0),
+        (0.0, 60, 0.9, 10.0),
+        (3.0, 60, 0.0, 0.0),
+    ] {
+        let seconds = wait(jitter, longest).jittered(fraction).as_secs_f64();
+        assert!((seconds - expected).abs() < 1e-6, "{jitter} {longest} {fraction}: {seconds}");
+    }
+}
+
+#[test]
+fn each_end_without_an_answer_has_its_text() {
+    let texts = TextTable::default();
+    let error = Finish::Error { kind: RunErrorKind::Budget, message: "raw".into(), text: "for people".into() };
+    for (finish, expected) in [
+        (Finish::Answer, None),
+        (Finish::Aborted, None),
+        (Finish::TimedOut, Some(texts.get(Phrase::TimedOut))),
+        (Finish::Incomplete { verify: false }, Some(texts.get(Phrase::NoAnswer))),
+        (Finish::Incomplete { verify: true }, Some(texts.get(Phrase::NoAnswerVerify))),
+        (error, Some("for people")),
+    ] {
+        assert_eq!(finish.text(&texts), expected, "{finish:?}");
+    }
+}
+
+#[test]
+fn a_deadline_ends_a_run_as_timed_out_unless_there_is_an_answer() {
+    for (reason, has_payload, expected) in [
+        (CancelReason::Deadline, false, Finish::TimedOut),
+        (CancelReason::Deadline, true, Finish::Answer),
+        (CancelReason::User, true, Finish::Aborted),
+    ] {
+        let mut state = RunState::new(terms(&["p1"]));
+        decide(&mut state, Observation::Start);
+        state.stopped = Some(reason);
+        let outcome = AttemptOutcome { has_payload, ..AttemptOutcome::new(AttemptEnd::Aborted(reason)) };
+        let decision = decide(&mut state, Observation::Attempt(&outcome));
+        match decision.action {
+            Action::Finish(finish) => assert_eq!(finish, expected, "{reason:?} {has_payload}"),
+            other => panic!("{reason:?} {has_payload}: {other:?}"),
+        }
+    }
+    let mut state =
+        RunState::new(RunTerms { budget: Budget { attempts: Some(1), ..Budget::default() }, ..terms(&["p1"]) });
+    decide(&mut state, Observation::Start);
+    let action = decide(&mut state, Observation::Stopped(CancelReason::Deadline)).action;
+    assert!(matches!(action, Action::Finish(Finish::Error { kind: RunErrorKind::Budget, .. })), "{action:?}");
 }
