@@ -26,17 +26,17 @@ const OLD_NAMES: &[(&str, &str)] = &[("azure-openai-responses", "azure")];
 
 /// Models by provider. Clones are cheap and share what has been parsed.
 #[derive(Clone, Debug)]
-pub struct Catalog(Arc<Vec<CatalogSlot>>);
+pub struct Catalog(Arc<Vec<ProviderRecords>>);
 
 #[derive(Debug)]
-struct CatalogSlot {
+struct ProviderRecords {
     provider: ProviderId,
     n_models: usize,
     packed: Range<usize>,
     models: OnceLock<Vec<Arc<Model>>>,
 }
 
-impl CatalogSlot {
+impl ProviderRecords {
     /// Copies the slot without parsing what is still unparsed.
     fn share(&self) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Catalog {
     /// Returns the catalog built into the program. It is unpacked lazily.
     pub fn built_in() -> Self {
         let entries = pack::index(BUILT_IN).unwrap_or_default();
-        let shelf = |entry: pack::PackEntry| CatalogSlot {
+        let shelf = |entry: pack::PackEntry| ProviderRecords {
             provider: entry.provider.as_str().into(),
             n_models: entry.n_models,
             packed: entry.place,
@@ -105,10 +105,10 @@ impl Catalog {
 impl Catalog {
     /// Returns the catalog with other models for some providers.
     fn with(&self, newer: Vec<(String, Vec<Arc<Model>>)>) -> Self {
-        let mut shelves: Vec<CatalogSlot> = self.0.iter().map(CatalogSlot::share).collect();
+        let mut shelves: Vec<ProviderRecords> = self.0.iter().map(ProviderRecords::share).collect();
         for (provider, models) in newer {
             let provider = canonical_provider(&provider);
-            let shelf = CatalogSlot {
+            let shelf = ProviderRecords {
                 provider: provider.into(),
                 n_models: models.len(),
                 packed: 0..0,
@@ -122,7 +122,7 @@ impl Catalog {
         Self(Arc::new(shelves))
     }
 
-    fn shelf(&self, provider: &str) -> Option<&CatalogSlot> {
+    fn shelf(&self, provider: &str) -> Option<&ProviderRecords> {
         self.0.iter().find(|shelf| shelf.provider == *canonical_provider(provider))
     }
 }

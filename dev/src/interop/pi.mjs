@@ -1,13 +1,13 @@
-// Drives the session manager of one version of pi: a line of JSON asks, a line of JSON answers.
+// Drives the session manager of one version of pi: each question and each answer is a line of JSON.
 //
-// `node pi.mjs FOLDER`, where FOLDER is that of the package.
+// `node pi.mjs FOLDER`, where FOLDER is the folder of the package.
 
 import { copyFileSync, existsSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const load = (...file) => import(pathToFileURL(join(process.argv[2], "dist", ...file)).href);
-// Since 1.5 the tarball holds the library as one bundle.
+// Since 1.5 the tarball contains the library as one bundle.
 const isBundle = process.argv[2].endsWith("package");
 const { SessionManager } = await load(...(isBundle ? ["bundle", "index.js"] : ["core", "session-manager.js"]));
 const { convertToLlm } = await load(...(isBundle ? ["bundle", "index.js"] : ["core", "messages.js"]));
@@ -15,7 +15,7 @@ const { convertToLlm } = await load(...(isBundle ? ["bundle", "index.js"] : ["co
 let session;
 let context;
 
-// What an entry of each type is appended with. A missing method says that this version does not write such entries.
+// The method that appends each type of entry. A missing method means that this version does not write such entries.
 const append = {
 	message: (entry) => session.appendMessage(entry.message),
 	thinking_level_change: (entry) => session.appendThinkingLevelChange(entry.thinkingLevel),
@@ -53,7 +53,7 @@ const does = {
 	measure: (what) => measure[what.figure](what),
 };
 
-// What a file means: opened from a copy, for some versions write when they open.
+// The interpretation of a file, opened from a copy because some versions write on opening.
 function view(path) {
 	const copy = `${path}.view`;
 	copyFileSync(path, copy);
@@ -89,7 +89,7 @@ function view(path) {
 	}
 }
 
-// Milliseconds by the clock and of the processors of each round; the first ones warm the program up.
+// Elapsed and processor milliseconds of each round; the first rounds are for warming up.
 async function timed(rounds, work) {
 	const [ms, cpu] = [[], []];
 	for (let round = 0; round < rounds; round++) {
@@ -114,7 +114,7 @@ const measure = {
 			const found = await SessionManager.list(cwd, folder);
 			if (found.length !== n) throw new Error(`${found.length} sessions instead of ${n}`);
 		}),
-	// Whoever asks looks at the process from outside; what is open stays so.
+	// The caller inspects the process from outside; what is open stays open.
 	memory: ({ path }) => {
 		session = SessionManager.open(path);
 		context = session.buildSessionContext();
@@ -122,7 +122,7 @@ const measure = {
 	},
 };
 
-// Lines end at line feeds only: `readline` splits at U+2028, too.
+// Only line feeds end lines: `readline` would also split at U+2028.
 async function* lines(input) {
 	let rest = "";
 	for await (const chunk of input.setEncoding("utf8")) {

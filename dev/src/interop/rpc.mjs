@@ -1,17 +1,17 @@
-// Drives a program that speaks RPC through pi's own client, step by step, and writes a line of JSON for each step.
+// Drives an RPC program through pi's own client, step by step, and writes a line of JSON for each step.
 //
-// `node rpc.mjs PACKAGE PROGRAM.js MODEL_ARGS...`, in the folder in which the program is to run. PACKAGE is the folder of pi's package.
+// `node rpc.mjs PACKAGE PROGRAM.js MODEL_ARGS...`, in the folder in which the program should run. PACKAGE is the folder of pi's package.
 
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const [packageFolder, cliPath, ...args] = process.argv.slice(2);
-// Since 1.5 the tarball holds the library as one bundle.
+// Since 1.5 the tarball contains the library as one bundle.
 const library = packageFolder.endsWith("package") ? ["bundle", "index.js"] : ["modes", "rpc", "rpc-client.js"];
 const { RpcClient } = await import(pathToFileURL(join(packageFolder, "dist", ...library)).href);
 const client = new RpcClient({ cliPath, cwd: process.cwd(), args });
 
-// Everything the program says, in its order: the client hides answers from those who listen.
+// All output of the program, in order: the client hides answers from its listeners.
 let said = [];
 const hear = client.handleLine.bind(client);
 client.handleLine = (line) => {
@@ -19,7 +19,7 @@ client.handleLine = (line) => {
 	hear(line);
 };
 
-// Which methods are called from here.
+// The methods that are called from here.
 const called = new Set();
 const pi = new Proxy(client, {
 	get(target, name) {
@@ -30,7 +30,7 @@ const pi = new Proxy(client, {
 	},
 });
 
-// What is not a step may fail, too: then the talk is over.
+// Code outside of steps may fail, too; that ends the dialogue.
 const methods = () => Object.getOwnPropertyNames(RpcClient.prototype);
 process.on("uncaughtException", (error) => {
 	write({ methods: methods(), called: [...called], broken: error.message });
@@ -40,7 +40,7 @@ process.on("uncaughtException", (error) => {
 const MAX_WAIT = 20_000;
 const write = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
 
-// Waits until something is said, from a place in what was said on.
+// Waits until a message appears in the output, starting from an index.
 async function until(from, is, what) {
 	const end = Date.now() + MAX_WAIT;
 	for (let at = from; ; ) {
@@ -51,7 +51,7 @@ async function until(from, is, what) {
 }
 const event = (type) => until(0, (line) => line.type === type, type);
 
-// Trees as lists: long branches are deeper than readers of JSON like. Commands of extensions that a program brings are its own.
+// Trees as lists: long branches exceed the nesting limit of JSON parsers. Commands of a program's own extensions are removed.
 function flat(data) {
 	if (Array.isArray(data?.commands)) return { ...data, commands: flat(data.commands) };
 	if (Array.isArray(data)) return data.filter((command) => command.source !== "extension");
@@ -67,7 +67,7 @@ function flat(data) {
 }
 
 let n_asks = 0;
-// What the program says because of a step is said before it answers the next question.
+// What the program writes because of a step is written before its answer to the next question.
 async function flush() {
 	const id = `flush_${++n_asks}`;
 	const from = said.length;
@@ -98,7 +98,7 @@ async function step(name, method, work) {
 	return row.result;
 }
 
-// Starts a prompt, does something in its course, and waits for its end.
+// Starts a prompt, does something while it runs, and waits for its end.
 async function during(prompt, begun, work) {
 	const over = pi.waitForIdle(MAX_WAIT);
 	over.catch(() => {});
@@ -108,7 +108,7 @@ async function during(prompt, begun, work) {
 	await over;
 	return result;
 }
-// Everything that comes of an answer that stops in its middle has come.
+// Long enough for everything that results from an interrupted answer to arrive.
 const pause = () => new Promise((resolve) => setTimeout(resolve, 200));
 const failure = (promise) => promise.then((value) => ({ value: value ?? null }), (error) => ({ error: error.message }));
 
@@ -309,7 +309,7 @@ await step("switchSession back", "switchSession", () => pi.switchSession(before.
 await step("exportHtml", "exportHtml", () => pi.exportHtml(join(process.cwd(), "out.html")));
 await step("exportHtml by itself", "exportHtml", () => pi.exportHtml());
 await step("an unknown command", "send", async () => (await client.send({ type: "no_such_command" })).error);
-// What is known to differ comes last: it stays in the conversation.
+// Known differences come last, because they stay in the conversation.
 await step("a prompt with broken calls", "promptAndWait", async () => (await pi.promptAndWait("do broken")).length > 0);
 await step("an image that is none", "promptAndWait", async () =>
 	(await pi.promptAndWait("do plain", [{ type: "image", data: "AAAA", mimeType: "image/png" }])).length > 0);

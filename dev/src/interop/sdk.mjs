@@ -1,5 +1,5 @@
-// Asks a server on the loopback with the official clients, as their documentation has it. Each call has a path of its own, so that the server
-// can tell them apart; what a client read from the answer is printed as one line of JSON.
+// Calls a loopback server with the official clients, as their documentation shows. Each call has a separate path so that the server can
+// distinguish them; what a client read from the answer is printed as one line of JSON.
 
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
