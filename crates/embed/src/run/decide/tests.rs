@@ -434,3 +434,22 @@ fn a_deadline_ends_a_run_as_timed_out_unless_there_is_an_answer() {
     let action = decide(&mut state, Observation::Stopped(CancelReason::Deadline)).action;
     assert!(matches!(action, Action::Finish(Finish::Error { kind: RunErrorKind::Budget, .. })), "{action:?}");
 }
+
+#[test]
+fn a_timeout_of_a_request_that_fills_most_of_the_window_compacts() {
+    for (window, usage, compacts) in [
+        (200_000, (131_000, 0, 0), true),
+        (200_000, (130_000, 0, 0), false),
+        (200_000, (50_000, 50_000, 31_000), true),
+        (200_000, (100_000, 1, 1), false),
+        (0, (131_000, 0, 0), false),
+    ] {
+        let (input, cache_read, cache_write) = usage;
+        let mut state = RunState::new(RunTerms { window, ..terms(&["p1", "p2"]) });
+        decide(&mut state, Observation::Start);
+        let last_call_usage = Some(Usage { input, cache_read, cache_write, ..Usage::default() });
+        let action =
+            decide(&mut state, Observation::Attempt(&AttemptOutcome { last_call_usage, ..times_out() })).action;
+        assert_eq!(matches!(action, Action::Repair(_)), compacts, "{window} {usage:?}: {action:?}");
+    }
+}
