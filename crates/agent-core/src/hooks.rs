@@ -47,7 +47,7 @@ pub trait Hooks: Send + Sync {
 
     /// Called for a complete message, before it is added to the conversation and before its end is emitted; a returned message replaces it
     /// and must have the same role. Not cancelled with the run: the partial answer of a cancelled run is passed as well.
-    fn whole_message<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
+    fn complete_message<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
         let _ = message;
         Box::pin(async { None })
     }

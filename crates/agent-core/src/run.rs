@@ -280,7 +280,7 @@ impl RunDriver<'_> {
     /// Appends a message to the conversation, after the hooks have seen it, and returns the appended message.
     async fn append(&mut self, message: Arc<Message>) -> Arc<Message> {
         let hooks = Arc::clone(&self.agent.hooks);
-        let message = replaced(hooks.whole_message(&message).await, message);
+        let message = replaced(hooks.complete_message(&message).await, message);
         self.declared.see(&message);
         self.agent.messages.push(Arc::clone(&message));
         self.new.push(Arc::clone(&message));

@@ -115,7 +115,7 @@ fn answered(request: &Recorded, id: &str, text: &str, call: Option<(&str, &str, 
     let arguments = call.map(|(_, _, arguments)| arguments.to_string()).unwrap_or_default();
     let tokens = |bytes: usize| bytes.div_ceil(BYTES_PER_TOKEN);
     let usage = json!({"input_tokens": tokens(request.body.len()), "output_tokens": 1});
-    let response = AnthropicResponse::with_usage(id, &usage).in_pieces(24).text(text);
+    let response = AnthropicResponse::with_usage(id, &usage).with_chunks(24).text(text);
     let (response, stop) = match call {
         Some((call_id, tool, _)) => (response.tool_call(call_id, tool, &arguments), "tool_use"),
         None => (response, "end_turn"),

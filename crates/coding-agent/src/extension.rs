@@ -52,7 +52,7 @@ pub use register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations, Sho
 pub use trust::{ProjectTrust, TrustAction};
 pub use trust_prompt::TrustPrompt;
 
-use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
+use crate::compaction::hooks::{BeforeCompaction, BeforeMove, MoveChanges, PendingCompaction, PendingMove};
 
 /// The result of a handler.
 pub type HandlerFuture<'a, T> = BoxFuture<'a, Result<T, ExtensionError>>;
@@ -130,20 +130,20 @@ pub trait Extension: Send + Sync {
         Box::pin(async { Ok(SwitchDecision::Proceed) })
     }
 
-    /// [`Point::SessionBeforeCompact`]: the first answer other than `GoOn` wins.
+    /// [`Point::SessionBeforeCompact`]: the first answer other than `Continue` wins.
     fn session_before_compact<'a>(
         &'a self,
-        ahead: &'a CompactionAhead<'a>,
+        ahead: &'a PendingCompaction<'a>,
         cx: &'a ExtensionCx,
     ) -> HandlerFuture<'a, BeforeCompaction> {
         let _ = (ahead, cx);
-        Box::pin(async { Ok(BeforeCompaction::GoOn) })
+        Box::pin(async { Ok(BeforeCompaction::Continue) })
     }
 
     /// [`Point::SessionBeforeTree`]: the first `Cancel` wins; otherwise the last change of each member.
-    fn session_before_tree<'a>(&'a self, ahead: &'a MoveAhead, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeMove> {
+    fn session_before_tree<'a>(&'a self, ahead: &'a PendingMove, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeMove> {
         let _ = (ahead, cx);
-        Box::pin(async { Ok(BeforeMove::GoOn(MoveChanges::default())) })
+        Box::pin(async { Ok(BeforeMove::Continue(MoveChanges::default())) })
     }
 
     /// [`Point::Context`]: the messages of a request without system messages, which are put back afterwards. Each extension sees the

@@ -9,7 +9,7 @@ mod known;
 mod fit;
 mod intake;
 
-pub use intake::{Intake, Treatment};
+pub use intake::{ImageIntake, ImageProcessing};
 
 /// Maximum bytes of an image file to read.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
@@ -18,7 +18,7 @@ pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 pub(crate) const FORMATS: &str =
     if cfg!(feature = "images") { "JPEG, PNG, GIF, WebP, BMP" } else { "JPEG, PNG, GIF, WebP" };
 
-/// Returns the MIME type of an image that [`Intake::admit`] accepts, detected by its first bytes rather than its name. BMP is only detected
+/// Returns the MIME type of an image that [`ImageIntake::admit`] accepts, detected by its first bytes rather than its name. BMP is only detected
 /// with the feature `images`, because no model accepts it unconverted.
 pub fn sniff(start: &[u8]) -> Option<&'static str> {
     image_type(start).filter(|mime_type| cfg!(feature = "images") || *mime_type != "image/bmp")

@@ -58,7 +58,7 @@ struct RegistryShared {
 impl ModelRegistry {
     /// Creates a registry with only the built-in catalog.
     pub fn builtin() -> Self {
-        Self::new(None, RegistryLayers::over(Some(Catalog::of_build())))
+        Self::new(None, RegistryLayers::over(Some(Catalog::for_build())))
     }
 
     /// Creates a registry with only these models, until providers are registered.
@@ -82,7 +82,7 @@ impl ModelRegistry {
 
     /// Like [`ModelRegistry::load`], for a document in memory; `file` is named in problems.
     pub fn from_document(root: Map<String, Value>, file: &Path) -> (Self, Vec<Problem>) {
-        let mut layers = RegistryLayers::over(Some(Catalog::of_build()));
+        let mut layers = RegistryLayers::over(Some(Catalog::for_build()));
         layers.define(ModelsDocument::of_value(Value::Object(root), layers.catalog.as_ref(), file));
         let problems = layers.document.problems_so_far();
         (Self::new(None, layers), problems)
@@ -108,7 +108,7 @@ impl ModelRegistry {
     /// previous content stays in effect.
     pub fn refresh(&self) -> Vec<Problem> {
         let Some(file) = &self.0.file else { return Vec::new() };
-        let (catalog, mut problems) = remote::laid_over(Catalog::of_build(), &file.with_file_name(remote::FILE));
+        let (catalog, mut problems) = remote::laid_over(Catalog::for_build(), &file.with_file_name(remote::FILE));
         problems.extend(self.change(|layers| {
             layers.catalog = Some(catalog);
             Self::read_document(layers, file)

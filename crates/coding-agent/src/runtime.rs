@@ -309,7 +309,7 @@ impl SessionRuntime {
     /// # Errors
     /// Fails if the session cannot be created again; it is left unchanged.
     pub async fn reload(&mut self) -> Result<(), RuntimeError> {
-        let log = self.current.session.log().again().await?;
+        let log = self.current.session.log().reopen().await?;
         if let Some(settings) = &self.options.settings {
             settings.reload().await;
         }

@@ -12,7 +12,7 @@ use pinch_stdx::host::Host;
 use serde_json::Value;
 
 use crate::document::{self, ChangeError, Problem, change_object};
-use crate::entry::names::folder_name as session_folder;
+use crate::entry::names::dir_name as session_folder;
 
 pub mod keybindings;
 mod credentials;

@@ -7,7 +7,7 @@ use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, To
 use pinch_llm::schema::Schema;
 use serde_json::{Value, json};
 
-use crate::images::Intake;
+use crate::images::ImageIntake;
 use crate::machine::{Machine, MachineError};
 
 pub mod path;
@@ -48,7 +48,7 @@ pub struct ToolParts {
     /// Facts about the session.
     pub facts: SessionFacts,
     /// Prepares images. If the session shares it, each image is decoded only once.
-    pub images: Intake,
+    pub images: ImageIntake,
 }
 
 impl ToolParts {
@@ -60,7 +60,7 @@ impl ToolParts {
             files: FileQueue::default(),
             shell,
             facts: SessionFacts::default(),
-            images: Intake::default(),
+            images: ImageIntake::default(),
         }
     }
 }

@@ -259,7 +259,7 @@ fn model(request: &Recorded) -> ServerReply {
     let tools: Vec<&str> = body["tools"].as_array().into_iter().flatten().filter_map(|t| t["name"].as_str()).collect();
     let last = body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
     let has_result = last["content"].as_array().is_some_and(|blocks| blocks.iter().any(|b| b["type"] == "tool_result"));
-    let response = AnthropicResponse::new("m1").in_pieces(4);
+    let response = AnthropicResponse::new("m1").with_chunks(4);
     ServerReply::sse(match has_result {
         false => response
             .text("Let me look.")

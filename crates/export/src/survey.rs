@@ -13,7 +13,7 @@ use super::words::{MAX_LINE, one_line};
 use pinch_session::entry::{Entry, EntryBody};
 use pinch_session::session_log::{SessionLog, roles};
 use pinch_session::store::StoreError;
-use pinch_session::totals::Spent;
+use pinch_session::totals::UsageTotals;
 
 /// The kind of an entry, for colors and for the sidebar's filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) struct Survey {
     pub(super) n_calls: usize,
     /// Models that answered.
     pub(super) models: BTreeSet<String>,
-    pub(super) spent: Spent,
+    pub(super) spent: UsageTotals,
     /// Name of the session, or its first message.
     pub(super) title: String,
     /// Maximum bytes of a piece of code to highlight.
@@ -62,7 +62,7 @@ impl Survey {
             n_answers: 0,
             n_calls: 0,
             models: BTreeSet::new(),
-            spent: Spent::of(log),
+            spent: UsageTotals::of(log),
             title: log.name().unwrap_or_default(),
             max_coloured: 0,
         };

@@ -50,7 +50,7 @@ impl ProviderRecords {
 
 impl Default for Catalog {
     fn default() -> Self {
-        Self::of_build()
+        Self::for_build()
     }
 }
 
@@ -68,7 +68,7 @@ impl Catalog {
     }
 
     /// Returns [`Catalog::built_in`] plus the models of wire formats enabled by features: those of Cloud Code Assist.
-    pub fn of_build() -> Self {
+    pub fn for_build() -> Self {
         let catalog = Self::built_in();
         #[cfg(feature = "cloud-code-assist")]
         let catalog = catalog.with(cloud_code());
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn every_member_unpacks_and_contains_its_default_model() {
-        let catalog = Catalog::of_build();
+        let catalog = Catalog::for_build();
         let mut n_models = 0;
         for provider in catalog.providers() {
             assert_eq!(catalog.models(provider.as_str()).len(), catalog.n_models(provider.as_str()), "{provider}");

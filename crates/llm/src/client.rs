@@ -78,7 +78,7 @@ impl Client {
         ClientBuilder {
             host: Host::builder().build(),
             keys_from_env: false,
-            catalog: Catalog::of_build(),
+            catalog: Catalog::for_build(),
             registry: ProviderRegistry::builtin(),
             servers: HashMap::new(),
             models: Vec::new(),

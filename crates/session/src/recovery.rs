@@ -130,7 +130,7 @@ pub enum Recovery {
     /// Nothing: a retry would not help, or the plan does not allow one.
     Done,
     /// Retry after a delay.
-    Again {
+    Retry {
         /// Number of the retry.
         attempt: u32,
         /// The delay to announce.
@@ -188,16 +188,16 @@ pub fn recover(state: &mut RecoveryState, failure: &FailedAnswer<'_>, plan: &Rec
         state.compacted = true;
         return Recovery::CompactForOutput;
     }
-    match plan.turn.again(&mut state.attempt, message, failure.error) {
-        Some(Again::After { attempt, nominal, at_least }) => Recovery::Again { attempt, nominal, at_least },
-        Some(Again::GiveUp { attempt, final_error }) => Recovery::GiveUp { attempt, final_error },
+    match plan.turn.retry(&mut state.attempt, message, failure.error) {
+        Some(RetryDecision::After { attempt, nominal, at_least }) => Recovery::Retry { attempt, nominal, at_least },
+        Some(RetryDecision::GiveUp { attempt, final_error }) => Recovery::GiveUp { attempt, final_error },
         None => Recovery::Done,
     }
 }
 
 /// Whether to retry a failed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RetryDecision {
     /// Retry after a delay.
     After {
         /// Number of the retry.
@@ -219,7 +219,12 @@ pub enum Again {
 impl TurnRetry {
     /// Decides whether to retry a failed answer. Returns `None` if a retry cannot help or is disabled. `attempt` counts the retries so far
     /// and is updated. Overflows are not detected: call [`is_overflow`] first.
-    pub fn again(&self, attempt: &mut u32, message: &AssistantMessage, error: Option<&LlmError>) -> Option<Again> {
+    pub fn retry(
+        &self,
+        attempt: &mut u32,
+        message: &AssistantMessage,
+        error: Option<&LlmError>,
+    ) -> Option<RetryDecision> {
         let text = message.error_message.as_deref().unwrap_or_default();
         let retryable = message.stop_reason == StopReason::Error
             && error.map_or_else(|| retry::text_is_retryable(text), LlmError::retryable);
@@ -228,16 +233,16 @@ impl TurnRetry {
         }
         let limits = RetryLimits { max_retries: u32::MAX, max_delay: self.max_asked_delay };
         if let Some(final_error) = error.and_then(|error| retry::too_long_text(error, &limits)) {
-            return Some(Again::GiveUp { attempt: std::mem::take(attempt), final_error });
+            return Some(RetryDecision::GiveUp { attempt: std::mem::take(attempt), final_error });
         }
         if *attempt >= self.max_retries {
             *attempt = 0;
-            return Some(Again::GiveUp { attempt: self.max_retries, final_error: text.to_owned() });
+            return Some(RetryDecision::GiveUp { attempt: self.max_retries, final_error: text.to_owned() });
         }
         *attempt += 1;
         let doubled = self.base_delay.saturating_mul(1_u32.checked_shl(*attempt - 1).unwrap_or(u32::MAX));
         let at_least = error.and_then(|error| error.retry_after).unwrap_or_default();
-        Some(Again::After { attempt: *attempt, nominal: doubled.min(self.max_delay), at_least })
+        Some(RetryDecision::After { attempt: *attempt, nominal: doubled.min(self.max_delay), at_least })
     }
 
     /// Returns the actual delay: the nominal one plus up to a tenth, so that clients do not retry in lockstep, but at least what the
@@ -269,7 +274,7 @@ mod tests {
         let mut state = RecoveryState::default();
         let message = failed("529 overloaded");
         for (attempt, secs) in [(1, 2), (2, 4), (3, 8)] {
-            let again = Recovery::Again { attempt, nominal: Duration::from_secs(secs), at_least: Duration::ZERO };
+            let again = Recovery::Retry { attempt, nominal: Duration::from_secs(secs), at_least: Duration::ZERO };
             assert_eq!(decide(&mut state, &message, None), again);
         }
         let over = Recovery::GiveUp { attempt: 3, final_error: "529 overloaded".into() };
@@ -318,6 +323,6 @@ mod tests {
         assert!(matches!(&done, Recovery::GiveUp { final_error, .. } if final_error.contains("3600s")), "{done:?}");
         error.retry_after = Some(Duration::from_secs(20));
         let done = decide(&mut state, &failed("429 slow down"), Some(&error));
-        assert!(matches!(done, Recovery::Again { at_least, .. } if at_least == Duration::from_secs(20)));
+        assert!(matches!(done, Recovery::Retry { at_least, .. } if at_least == Duration::from_secs(20)));
     }
 }

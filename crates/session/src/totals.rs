@@ -8,7 +8,7 @@ use crate::session_log::SessionLog;
 /// Tokens and cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Spent {
+pub struct UsageTotals {
     /// Input tokens not read from a cache.
     pub input: u64,
     /// Output tokens.
@@ -21,7 +21,7 @@ pub struct Spent {
     pub cost: f64,
 }
 
-impl Spent {
+impl UsageTotals {
     /// Returns the total number of tokens.
     pub fn total(&self) -> u64 {
         self.input + self.output + self.cache_read + self.cache_write

@@ -157,14 +157,14 @@ impl Server {
     }
 
     /// Takes the unforeseen requests out, for a test that provokes them.
-    pub fn take_unforeseen(&self) -> Vec<String> {
+    pub fn take_unexpected(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.lock().unforeseen)
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let unforeseen = self.take_unforeseen();
+        let unforeseen = self.take_unexpected();
         assert!(unforeseen.is_empty() || std::thread::panicking(), "requests without a reply: {unforeseen:?}");
     }
 }

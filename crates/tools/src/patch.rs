@@ -15,4 +15,4 @@ mod tool;
 
 pub use journal::finish_interrupted;
 pub use parse::{FilePatch, PatchSyntaxError};
-pub use tool::{ApplyPatchTool, PatchPlace};
+pub use tool::{ApplyPatchTool, PatchTarget};

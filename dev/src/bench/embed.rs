@@ -29,14 +29,14 @@ const PIECE: &str = "eighteen letters, ";
 pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
     let mut figures = one_run(pinch)?;
     for (n, seconds, megabytes) in SIZES {
-        let answer = AnthropicResponse::new("msg_1").in_pieces(n).text(&PIECE.repeat(n)).stop("end_turn").concat();
+        let answer = AnthropicResponse::new("msg_1").with_chunks(n).text(&PIECE.repeat(n)).stop("end_turn").concat();
         figures.extend(long_answer(pinch, &format!("{n} deltas"), answer, seconds, megabytes)?);
     }
     let line = AnthropicResponse::new("msg_1").text(&"x".repeat(1 << 20)).stop("end_turn").concat();
     figures.extend(long_answer(pinch, "one line of 1 MB", line, 0.1, 40.0)?);
     let reasoning =
-        AnthropicResponse::new("msg_1").in_pieces(1_000_000).thinking(&"thought ".repeat(1_000_000), "c2ln");
-    let reasoning = reasoning.in_pieces(1).text("Done.").stop("end_turn").concat();
+        AnthropicResponse::new("msg_1").with_chunks(1_000_000).thinking(&"thought ".repeat(1_000_000), "c2ln");
+    let reasoning = reasoning.with_chunks(1).text("Done.").stop("end_turn").concat();
     figures.extend(long_answer(pinch, "1 M deltas of hidden reasoning", reasoning, 3.0, 40.0)?);
     figures.extend(delivery::measure()?);
     figures.extend(many::measure()?);

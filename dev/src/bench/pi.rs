@@ -79,7 +79,7 @@ fn list(sessions: &Path) -> anyhow::Result<Time> {
 
 /// Sessions of 40 messages and 100 KB.
 fn write_sessions(sessions: &Path) -> anyhow::Result<()> {
-    let folder = sessions.join(names::folder_name(CWD));
+    let folder = sessions.join(names::dir_name(CWD));
     std::fs::create_dir_all(&folder)?;
     for n in 0..N_SESSIONS {
         let id = format!("0199a000-0000-7000-8000-{n:012}");
@@ -151,7 +151,7 @@ impl Pi {
     }
 
     fn list(&self, sessions: &Path) -> anyhow::Result<Time> {
-        let folder = sessions.join(names::folder_name(CWD));
+        let folder = sessions.join(names::dir_name(CWD));
         let question = json!({"do": "measure", "figure": "list", "cwd": CWD, "folder": folder, "n": N_SESSIONS});
         self.best(2 * ROUNDS, question)
     }

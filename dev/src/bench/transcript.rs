@@ -15,7 +15,7 @@ pub(super) const PIECE: usize = 8;
 
 /// An answer of `n` text chunks in Anthropic's format.
 pub(super) fn anthropic(n: usize) -> String {
-    AnthropicResponse::new("msg_1").in_pieces(n).text(&text(n)).stop("end_turn").concat()
+    AnthropicResponse::new("msg_1").with_chunks(n).text(&text(n)).stop("end_turn").concat()
 }
 
 /// An answer of `n` text chunks in any format.
@@ -27,7 +27,7 @@ pub(super) fn answer(wire: &dyn Wire, n: usize) -> Vec<u8> {
 
 /// The same in Google's format without a usage-only chunk, which not every client accepts.
 pub(super) fn google(n: usize) -> Vec<u8> {
-    google::GoogleResponse::new("r1", "m1").in_pieces(n).text(&text(n)).stop("STOP").concat().into_bytes()
+    google::GoogleResponse::new("r1", "m1").with_chunks(n).text(&text(n)).stop("STOP").concat().into_bytes()
 }
 
 fn text(n: usize) -> String {

@@ -82,7 +82,8 @@ fn answers(pinch: &Path, setup: &TranscriptSetup) -> anyhow::Result<Vec<Figure>>
 
 /// Processor time and memory for an answer.
 fn answer(pinch: &Path, setup: &TranscriptSetup, text: &str, n: usize) -> anyhow::Result<(f64, f64)> {
-    let answer = AnthropicResponse::new("msg_1").in_pieces(n).text(&format!("{text}\n\nthat was all")).stop("end_turn");
+    let answer =
+        AnthropicResponse::new("msg_1").with_chunks(n).text(&format!("{text}\n\nthat was all")).stop("end_turn");
     setup.server.reply(ServerReply::sse(answer.concat()));
     let mut run = TerminalRun::start(&mut setup.command(pinch, &["--no-session"]))?;
     run.wait_for(READY)?;

@@ -303,7 +303,7 @@ async fn a_closed_stdout_ends_the_run_with_an_error() {
 async fn ctrl_c_ends_the_run_and_leaves_the_session_valid() {
     let user = user().await;
     let gate = Gate::new();
-    let frames = AnthropicResponse::new("m").in_pieces(2).text("half of it").stop("end_turn");
+    let frames = AnthropicResponse::new("m").with_chunks(2).text("half of it").stop("end_turn");
     // The gate comes after the first half of the text.
     let (before, after) = frames.split_at(3);
     user.server.reply(ServerReply::sse(before.concat()).gated(&gate, after.to_vec()));

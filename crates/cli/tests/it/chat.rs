@@ -95,12 +95,12 @@ async fn a_running_answer_is_stopped_and_queued_messages_come_back() {
     program.wait_for("again to exit").await;
     program.keys("\u{3}").await;
     assert_eq!(program.end().await, Some(0));
-    user.server.take_unforeseen();
+    user.server.take_unexpected();
 }
 
 /// Adds an answer whose first part is sent immediately, and the rest when the gate is opened.
 fn half_gated(user: &TestUser, gate: &Gate) {
-    let frames = AnthropicResponse::new("msg_1").in_pieces_of(8).text("one two three four five six").stop("end_turn");
+    let frames = AnthropicResponse::new("msg_1").with_chunks_of(8).text("one two three four five six").stop("end_turn");
     let (first, rest) = frames.split_at(5);
     user.server.reply(ServerReply::sse(first.concat()).gated(gate, [rest.concat()]));
 }
@@ -122,7 +122,7 @@ async fn an_answer_streams_and_its_partial_text_survives_a_stop() {
     gate.open();
     program.keys("\u{4}").await;
     assert_eq!(program.end().await, Some(0));
-    user.server.take_unforeseen();
+    user.server.take_unexpected();
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn a_signal_ends_the_chat_and_its_run_and_restores_the_terminal() {
     let text = String::from_utf8_lossy(&program.bytes);
     assert!(text.contains("\u{1b}[?2004l") && text.contains("\u{1b}[?25h"), "{text:?}");
     gate.open();
-    user.server.take_unforeseen();
+    user.server.take_unexpected();
     user.answer("still here");
     let mut program = chat(&user, &["--message", "and now?"]).await;
     program.wait_for("still here").await;
@@ -399,7 +399,7 @@ async fn failures_are_shown() {
     program.wait_for("all is well").await;
     program.keys("\u{4}").await;
     assert_eq!(program.end().await, Some(0));
-    user.server.take_unforeseen();
+    user.server.take_unexpected();
 }
 
 #[tokio::test]

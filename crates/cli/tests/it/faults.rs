@@ -184,7 +184,7 @@ async fn a_closed_stdout_ends_the_program() {
             (output.status.code(), &*err),
             (Some(4), "Error: cannot write the output: Broken pipe (os error 32)\n")
         );
-        user.server.take_unforeseen();
+        user.server.take_unexpected();
     }
 }
 

@@ -58,7 +58,7 @@ async fn a_run_is_steered_and_stopped() {
     program.wait_for("again to exit").await;
     program.keys("\u{3}").await;
     assert_eq!(program.end().await, Some(0));
-    user.server.take_unforeseen();
+    user.server.take_unexpected();
 }
 
 #[tokio::test]
@@ -455,7 +455,7 @@ async fn screen_reader_mode_writes_plain_lines() {
     assert!(text.contains("continue with: pinch --session"), "{text}");
     assert!(!text.contains('\u{1b}'), "no control sequence: {text:?}");
     assert!(!text.chars().any(|c| ('\u{2500}'..='\u{259f}').contains(&c)), "no drawing: {text}");
-    user.server.take_unforeseen();
+    user.server.take_unexpected();
 }
 
 #[tokio::test]

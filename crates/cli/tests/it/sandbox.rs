@@ -182,7 +182,7 @@ async fn an_invalid_sandbox_setting_does_not_disable_the_sandbox() {
     user.write("agent/settings.json", r#"{"sandbox": {"backend": "landlock""#);
     let output = user.command(&["--model", "local/m1", "-p", "x"]).current_dir(user.path("project")).output().await;
     assert_eq!(user.ran(output.unwrap()).code, Some(2), "settings that cannot be read may have asked for it");
-    user.server.take_unforeseen();
+    user.server.take_unexpected();
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ async fn a_missing_directory_is_an_error_unless_the_session_is_copied() {
 async fn ids_are_found_here_first_and_elsewhere_only_for_a_copy() {
     let user = TestUser::new().await;
     let root = user.path("agent").parent().unwrap().to_str().unwrap().to_owned();
-    let here = pinch_embed::coding_agent::entry::names::folder_name(&root);
+    let here = pinch_embed::coding_agent::entry::names::dir_name(&root);
     user.write(&format!("agent/sessions/{here}/1.jsonl"), &stored("abcd-here", &root));
     user.write(&format!("agent/sessions/{here}/2.jsonl"), &stored("abc", &root));
     user.write("agent/sessions/--else--/3.jsonl", &stored("abcx-else", "/else"));

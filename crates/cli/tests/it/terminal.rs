@@ -58,6 +58,6 @@ async fn foreign_text_is_harmless_on_a_terminal_and_exact_in_a_pipe() {
             "{command:?}: {:?}",
             ran.out
         );
-        user.server.take_unforeseen();
+        user.server.take_unexpected();
     }
 }

@@ -86,7 +86,7 @@ pub fn origin(value: &str) -> ValueOrigin {
 }
 
 /// Returns whether a literal is the name of a set variable: older files wrote variables without the leading `$`.
-pub fn is_old_variable(value: &str, env: &Env) -> bool {
+pub fn is_legacy_variable(value: &str, env: &Env) -> bool {
     env.non_empty(value).is_some()
 }
 
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(origin("!k"), ValueOrigin::Command);
         assert_eq!(origin("$A-${B}$A"), ValueOrigin::Variables(vec!["A".into(), "B".into()]));
         let env = Env::from_iter([("KEY", "k1")]);
-        assert!(is_old_variable("KEY", &env) && !is_old_variable("KEYS", &env));
+        assert!(is_legacy_variable("KEY", &env) && !is_legacy_variable("KEYS", &env));
     }
 
     #[tokio::test]

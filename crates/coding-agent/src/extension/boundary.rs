@@ -78,7 +78,7 @@ pub struct Boundary {
     /// Entries to append, in this order.
     pub drafts: Vec<Draft>,
     /// Whether to call the model again.
-    pub goes_on: bool,
+    pub continues: bool,
 }
 
 impl Boundary {
@@ -87,8 +87,8 @@ impl Boundary {
         if let Some(drafts) = action.drafts {
             self.drafts = drafts;
         }
-        if let Some(goes_on) = action.goes_on {
-            self.goes_on = goes_on;
+        if let Some(continues) = action.continues {
+            self.continues = continues;
         }
     }
 }
@@ -99,13 +99,13 @@ pub struct BoundaryAction {
     /// All entries to append, replacing the previous ones.
     pub drafts: Option<Vec<Draft>>,
     /// Whether to call the model again.
-    pub goes_on: Option<bool>,
+    pub continues: Option<bool>,
 }
 
 impl BoundaryAction {
     /// Returns a result that calls the model again.
-    pub fn go_on() -> Self {
-        Self { drafts: None, goes_on: Some(true) }
+    pub fn continue_run() -> Self {
+        Self { drafts: None, continues: Some(true) }
     }
 }
 

@@ -26,7 +26,7 @@ use super::register::Registrations;
 use super::trust::{ProjectTrust, TrustAction};
 use super::ui::Dialogs;
 use super::{Extension, HandlerFuture, HeaderChanges};
-use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
+use crate::compaction::hooks::{BeforeCompaction, BeforeMove, MoveChanges, PendingCompaction, PendingMove};
 use crate::protocol::EventWriter;
 
 mod link;
@@ -273,7 +273,7 @@ impl Extension for ProcessExtension {
 
     fn session_before_compact<'a>(
         &'a self,
-        ahead: &'a CompactionAhead<'a>,
+        ahead: &'a PendingCompaction<'a>,
         cx: &'a ExtensionCx,
     ) -> HandlerFuture<'a, BeforeCompaction> {
         Box::pin(async move {
@@ -283,10 +283,10 @@ impl Extension for ProcessExtension {
         })
     }
 
-    fn session_before_tree<'a>(&'a self, ahead: &'a MoveAhead, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeMove> {
+    fn session_before_tree<'a>(&'a self, ahead: &'a PendingMove, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeMove> {
         Box::pin(async move {
             match self.ask_living(Point::SessionBeforeTree, json_of::tree(ahead), cx).await? {
-                Value::Null => Ok(BeforeMove::GoOn(MoveChanges::default())),
+                Value::Null => Ok(BeforeMove::Continue(MoveChanges::default())),
                 answer => json_of::tree_answer(&answer),
             }
         })

@@ -21,12 +21,12 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 
 /// How to process images.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Treatment {
+pub enum ImageProcessing {
     /// Leave them unchanged.
     Untouched,
     /// Keep their sizes. With the feature `images`, images that cannot be decoded are rejected, and BMP becomes PNG.
     Checked,
-    /// Like [`Treatment::Checked`]; with the feature `images`, large images are also shrunk.
+    /// Like [`ImageProcessing::Checked`]; with the feature `images`, large images are also shrunk.
     #[default]
     Resized,
 }
@@ -36,15 +36,15 @@ pub enum Treatment {
 /// An image that is admitted by its source and again as part of a message is decoded only once: clones of an intake share the few hundred
 /// most recently admitted images.
 #[derive(Clone, Debug, Default)]
-pub struct Intake {
-    treatment: Treatment,
+pub struct ImageIntake {
+    treatment: ImageProcessing,
     #[cfg(feature = "images")]
     known: KnownImages,
 }
 
-impl Intake {
+impl ImageIntake {
     /// Creates an intake without known images.
-    pub fn new(treatment: Treatment) -> Self {
+    pub fn new(treatment: ImageProcessing) -> Self {
         Self {
             treatment,
             #[cfg(feature = "images")]
@@ -64,7 +64,7 @@ impl Intake {
         mime_type: &'static str,
         limits: &ImageLimits,
     ) -> Result<Admitted, RejectedImage> {
-        if self.treatment == Treatment::Untouched {
+        if self.treatment == ImageProcessing::Untouched {
             return Ok(Admitted { image: image(&content, mime_type), notes: Vec::new() });
         }
         #[cfg(feature = "images")]
@@ -83,10 +83,10 @@ impl Intake {
         Ok(Admitted { image, notes })
     }
 
-    /// Prepares the images among blocks like [`Intake::admit`], detecting types by content rather than by label. Notes for the model
+    /// Prepares the images among blocks like [`ImageIntake::admit`], detecting types by content rather than by label. Notes for the model
     /// precede an image; a rejected image is replaced by a note. Returns `None` if all images fit already.
     pub async fn admit_blocks(&self, blocks: &[Block], limits: &ImageLimits) -> Option<Vec<Block>> {
-        if self.treatment == Treatment::Untouched {
+        if self.treatment == ImageProcessing::Untouched {
             return None;
         }
         let mut changed = None;
@@ -145,8 +145,8 @@ impl Intake {
     #[cfg(feature = "images")]
     fn limits_of_change(&self, limits: &ImageLimits) -> ImageLimits {
         match self.treatment {
-            Treatment::Resized => *limits,
-            Treatment::Checked | Treatment::Untouched => ImageLimits {
+            ImageProcessing::Resized => *limits,
+            ImageProcessing::Checked | ImageProcessing::Untouched => ImageLimits {
                 max_width: u32::MAX,
                 max_height: u32::MAX,
                 max_encoded_bytes: u64::MAX,

@@ -5,7 +5,7 @@
 //! use pinch_coding_agent::login::{LoginEvent, LoginRequest, dialog, log_in};
 //! use pinch_coding_agent::stdx::cancel::Cancel;
 //!
-//! let (ui, mut dialog) = dialog::open(dialog::BrowserPlace::Here);
+//! let (ui, mut dialog) = dialog::open(dialog::BrowserLocation::Here);
 //! let cancel = Cancel::new();
 //! let login = log_in(LoginRequest::new("anthropic"), &auth, &ui, &cancel);
 //! let mut login = std::pin::pin!(login);
@@ -34,7 +34,7 @@ const MAX_PROGRESS: usize = 32;
 
 /// Where the browser runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BrowserPlace {
+pub enum BrowserLocation {
     /// On this machine, or unknown.
     Here,
     /// On another machine: it cannot redirect to a server on this one.
@@ -42,7 +42,7 @@ pub enum BrowserPlace {
 }
 
 /// Opens a dialog and returns its two ends: one for the login, and one for the user interface.
-pub fn open(place: BrowserPlace) -> (DialogUi, LoginDialog) {
+pub fn open(place: BrowserLocation) -> (DialogUi, LoginDialog) {
     let shared = Arc::new(DialogShared::default());
     let dialog = LoginDialog { shared: Arc::clone(&shared), page: None, progress: VecDeque::new(), question: None };
     (DialogUi { shared, place }, dialog)
@@ -136,7 +136,7 @@ impl LoginDialog {
 #[derive(Debug)]
 pub struct DialogUi {
     shared: Arc<DialogShared>,
-    place: BrowserPlace,
+    place: BrowserLocation,
 }
 
 impl DialogUi {
@@ -170,7 +170,7 @@ impl LoginUi for DialogUi {
     }
 
     fn is_headless(&self) -> bool {
-        self.place == BrowserPlace::Elsewhere
+        self.place == BrowserLocation::Elsewhere
     }
 }
 
@@ -235,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn questions_are_answered_in_order_and_may_be_withdrawn() {
-        let (ui, mut dialog) = open(BrowserPlace::Here);
+        let (ui, mut dialog) = open(BrowserLocation::Here);
         ui.show(&SignInPage::with_code("https://x", "AB"));
         let (prompt, choice) = (LoginPrompt::new("Name"), LoginChoice::new("Which", Vec::new()));
         let asking = async {
@@ -268,7 +268,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_reader_loses_only_old_progress() {
-        let (ui, mut dialog) = open(BrowserPlace::Elsewhere);
+        let (ui, mut dialog) = open(BrowserLocation::Elsewhere);
         assert!(ui.is_headless());
         ui.show(&SignInPage::new("https://x", "go"));
         (0..100).for_each(|n| ui.progress(&n.to_string()));

@@ -126,7 +126,7 @@ impl CatalogRefresh {
         }
         // A damaged file is reported when it is written.
         let known = read_object(&self.file).unwrap_or_default();
-        let catalog = Catalog::of_build();
+        let catalog = Catalog::for_build();
         let client = HttpClient::new();
         let fetches = providers.iter().map(|provider| {
             let entry = known.get(provider.as_str()).filter(|entry| is_ours(entry));

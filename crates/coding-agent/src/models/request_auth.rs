@@ -156,7 +156,7 @@ impl RegistryAuth {
         let entry = self.storage.get(provider);
         let stored = entry.and_then(|entry| entry["key"].as_str().map(str::to_owned));
         let value = stored.or_else(|| self.registry.key_value(provider))?;
-        config_value::is_old_variable(&value, &self.env(provider)).then(|| {
+        config_value::is_legacy_variable(&value, &self.env(provider)).then(|| {
             format!(
                 "The key of {provider} is the literal text \"{value}\", but a variable of that name is set. \
                  Write \"${value}\" to use it"

@@ -209,7 +209,7 @@ impl DefaultTrust {
 
 /// The inputs of a trust decision.
 #[derive(Clone, Copy, Debug)]
-pub struct TrustQuestion<'a> {
+pub struct TrustInputs<'a> {
     /// The project.
     pub project: &'a Project,
     /// The command line's decision.
@@ -241,7 +241,7 @@ impl TrustDecision {
 
 /// Decides by the command line, then an extension, then a stored decision, then the user's default. A stored refusal applies even if
 /// nothing requires trust yet.
-pub fn decide(question: &TrustQuestion<'_>, store: &TrustStore) -> TrustDecision {
+pub fn decide(question: &TrustInputs<'_>, store: &TrustStore) -> TrustDecision {
     let explicit = question.given.or(question.extension);
     if let Some(trusted) = explicit.or_else(|| store.nearest(&question.project.real_cwd)) {
         return TrustDecision::Decided(trusted);

@@ -7,7 +7,7 @@ use serde_json::Map;
 
 use super::options::{ResourceOptions, ServiceOptions};
 use crate::packages::Packages;
-use crate::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustQuestion, TrustStore};
+use crate::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustInputs, TrustStore};
 use crate::resources::{ResourceInputs, ResourceSettings, ResourceSwitches};
 use crate::settings::{SettingsManager, SettingsScope};
 
@@ -40,7 +40,7 @@ impl DirectorySettings {
             None => Project::none(cwd),
         };
         let default = settings.settings().default_project_trust;
-        let question = TrustQuestion { project: &project, given: options.trust, extension: None, default };
+        let question = TrustInputs { project: &project, given: options.trust, extension: None, default };
         let trust = trust::decide(&question, &store);
         if let Some(dir) = project.dir().filter(|_| trust.is_trusted() && options.settings.is_none()) {
             settings.add_project(&dir.join("settings.json"));

@@ -57,14 +57,14 @@ pub(super) async fn before_settle(
     let answer = session.agent.messages.iter().rev().find_map(|message| message.as_assistant());
     let outcome = answer.map(|answer| AnswerOutcome::of(&answer.stop_reason)).unwrap_or_default();
     let asking = control.extensions().before_settle(BeforeSettle { outcome });
-    let Boundary { drafts, goes_on } = answering(&control, &session.log, asking).await;
+    let Boundary { drafts, continues } = answering(&control, &session.log, asking).await;
     if let Err(why) = append(drafts, &mut session.log, emitter).await? {
         control.extensions().report_boundary(point, format!("Invalid boundary entries: {why}"));
         return Ok(false);
     }
     session.reload();
     let waits = !session.agent.queues().is_empty();
-    if cancel.is_cancelled() || !(goes_on || waits && outcome == AnswerOutcome::Completed) {
+    if cancel.is_cancelled() || !(continues || waits && outcome == AnswerOutcome::Completed) {
         return Ok(false);
     }
     let last = session.agent.messages.iter().rev().find(|message| !matches!(***message, Message::System(_)));

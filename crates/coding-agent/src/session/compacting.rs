@@ -12,7 +12,7 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
 use crate::compaction::branch::{BranchInstructions, LeftBranch};
-use crate::compaction::hooks::{BeforeCompaction, CompactionAhead};
+use crate::compaction::hooks::{BeforeCompaction, PendingCompaction};
 use crate::compaction::{
     self, CompactError, Compacted, CompactionReason, CompactionRules, CompactionSettings, Preparation, Strategy as _,
     Summarised, SummaryHooks, SummaryModel, SummaryPrompt, SummaryRetry, SummaryStep, branch, estimate,
@@ -124,10 +124,10 @@ impl Summariser {
         cancel: &Cancel,
     ) -> Result<Compacted, CompactError> {
         let CompactionTask { reason, focus, will_retry } = wanted;
-        let ahead = CompactionAhead { preparation: &preparation, reason, focus, will_retry };
+        let ahead = PendingCompaction { preparation: &preparation, reason, focus, will_retry };
         let asking = async {
             match self.hooks.before_compaction(&ahead, cancel).await {
-                BeforeCompaction::GoOn => self.control.extensions().before_compact(&ahead).await,
+                BeforeCompaction::Continue => self.control.extensions().before_compact(&ahead).await,
                 other => other,
             }
         };
@@ -135,10 +135,12 @@ impl Summariser {
         let made: Summarised = match before.map_err(|_| CompactError::Cancelled)? {
             BeforeCompaction::Cancel => return Err(CompactError::Cancelled),
             BeforeCompaction::Instead(made) => *made,
-            BeforeCompaction::GoOn => match answering(&self.control, log, self.hooks.summarise(&ahead, cancel)).await {
-                Some(made) => made?,
-                None => self.summarise(log, &preparation, wanted, emitter, cancel).await?,
-            },
+            BeforeCompaction::Continue => {
+                match answering(&self.control, log, self.hooks.summarise(&ahead, cancel)).await {
+                    Some(made) => made?,
+                    None => self.summarise(log, &preparation, wanted, emitter, cancel).await?,
+                }
+            }
         };
         cancel.check().map_err(|_| CompactError::Cancelled)?;
         compaction::store(log, preparation, made, reason).await

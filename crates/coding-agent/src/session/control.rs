@@ -19,7 +19,7 @@ use super::view::{SessionView, ViewCallback};
 use crate::entry::{CustomMessage, EntryBody, EntryId};
 use crate::extension::Extensions;
 use crate::extension::actions::SessionSnapshot;
-use crate::images::{Intake, Treatment};
+use crate::images::{ImageIntake, ImageProcessing};
 use crate::prompt::PromptSections as SystemPrompt;
 use crate::resources::Commands;
 use crate::session_log::roles::{self, BashExecution};
@@ -32,7 +32,7 @@ pub struct SessionControl {
     host: Host,
     extensions: Extensions,
     facts: SessionFacts,
-    images: Intake,
+    images: ImageIntake,
     shared: Arc<ControlShared>,
 }
 
@@ -175,7 +175,7 @@ impl SessionControl {
         let shared =
             ControlShared { state: Mutex::new(state), has_changes: AtomicBool::new(false), changed: Notify::new() };
         let facts = SessionFacts::default();
-        let images = Intake::new(Treatment::Untouched);
+        let images = ImageIntake::new(ImageProcessing::Untouched);
         Self { queues, host, extensions, facts, images, shared: Arc::new(shared) }
     }
 
@@ -186,12 +186,12 @@ impl SessionControl {
     }
 
     /// Sets the intake for images.
-    pub(super) fn taking(self, images: Intake) -> Self {
+    pub(super) fn taking(self, images: ImageIntake) -> Self {
         Self { images, ..self }
     }
 
     /// Returns the intake for images.
-    pub fn images(&self) -> &Intake {
+    pub fn images(&self) -> &ImageIntake {
         &self.images
     }
 

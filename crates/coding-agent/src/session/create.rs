@@ -20,7 +20,7 @@ use crate::auth::{Authorised, RequestAuth};
 use crate::extension::host::GivenFlag;
 use crate::extension::ui::Ui;
 use crate::extension::{Extension, Extensions, SessionReason, TrustPrompt};
-use crate::images::{Intake, Treatment};
+use crate::images::{ImageIntake, ImageProcessing};
 use crate::machine::Machine;
 use crate::machine::local::LocalMachine;
 use crate::models::dispatch::Dispatch;
@@ -227,7 +227,8 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         return Err(CreateError::NoKey { provider: choice.model.provider.clone() });
     }
     let facts = SessionFacts::default();
-    let images = Intake::new(if settings.images.auto_resize { Treatment::Resized } else { Treatment::Checked });
+    let images =
+        ImageIntake::new(if settings.images.auto_resize { ImageProcessing::Resized } else { ImageProcessing::Checked });
     let host = services.host().clone();
     let parts = ToolParts {
         machine: Arc::clone(&options.machine),

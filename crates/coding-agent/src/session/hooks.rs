@@ -56,9 +56,9 @@ impl Hooks for SessionHooks {
         })
     }
 
-    fn whole_message<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
+    fn complete_message<'a>(&'a self, message: &'a Arc<Message>) -> BoxFuture<'a, Option<Arc<Message>>> {
         Box::pin(async move {
-            let owned = self.owner.whole_message(message).await;
+            let owned = self.owner.complete_message(message).await;
             let changed = self.extensions().message_end(owned.as_ref().unwrap_or(message)).await.or(owned)?;
             // The original's images were admitted when it arrived.
             Some(self.control.admitted(&changed).await.unwrap_or(changed))
@@ -149,12 +149,12 @@ impl Hooks for SessionHooks {
                 result_entries: &entries.results,
                 outcome: AnswerOutcome::of(&turn.message.stop_reason),
             };
-            let Boundary { drafts, goes_on } = self.extensions().turn_end(ended).await;
+            let Boundary { drafts, continues } = self.extensions().turn_end(ended).await;
             if let Err(why) = self.control.draft(drafts).await {
                 self.extensions().report_boundary(Point::TurnEnd, format!("Invalid boundary entries: {why}"));
                 return owned;
             }
-            if goes_on && owned == AfterTurn::Default { AfterTurn::Continue } else { owned }
+            if continues && owned == AfterTurn::Default { AfterTurn::Continue } else { owned }
         })
     }
 }

@@ -15,7 +15,7 @@ use super::tooling::PromptFor;
 use crate::auth::RequestAuth;
 use crate::compaction::{CompactionRules, NoSummaryHooks, SummaryHooks};
 use crate::extension::{Extensions, SessionReason};
-use crate::images::{Intake, Treatment};
+use crate::images::{ImageIntake, ImageProcessing};
 use crate::prompt::PromptSections as SystemPrompt;
 use crate::recovery::RecoveryPlan;
 use crate::resources::skills::Skill;
@@ -78,7 +78,7 @@ pub struct SessionParts {
     /// Whether to replace all images with a note instead of sending them to the model.
     pub block_images: bool,
     /// How to process images that enter the conversation. If tools share it, their images are not decoded again.
-    pub images: Intake,
+    pub images: ImageIntake,
     /// When the conversation is compacted.
     pub compaction: CompactionRules,
     /// The owner's hooks for compactions and moves in the tree.
@@ -116,7 +116,7 @@ impl SessionParts {
             load_found: None,
             hooks: Arc::new(NoHooks),
             block_images: false,
-            images: Intake::new(Treatment::Untouched),
+            images: ImageIntake::new(ImageProcessing::Untouched),
             compaction: CompactionRules::default(),
             summaries: Arc::new(NoSummaryHooks),
             branch_reserve_tokens: BRANCH_RESERVE_TOKENS,

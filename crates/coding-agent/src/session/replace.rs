@@ -52,7 +52,7 @@ impl AgentSession {
     pub async fn begin_new(&mut self, parent: Option<String>) -> Result<(), SessionError> {
         let new = NewSession { parent_session: parent, ..NewSession::in_directory(self.log.cwd()) };
         self.ask_to_leave(SessionReason::New, None).await?;
-        let log = self.log.begin_beside(new).await?;
+        let log = self.log.create_sibling(new).await?;
         self.leave_for(log, SessionReason::New).await;
         self.note_model().await?;
         self.arrive(SessionReason::New).await;
@@ -85,7 +85,9 @@ impl AgentSession {
             Some(leaf) => self.log.branched_session(leaf).await?,
             None => {
                 let parent_session = self.log.path().map(|path| path.display().to_string());
-                self.log.begin_beside(NewSession { parent_session, ..NewSession::in_directory(self.log.cwd()) }).await?
+                self.log
+                    .create_sibling(NewSession { parent_session, ..NewSession::in_directory(self.log.cwd()) })
+                    .await?
             }
         };
         self.leave_for(log, SessionReason::Fork).await;

@@ -53,7 +53,7 @@ impl AgentSession {
                 }
             }
             SessionAction::Switch { path } => {
-                let opened = self.log.open_beside(&SessionRef::Path(path)).await.map_err(ExtensionError::refused)?;
+                let opened = self.log.open_sibling(&SessionRef::Path(path)).await.map_err(ExtensionError::refused)?;
                 let log = opened
                     .ok_or_else(|| ExtensionError::refused("This session has no store to open other sessions from"))?;
                 match self.switch_to(log).await {

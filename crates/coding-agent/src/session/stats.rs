@@ -9,7 +9,7 @@ use crate::compaction::estimate;
 pub use crate::compaction::estimate::ContextUsage;
 use crate::entry::EntryBody;
 use crate::session_log::{Context, SessionLog};
-pub use pinch_session::totals::Spent;
+pub use pinch_session::totals::UsageTotals;
 
 /// Statistics of a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct SessionStats {
     /// All messages on all branches, including system messages.
     pub total_messages: usize,
     /// Total usage on all branches: answers, model calls inside tools, summaries, and usage outside the conversation.
-    pub spent: Spent,
+    pub spent: UsageTotals,
     /// Context usage; `None` if the size of the window is unknown.
     pub context: Option<ContextUsage>,
 }
@@ -58,7 +58,7 @@ impl SessionView<'_> {
             tool_calls: 0,
             tool_results: 0,
             total_messages: 0,
-            spent: Spent::of(self.log),
+            spent: UsageTotals::of(self.log),
             context: self.context_usage(),
         };
         for entry in self.log.entries() {

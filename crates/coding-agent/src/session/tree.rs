@@ -13,7 +13,7 @@ use super::emitter::{CallbackListener, EventListener};
 use super::{AgentSession, SessionError};
 use crate::compaction::CompactError;
 use crate::compaction::branch::{self, BranchInstructions, LeftBranch};
-use crate::compaction::hooks::{BeforeMove, MoveAhead, MoveChanges, MovedLeaf};
+use crate::compaction::hooks::{BeforeMove, MoveChanges, MovedLeaf, PendingMove};
 use crate::entry::{BranchSummary, EntryBody, EntryId};
 use crate::event::SessionEvent;
 use crate::extension::{ModelSource, Notification};
@@ -113,7 +113,7 @@ impl AgentSession {
         let left = branch::collect(&self.log, old_leaf.as_ref(), &to.target)?;
         let cancel = to.cancel.child();
         let _entered = self.control.enter(&cancel);
-        let ahead = MoveAhead {
+        let ahead = PendingMove {
             target: to.target.clone(),
             old_leaf: old_leaf.clone(),
             common_ancestor: left.common_ancestor.clone(),
@@ -125,7 +125,7 @@ impl AgentSession {
         };
         let asking = async {
             match self.summaries.before_move(&ahead, &cancel).await {
-                BeforeMove::GoOn(changes) if changes == MoveChanges::default() => {
+                BeforeMove::Continue(changes) if changes == MoveChanges::default() => {
                     self.control.extensions().before_tree(&ahead).await
                 }
                 other => other,
@@ -134,7 +134,7 @@ impl AgentSession {
         let changes = match cancel.run(answering(&self.control, &self.log, asking)).await {
             Err(_) => return Ok(Navigated::stayed(true)),
             Ok(BeforeMove::Cancel) => return Ok(Navigated::stayed(false)),
-            Ok(BeforeMove::GoOn(changes)) => changes,
+            Ok(BeforeMove::Continue(changes)) => changes,
         };
         let label = changes.label.clone().or(to.label.clone());
         let from_hook = changes.summary.is_some() && to.summarise;

@@ -14,7 +14,7 @@ use super::facts::SessionFacts;
 use super::path::WorkingDirectory;
 use super::truncate::{Limit, MAX_BYTES, MAX_LINES, format_size, truncate_head};
 use super::{ToolParts, accept_file_path, text};
-use crate::images::{self, Intake};
+use crate::images::{self, ImageIntake};
 use crate::machine::{FileKind, Machine, MachineError};
 
 /// The note about an image for a text-only model.
@@ -25,7 +25,7 @@ pub struct ReadTool {
     machine: Arc<dyn Machine>,
     place: WorkingDirectory,
     facts: SessionFacts,
-    images: Intake,
+    images: ImageIntake,
 }
 
 /// The declaration sent to the model, the same in every session.

@@ -138,7 +138,7 @@ fn texts(messages: &[Arc<Message>]) -> Vec<String> {
 }
 
 fn append(drafts: Vec<Draft>) -> BoundaryAction {
-    BoundaryAction { drafts: Some(drafts), goes_on: None }
+    BoundaryAction { drafts: Some(drafts), continues: None }
 }
 
 fn state() -> Draft {
@@ -148,11 +148,11 @@ fn state() -> Draft {
 #[tokio::test]
 async fn an_extension_can_call_the_model_again_before_settling() {
     let again = BoundaryCommand::at_rest(|n, _| match n {
-        0 => BoundaryAction { drafts: Some(vec![state(), Draft::Message(custom("go on"))]), goes_on: Some(true) },
+        0 => BoundaryAction { drafts: Some(vec![state(), Draft::Message(custom("go on"))]), continues: Some(true) },
         _ => BoundaryAction::default(),
     });
     let sees = BoundaryCommand::at_rest(|n, so_far| {
-        assert_eq!((so_far.drafts.len(), so_far.goes_on), if n == 0 { (2, true) } else { (0, false) });
+        assert_eq!((so_far.drafts.len(), so_far.continues), if n == 0 { (2, true) } else { (0, false) });
         BoundaryAction::default()
     });
     let mut scene = stage([Reply::text("1"), Reply::text("2")], [again, sees]).await;
@@ -171,7 +171,7 @@ async fn invalid_requests_are_not_performed() {
     let drafts = |target: &str| vec![state(), Draft::Edit { target: EntryId::new(target), replacement: None }];
     for (action, why) in [
         (append(drafts("none")), "Invalid boundary entries: Entry none is not on the branch"),
-        (BoundaryAction::go_on(), "agent_before_settle requested continuation without runnable model context"),
+        (BoundaryAction::continue_run(), "agent_before_settle requested continuation without runnable model context"),
     ] {
         let mut scene = stage([Reply::text("1")], [BoundaryCommand::at_rest(move |_, _| action.clone())]).await;
         let events = ask(&mut scene, "hi").await;
@@ -223,7 +223,7 @@ async fn a_turn_with_invalid_drafts_does_not_continue() {
             details: None,
             usage: None,
         }]),
-        goes_on: Some(turn.turn_index == 0),
+        continues: Some(turn.turn_index == 0),
     });
     let mut scene = stage([Reply::text("1")], [wrong]).await;
     let failed = failures(&ask(&mut scene, "hi").await);

@@ -77,7 +77,7 @@ impl Extension for Draws {
             let Some(message) = message else { return Ok(BoundaryAction::default()) };
             let edit = Draft::Edit { target: message.id.clone(), replacement: Some(content.clone()) };
             let note = CustomMessage { custom_type: "c".into(), content, display: true, details: None };
-            Ok(BoundaryAction { drafts: Some(vec![edit, Draft::Message(note)]), goes_on: None })
+            Ok(BoundaryAction { drafts: Some(vec![edit, Draft::Message(note)]), continues: None })
         })
     }
 

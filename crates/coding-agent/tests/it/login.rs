@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_coding_agent::auth::{AuthStorage, Logins};
-use pinch_coding_agent::login::dialog::{self, BrowserPlace};
+use pinch_coding_agent::login::dialog::{self, BrowserLocation};
 use pinch_coding_agent::login::{
     LoggedIn, LoginDialog, LoginError, LoginEvent, LoginMethod, LoginProvider, LoginQuestion, LoginRequest,
     LoginStatus, log_in, status,
@@ -80,7 +80,7 @@ impl LoginScene {
         cancel: Cancel,
         mut answer: impl FnMut(&LoginDialog, LoginEvent) -> Option<String>,
     ) -> Result<LoggedIn, LoginError> {
-        let (ui, mut dialog) = dialog::open(BrowserPlace::Here);
+        let (ui, mut dialog) = dialog::open(BrowserLocation::Here);
         let mut login = std::pin::pin!(log_in(request, &self.auth, &ui, &cancel));
         loop {
             tokio::select! {

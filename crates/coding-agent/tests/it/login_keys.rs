@@ -1,6 +1,6 @@
 //! Logging in with an API key, which is checked with the provider, and the status of every provider.
 
-use pinch_coding_agent::login::dialog::{self, BrowserPlace};
+use pinch_coding_agent::login::dialog::{self, BrowserLocation};
 use pinch_coding_agent::login::{
     LoggedIn, LoginError, LoginEvent, LoginMethod, LoginProvider, LoginQuestion, LoginRequest, LoginStatus,
     LogoutOutcome, log_in, log_out, status,
@@ -122,7 +122,7 @@ async fn an_invalid_key_is_an_error() {
 #[tokio::test]
 async fn declining_the_question_cancels() {
     let scene = scene(&[]).await;
-    let (ui, mut dialog) = dialog::open(BrowserPlace::Here);
+    let (ui, mut dialog) = dialog::open(BrowserLocation::Here);
     let cancel = Cancel::new();
     let login = log_in(LoginRequest::new("lab"), &scene.auth, &ui, &cancel);
     let declining = async {

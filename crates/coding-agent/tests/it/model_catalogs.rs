@@ -54,7 +54,7 @@ fn anthropic() -> ProviderId {
 
 /// Returns the record of a new model.
 fn record(id: &str) -> Value {
-    let mut record = Catalog::of_build().models("anthropic")[0].to_record();
+    let mut record = Catalog::for_build().models("anthropic")[0].to_record();
     (record["id"], record["name"]) = (id.into(), "Newest".into());
     record
 }
@@ -62,8 +62,8 @@ fn record(id: &str) -> Value {
 #[tokio::test]
 async fn newer_models_are_fetched_stored_and_used() {
     let place = CatalogFixture::new().await;
-    let known = Catalog::of_build().models("anthropic")[0].id.to_string();
-    let n_built_in = Catalog::of_build().n_models("anthropic");
+    let known = Catalog::for_build().models("anthropic")[0].id.to_string();
+    let n_built_in = Catalog::for_build().n_models("anthropic");
     let body = json!({"models": [record("claude-next"), record(&known)]});
     place.server.reply(ServerReply::json(200, &body).header("etag", "\"v1\""));
     let updated = CatalogOutcome::Updated { n_models: 2, n_refused: 0 };
@@ -95,7 +95,7 @@ async fn a_broken_document_does_not_hide_the_catalog() {
     std::fs::write(&models_json, "{half").unwrap();
     let (registry, problems) = ModelRegistry::load(&models_json);
     assert_eq!(problems.len(), 1);
-    assert_eq!(registry.models(&anthropic()).len(), Catalog::of_build().models("anthropic").len());
+    assert_eq!(registry.models(&anthropic()).len(), Catalog::for_build().models("anthropic").len());
     place.server.reply(ServerReply::json(200, &json!([record("claude-next")])));
     place.fetch().await.unwrap();
     assert_eq!(registry.refresh().len(), 1);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_coding_agent::packages::{PackageEntry, PackageFilter};
-use pinch_coding_agent::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustQuestion, TrustStore};
+use pinch_coding_agent::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustInputs, TrustStore};
 use pinch_coding_agent::resources::{
     Commands, ExtraPaths, ResourceInputs, ResourceLoader, ResourceOrigin, ResourceScope, Resources, Without,
 };
@@ -388,7 +388,7 @@ fn trust_decisions_have_an_order_of_precedence() {
     let decide = |folder: &str, given, extension, default| {
         let cwd = place.path(folder);
         let project = Project::look(&cwd, Some(&home));
-        let question = TrustQuestion { project: &project, given, extension, default };
+        let question = TrustInputs { project: &project, given, extension, default };
         trust::decide(&question, &store)
     };
     let ask = |folder| decide(folder, None, None, DefaultTrust::Ask);

@@ -153,7 +153,7 @@ async fn serve(options: AgentSessionOptions, ui: ClientUi, lines: LineChannel) -
 pub(crate) fn gated(model: &ScriptedProvider, text: &'static str) -> oneshot::Sender<()> {
     let (open, gate) = oneshot::channel();
     let gate = std::sync::Mutex::new(Some(gate));
-    model.push_made(move |_, _| {
+    model.push_with(move |_, _| {
         let gate = gate.lock().unwrap().take();
         async move {
             if let Some(gate) = gate {

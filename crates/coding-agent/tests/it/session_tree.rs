@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
-use pinch_coding_agent::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
+use pinch_coding_agent::compaction::hooks::{
+    BeforeCompaction, BeforeMove, MoveChanges, PendingCompaction, PendingMove,
+};
 use pinch_coding_agent::compaction::{ByExtension, CompactError, CompactionReason, Summarised, SummaryHooks};
 use pinch_coding_agent::entry::{EntryBody, EntryId};
 use pinch_coding_agent::session::{AgentSession, CompactRequest, ForkAt, Navigation, Prompt};
@@ -37,7 +39,7 @@ impl Hooked {
 impl SummaryHooks for Hooked {
     fn before_compaction<'a>(
         &'a self,
-        ahead: &'a CompactionAhead<'a>,
+        ahead: &'a PendingCompaction<'a>,
         _: &'a Cancel,
     ) -> BoxFuture<'a, BeforeCompaction> {
         self.record(format!("before {} {:?}", ahead.reason.as_str(), ahead.focus));
@@ -52,7 +54,7 @@ impl SummaryHooks for Hooked {
         self.record(format!("failed {} {error}", reason.as_str()));
     }
 
-    fn before_move<'a>(&'a self, ahead: &'a MoveAhead, _: &'a Cancel) -> BoxFuture<'a, BeforeMove> {
+    fn before_move<'a>(&'a self, ahead: &'a PendingMove, _: &'a Cancel) -> BoxFuture<'a, BeforeMove> {
         self.record(format!("leaves {}", ahead.left.len()));
         Box::pin(async { self.moving.clone() })
     }
@@ -101,7 +103,7 @@ async fn an_owner_can_supply_or_cancel_the_summary() {
 async fn an_owner_can_summarise_the_abandoned_branch() {
     let changes =
         MoveChanges { summary: Some(("LEFT".into(), None)), label: Some("mark".into()), ..MoveChanges::default() };
-    let hooks = Hooked::new(BeforeCompaction::GoOn, BeforeMove::GoOn(changes));
+    let hooks = Hooked::new(BeforeCompaction::Continue, BeforeMove::Continue(changes));
     let mut scene = hooked(&hooks).await;
     let old_leaf = scene.session.log().leaf_id().cloned().unwrap();
     let to = Navigation { summarise: true, ..Navigation::to(first(&scene.session)) };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_coding_agent::auth::{Authorised, RequestAuth};
-use pinch_coding_agent::compaction::hooks::CompactionAhead;
+use pinch_coding_agent::compaction::hooks::PendingCompaction;
 use pinch_coding_agent::compaction::{
     CompactError, Strategy as _, Summarised, SummaryHooks, SummaryModel, SummaryPrompt, SummaryRetry, SummaryStep,
 };
@@ -88,7 +88,7 @@ impl Summaries {
     async fn make(
         &self,
         writer: &AuthorisedModel,
-        ahead: &CompactionAhead<'_>,
+        ahead: &PendingCompaction<'_>,
         cancel: &Cancel,
     ) -> Result<Summarised, CompactError> {
         let (model, auth) = writer;
@@ -146,7 +146,7 @@ fn retries() -> pinch_coding_agent::recovery::TurnRetry {
 impl SummaryHooks for Summaries {
     fn summarise<'a>(
         &'a self,
-        ahead: &'a CompactionAhead<'a>,
+        ahead: &'a PendingCompaction<'a>,
         cancel: &'a Cancel,
     ) -> BoxFuture<'a, Option<Result<Summarised, CompactError>>> {
         Box::pin(async move {

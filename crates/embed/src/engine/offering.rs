@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_agent_core::tool::Tool;
-use pinch_coding_agent::images::{Intake, Treatment};
+use pinch_coding_agent::images::{ImageIntake, ImageProcessing};
 use pinch_coding_agent::machine::{Machine, RootedMachine};
 use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::tools::ToolParts;
@@ -67,13 +67,13 @@ impl RunMachines {
 #[derive(Clone)]
 pub(super) struct SharedWithSession {
     pub(super) facts: SessionFacts,
-    pub(super) images: Intake,
+    pub(super) images: ImageIntake,
 }
 
 impl SharedWithSession {
     pub(super) fn new(settings: &Settings) -> Self {
-        let treatment = if settings.images.auto_resize { Treatment::Resized } else { Treatment::Checked };
-        Self { facts: SessionFacts::default(), images: Intake::new(treatment) }
+        let treatment = if settings.images.auto_resize { ImageProcessing::Resized } else { ImageProcessing::Checked };
+        Self { facts: SessionFacts::default(), images: ImageIntake::new(treatment) }
     }
 }
 

@@ -10,7 +10,7 @@ use pinch_ports::ApprovalBroker;
 use pinch_tools::exec::environment::ChildEnvironment;
 use pinch_tools::exec::modes::{ModeError, modes_of_session};
 use pinch_tools::exec::safe_bins::SafeBins;
-use pinch_tools::patch::{ApplyPatchTool, PatchPlace};
+use pinch_tools::patch::{ApplyPatchTool, PatchTarget};
 use pinch_tools::policy::PermissionMode;
 use pinch_tools::process::{BackgroundTool, CommandHosts, CommandOptions, ExecTool, ProcessRegistry};
 
@@ -62,7 +62,7 @@ impl CommandParts<'_> {
         let (security, ask) = modes_of_session(self.mode, self.config.configured_modes()?);
         if has("apply_patch") {
             let in_workspace = self.workspace_only || self.config.patch_workspace_only.unwrap_or(true);
-            let place = PatchPlace {
+            let place = PatchTarget {
                 cwd: self.workspace.to_owned(),
                 home: self.home.map(Into::into),
                 root: in_workspace.then(|| self.workspace.to_owned()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pinch_coding_agent::compaction::CompactionRules;
 use pinch_coding_agent::extension::Extensions;
-use pinch_coding_agent::images::Intake;
+use pinch_coding_agent::images::ImageIntake;
 use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_llm::model::Model;
@@ -46,7 +46,7 @@ pub struct RunScope {
     /// Detects loops of calls across all attempts of the run.
     pub loops: Arc<LoopGuard>,
     /// Resizes images that enter the conversation, including those from tools.
-    pub images: Intake,
+    pub images: ImageIntake,
     /// Whether to send no images to models; a note replaces each.
     pub block_images: bool,
     /// Facts about the session for tools; a runtime with a session keeps them up to date.

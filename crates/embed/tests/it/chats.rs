@@ -243,7 +243,7 @@ fn shown(messages: &[ChatMessage]) -> String {
 
 /// Returns an answer that arrives in pieces of random size.
 fn pieces(dice: &mut Dice, text: &str) -> ServerReply {
-    stream(AnthropicResponse::new("m1").in_pieces_of(1 + dice.below(40)).text(text).stop("end_turn"))
+    stream(AnthropicResponse::new("m1").with_chunks_of(1 + dice.below(40)).text(text).stop("end_turn"))
 }
 
 /// Returns an answer that breaks off after this text.

@@ -86,7 +86,7 @@ async fn the_cost_of_a_long_answer_for_listeners_is_linear() {
     let listener = world.engine.subscribe();
     let text = "word ".repeat(100);
     let frames =
-        pinch_testing::wires::anthropic::AnthropicResponse::new("m1").in_pieces(100).text(&text).stop("end_turn");
+        pinch_testing::wires::anthropic::AnthropicResponse::new("m1").with_chunks(100).text(&text).stop("end_turn");
     world.server.reply(stream(frames));
     world.ask("s1", "go").await.unwrap();
     drop(world);

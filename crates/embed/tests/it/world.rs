@@ -225,7 +225,7 @@ pub(crate) fn attempts(result: &RunResult) -> Vec<String> {
 
 /// Returns an answer of the first model, as frames.
 pub(crate) fn answer(id: &str, text: &str) -> Vec<String> {
-    anthropic::AnthropicResponse::new(id).in_pieces(3).text(text).stop("end_turn")
+    anthropic::AnthropicResponse::new(id).with_chunks(3).text(text).stop("end_turn")
 }
 
 /// Returns a tool call of the first model, as frames.

@@ -188,7 +188,7 @@ impl ScriptedProvider {
 
     /// Appends a reply that is made when it is needed, from the request and the number of the call, starting at 1. If that fails, the
     /// answer fails.
-    pub fn push_made<F, Fut>(&self, make: F)
+    pub fn push_with<F, Fut>(&self, make: F)
     where
         F: Fn(Request, usize) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ScriptedReply, LlmError>> + Send + 'static,

@@ -393,18 +393,18 @@ impl SocketTurn {
     }
 
     /// Records a failure for the conversation and for the answer.
-    fn note(&mut self, failure: &SocketFailure, goes_on: bool) {
+    fn note(&mut self, failure: &SocketFailure, continues: bool) {
         if let Some(key) = &self.key {
-            self.shared.sessions.failed(key, &failure.text, goes_on);
+            self.shared.sessions.failed(key, &failure.text, continues);
         }
-        let phase = if goes_on { "before_message_stream_start" } else { "after_message_stream_start" };
+        let phase = if continues { "before_message_stream_start" } else { "after_message_stream_start" };
         let mut details = json!({
             "configuredTransport": self.transport.name,
-            "eventsEmitted": !goes_on,
+            "eventsEmitted": !continues,
             "phase": phase,
             "requestBytes": write::to_vec(&self.made.body).map_or(0, |bytes| bytes.len()),
         });
-        if goes_on {
+        if continues {
             details["fallbackTransport"] = "sse".into();
         }
         self.diagnostic = Some(json!({

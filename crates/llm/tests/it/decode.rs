@@ -10,14 +10,14 @@ use crate::support::{APIS, decode};
 fn response(api: &str) -> String {
     let frames = if api == "anthropic-messages" {
         anthropic::AnthropicResponse::new("msg_1")
-            .in_pieces(3)
+            .with_chunks(3)
             .thinking("hé, ich denke", "SIG")
             .text("grüße 😀 und mehr")
             .tool_call("t1", "read", r#"{"path":"ä.txt","n":[1,2]}"#)
             .stop("tool_use")
     } else {
         completions::CompletionsResponse::new("c1", "m")
-            .in_pieces(3)
+            .with_chunks(3)
             .thinking("reasoning", "hé, ich denke")
             .text("grüße 😀 und mehr")
             .tool_call("t1", "read", r#"{"path":"ä.txt","n":[1,2]}"#)

@@ -222,7 +222,7 @@ fn calls_without_an_id_get_a_unique_one() {
 #[test]
 fn any_chunking_has_exactly_one_end() {
     let whole = GoogleResponse::new("r", "m")
-        .in_pieces(2)
+        .with_chunks(2)
         .thinking("hé 😀", "QUJD")
         .text("grüße")
         .tool_call("c", "read", &json!({"path": "ä"}))

@@ -109,7 +109,7 @@ fn the_session_id_is_sent_for_affinity_and_caching() {
 fn a_whole_response_becomes_events() {
     let usage = json!({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10, "prompt_tokens_details": {"cached_tokens": 2}});
     let frames = MistralResponse::new("m1", "x")
-        .in_pieces(2)
+        .with_chunks(2)
         .thinking("hmhm")
         .tool_call("D681PevKs", "read", r#"{"path":"z"}"#)
         .tool_call("", "list", "{}")

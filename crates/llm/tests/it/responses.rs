@@ -49,7 +49,7 @@ fn native(pairs: Value) -> serde_json::Map<String, Value> {
 /// Returns a response that contains everything.
 fn whole() -> Vec<String> {
     ResponsesResponse::new("resp_1", "m-2026")
-        .in_pieces(3)
+        .with_chunks(3)
         .thinking("hé, ich denke", "ENC")
         .text("grüße 😀 und mehr")
         .tool_call("call_1", "read", r#"{"path":"ä.txt","n":[1,2]}"#)

@@ -81,14 +81,14 @@ fn go_on(request: &mut Request, answer: &Finished, question: &str) {
 }
 
 #[track_caller]
-fn check_note(end: &Finished, text: &str, goes_on: bool) {
+fn check_note(end: &Finished, text: &str, continues: bool) {
     let notes = end.message.diagnostics.as_ref().unwrap().as_array().unwrap();
     assert_eq!(notes.len(), 1);
     let (note, details) = (&notes[0], &notes[0]["details"]);
     assert_eq!((&note["type"], &note["error"]["message"]), (&json!("provider_transport_failure"), &json!(text)));
     assert_eq!(details["configuredTransport"], "auto");
-    assert_eq!(details.get("fallbackTransport"), goes_on.then_some(&json!("sse")));
-    assert_eq!(details["eventsEmitted"], !goes_on);
+    assert_eq!(details.get("fallbackTransport"), continues.then_some(&json!("sse")));
+    assert_eq!(details["eventsEmitted"], !continues);
 }
 
 #[tokio::test]

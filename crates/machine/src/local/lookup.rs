@@ -83,7 +83,7 @@ pub(super) fn find(mut query: FindQuery) -> BoxStream<'static, Result<SearchItem
         let pattern = PathPattern::new(&query.pattern)?;
         let rules = Rules { ignore_file: ".fdignore", globs: Override::empty() };
         for entry in WalkEntries::new(&query.root, rules) {
-            let goes_on = match entry {
+            let continues = match entry {
                 Ok(entry) if pattern.fits(&query.root, entry.path()) => out.push(SearchItem::Hit(FoundPath {
                     path: relative(&query.root, entry.path()),
                     is_dir: entry.file_type().is_some_and(|kind| kind.is_dir()),
@@ -91,7 +91,7 @@ pub(super) fn find(mut query: FindQuery) -> BoxStream<'static, Result<SearchItem
                 Ok(_) => !out.tx.is_closed(),
                 Err(error) => report(out, error),
             };
-            if !goes_on {
+            if !continues {
                 break;
             }
         }
@@ -179,14 +179,14 @@ pub(super) fn grep(mut query: GrepQuery) -> BoxStream<'static, Result<SearchItem
             return Ok(());
         }
         for entry in WalkEntries::new(&root, Rules { ignore_file: ".rgignore", globs }) {
-            let goes_on = match entry {
+            let continues = match entry {
                 Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
                     search.file(entry.path(), relative(&root, entry.path()), out)
                 }
                 Ok(_) => !out.tx.is_closed(),
                 Err(error) => report(out, error),
             };
-            if !goes_on {
+            if !continues {
                 break;
             }
         }

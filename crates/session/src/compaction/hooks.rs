@@ -14,17 +14,17 @@ pub trait SummaryHooks: Send + Sync {
     /// Called before a compaction is summarised.
     fn before_compaction<'a>(
         &'a self,
-        ahead: &'a CompactionAhead<'a>,
+        ahead: &'a PendingCompaction<'a>,
         cancel: &'a Cancel,
     ) -> BoxFuture<'a, BeforeCompaction> {
         let _ = (ahead, cancel);
-        Box::pin(async { BeforeCompaction::GoOn })
+        Box::pin(async { BeforeCompaction::Continue })
     }
 
     /// Makes the summary instead of the session's model; `None` leaves it to that model. Called if no hook cancelled or supplied a summary.
     fn summarise<'a>(
         &'a self,
-        ahead: &'a CompactionAhead<'a>,
+        ahead: &'a PendingCompaction<'a>,
         cancel: &'a Cancel,
     ) -> BoxFuture<'a, Option<Result<Summarised, CompactError>>> {
         let _ = (ahead, cancel);
@@ -42,9 +42,9 @@ pub trait SummaryHooks: Send + Sync {
     }
 
     /// Called before the leaf moves to another branch.
-    fn before_move<'a>(&'a self, ahead: &'a MoveAhead, cancel: &'a Cancel) -> BoxFuture<'a, BeforeMove> {
+    fn before_move<'a>(&'a self, ahead: &'a PendingMove, cancel: &'a Cancel) -> BoxFuture<'a, BeforeMove> {
         let _ = (ahead, cancel);
-        Box::pin(async { BeforeMove::GoOn(MoveChanges::default()) })
+        Box::pin(async { BeforeMove::Continue(MoveChanges::default()) })
     }
 
     /// Called after the leaf moved.
@@ -61,7 +61,7 @@ impl SummaryHooks for NoSummaryHooks {}
 
 /// A compaction about to run.
 #[derive(Clone, Copy, Debug)]
-pub struct CompactionAhead<'a> {
+pub struct PendingCompaction<'a> {
     /// What will be summarised and what will be kept.
     pub preparation: &'a Preparation,
     /// What triggered it.
@@ -76,7 +76,7 @@ pub struct CompactionAhead<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum BeforeCompaction {
     /// Let the session's model summarise.
-    GoOn,
+    Continue,
     /// Cancel the compaction.
     Cancel,
     /// Use this summary instead of the model's. Stored unchanged if it is marked as made by an extension.
@@ -85,7 +85,7 @@ pub enum BeforeCompaction {
 
 /// A move of the leaf about to happen.
 #[derive(Clone, Debug, PartialEq)]
-pub struct MoveAhead {
+pub struct PendingMove {
     /// The new leaf.
     pub target: EntryId,
     /// The current leaf; `None` before the first entry.
@@ -108,7 +108,7 @@ pub struct MoveAhead {
 #[derive(Clone, Debug, PartialEq)]
 pub enum BeforeMove {
     /// Move, with these changes.
-    GoOn(MoveChanges),
+    Continue(MoveChanges),
     /// Cancel the move.
     Cancel,
 }

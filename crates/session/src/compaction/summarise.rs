@@ -14,7 +14,7 @@ use pinch_stdx::host::Host;
 use pinch_stdx::text::utf16_len;
 
 use super::{CompactError, Preparation, Strategy, Summarised, instructions, serialise, stripped};
-use crate::recovery::{self, Again, FailedAnswer, TurnRetry};
+use crate::recovery::{self, FailedAnswer, RetryDecision, TurnRetry};
 
 /// One summary request, from which the session builds the [`Request`] with model, credentials and thinking level.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,11 +185,11 @@ impl SummaryModel<'_> {
             }
             let next = match &self.retry {
                 Some(retry) if !cancel.is_cancelled() && !self.is_overflow(&end) => {
-                    retry.plan.again(&mut attempt, &end.message, end.error.as_deref()).map(|again| (retry, again))
+                    retry.plan.retry(&mut attempt, &end.message, end.error.as_deref()).map(|again| (retry, again))
                 }
                 _ => None,
             };
-            let Some((retry, Again::After { attempt, nominal, at_least })) = next else {
+            let Some((retry, RetryDecision::After { attempt, nominal, at_least })) = next else {
                 if repeats && let Some(retry) = &self.retry {
                     (retry.on_step)(SummaryStep::Finished).await;
                 }

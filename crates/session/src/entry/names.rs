@@ -13,7 +13,7 @@ const KEPT: usize = 200;
 ///
 /// A name too long for file systems is cut and ends with a hash of the path. Different directories can share a name (`/a-b` and `/a/b`), so
 /// listings compare the headers.
-pub fn folder_name(cwd: &str) -> String {
+pub fn dir_name(cwd: &str) -> String {
     let cwd = resolved(cwd);
     let rest = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
     let inner: String = rest.chars().map(|c| if matches!(c, '/' | '\\' | ':') { '-' } else { c }).collect();
@@ -67,21 +67,21 @@ mod tests {
 
     #[test]
     fn a_working_directory_becomes_a_directory_name() {
-        assert_eq!(folder_name("/home/me/p"), "--home-me-p--");
-        assert_eq!(folder_name("//a/./b/../c/"), "--a-c--");
-        assert_eq!(folder_name("/"), "----");
-        assert_eq!(folder_name("C:\\Users\\me"), "--C--Users-me--");
+        assert_eq!(dir_name("/home/me/p"), "--home-me-p--");
+        assert_eq!(dir_name("//a/./b/../c/"), "--a-c--");
+        assert_eq!(dir_name("/"), "----");
+        assert_eq!(dir_name("C:\\Users\\me"), "--C--Users-me--");
     }
 
     #[test]
     fn names_of_deep_directories_are_shortened_and_differ() {
         let longest = format!("/{}", "d".repeat(251));
-        assert_eq!(folder_name(&longest), format!("--{}--", "d".repeat(251)));
+        assert_eq!(dir_name(&longest), format!("--{}--", "d".repeat(251)));
         let deep = format!("/home/{}", "ä/".repeat(200));
-        let name = folder_name(&deep);
+        let name = dir_name(&deep);
         assert_eq!(name, format!("--home-{}-fc1e5102826d839d--", "ä-".repeat(65)));
-        assert_eq!(folder_name(&format!("{deep}./x/..")), name, "another spelling");
-        assert_ne!(folder_name(&format!("{deep}x")), name);
+        assert_eq!(dir_name(&format!("{deep}./x/..")), name, "another spelling");
+        assert_ne!(dir_name(&format!("{deep}x")), name);
     }
 
     #[test]

@@ -160,8 +160,8 @@ impl SessionLog {
         let leaf = self.leaf;
         let slots = Arc::make_mut(&mut self.index).push_tail(tail);
         for at in slots.clone() {
-            let goes_on = self.leaf.is_some() || at == 0;
-            if goes_on && self.index.parent(at) == self.leaf {
+            let continues = self.leaf.is_some() || at == 0;
+            if continues && self.index.parent(at) == self.leaf {
                 self.leaf = Some(at);
             }
         }

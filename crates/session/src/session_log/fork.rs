@@ -84,7 +84,7 @@ impl SessionLog {
     /// # Errors
     /// Fails if the store cannot create it; the log then keeps the old session.
     pub async fn new_session(&mut self, new: NewSession) -> Result<(), StoreError> {
-        *self = self.begin_beside(new).await?;
+        *self = self.create_sibling(new).await?;
         Ok(())
     }
 
@@ -92,7 +92,7 @@ impl SessionLog {
     ///
     /// # Errors
     /// Fails if the store cannot create it.
-    pub async fn begin_beside(&self, new: NewSession) -> Result<Self, StoreError> {
+    pub async fn create_sibling(&self, new: NewSession) -> Result<Self, StoreError> {
         let header = new.into_header(&self.host);
         let journal = match &self.store {
             Some(store) => Some(store.create(&header).await?),
@@ -105,7 +105,7 @@ impl SessionLog {
     ///
     /// # Errors
     /// Same as [`SessionLog::open`].
-    pub async fn open_beside(&self, at: &SessionRef) -> Result<Option<Self>, StoreError> {
+    pub async fn open_sibling(&self, at: &SessionRef) -> Result<Option<Self>, StoreError> {
         match &self.store {
             Some(store) => Self::open(&self.host, Arc::clone(store), at, &self.cwd).await.map(Some),
             None => Ok(None),
@@ -117,7 +117,7 @@ impl SessionLog {
     ///
     /// # Errors
     /// Fails if it cannot be read.
-    pub async fn again(&self) -> Result<Self, StoreError> {
+    pub async fn reopen(&self) -> Result<Self, StoreError> {
         let at =
             self.path().map_or_else(|| SessionRef::Id(self.id().to_owned()), |path| SessionRef::Path(path.to_owned()));
         let mut log = match &self.store {

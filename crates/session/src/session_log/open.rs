@@ -26,14 +26,14 @@ impl SessionLog {
         at: &SessionRef,
         default_cwd: &str,
     ) -> Result<Self, StoreError> {
-        Self::open_or_begin(host, store, at, NewSession::in_directory(default_cwd)).await
+        Self::open_or_create(host, store, at, NewSession::in_directory(default_cwd)).await
     }
 
     /// Like [`SessionLog::open`], with `new` describing the session to create if it is missing.
     ///
     /// # Errors
     /// Same as [`SessionLog::open`].
-    pub async fn open_or_begin(
+    pub async fn open_or_create(
         host: &Host,
         store: Arc<dyn SessionStore>,
         at: &SessionRef,
@@ -43,11 +43,11 @@ impl SessionLog {
         Self::read(host, store, journal, at, new).await
     }
 
-    /// Like [`SessionLog::open_or_begin`], but does not read a session again that was closed a moment ago and has not changed since.
+    /// Like [`SessionLog::open_or_create`], but does not read a session again that was closed a moment ago and has not changed since.
     ///
     /// # Errors
     /// Same as [`SessionLog::open`].
-    pub async fn reopen_or_begin(
+    pub async fn reopen_or_create(
         host: &Host,
         store: Arc<dyn SessionStore>,
         at: &SessionRef,

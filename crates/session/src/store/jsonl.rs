@@ -62,16 +62,16 @@ impl JsonlStore {
     }
 
     /// Returns the directory for new sessions of a working directory.
-    pub fn folder_for(&self, cwd: &str) -> PathBuf {
+    pub fn dir_for(&self, cwd: &str) -> PathBuf {
         match &self.layout {
-            Layout::ByCwd(root) => root.join(names::folder_name(cwd)),
+            Layout::ByCwd(root) => root.join(names::dir_name(cwd)),
             Layout::Flat(folder) => folder.clone(),
         }
     }
 
     /// Reads only headers, newest file first, until one matches.
     fn most_recent_now(&self, cwd: &str) -> Option<PathBuf> {
-        let mut files = session_files(&self.folder_for(cwd));
+        let mut files = session_files(&self.dir_for(cwd));
         files.sort_by_key(|file| std::cmp::Reverse(file.stamp));
         let fits = |path: &PathBuf| read_header(path).is_some_and(|header| self.belongs(header.cwd.as_deref(), cwd));
         files.into_iter().map(|file| file.path).find(fits)
@@ -89,7 +89,7 @@ impl JsonlStore {
 
     fn folders(&self, scope: &ListScope) -> Vec<PathBuf> {
         match (&self.layout, scope) {
-            (_, ListScope::Cwd(cwd)) => vec![self.folder_for(cwd)],
+            (_, ListScope::Cwd(cwd)) => vec![self.dir_for(cwd)],
             (Layout::Flat(folder), ListScope::All) => vec![folder.clone()],
             (Layout::ByCwd(root), ListScope::All) => fs::read_dir(root)
                 .into_iter()
@@ -148,7 +148,7 @@ impl JsonlStore {
         if !names::is_session_id(&header.id) {
             return Err(StoreError::BadId { id: header.id.clone() });
         }
-        let folder = self.folder_for(header.cwd.as_deref().unwrap_or(""));
+        let folder = self.dir_for(header.cwd.as_deref().unwrap_or(""));
         create_private_dir(&folder).map_err(StoreError::io("create", &folder))?;
         let path = folder.join(names::file_name(&header.timestamp, &header.id));
         Ok(Box::new(JsonlJournal::new(path, self.durability)))
@@ -161,7 +161,7 @@ impl JsonlStore {
         }
         let store = self.clone();
         let found = aside(move || store.find(&at)).await;
-        found.map_err(StoreError::io("list", &self.folder_for(""))).flatten()
+        found.map_err(StoreError::io("list", &self.dir_for(""))).flatten()
     }
 
     fn find(&self, at: &SessionRef) -> Result<PathBuf, StoreError> {
@@ -211,7 +211,7 @@ impl SessionStore for JsonlStore {
         let (store, cwd) = (self.clone(), cwd.to_owned());
         Box::pin(async move {
             let found = aside(move || store.most_recent_now(&cwd)).await;
-            Ok(found.map_err(StoreError::io("list", &self.folder_for("")))?.map(SessionRef::Path))
+            Ok(found.map_err(StoreError::io("list", &self.dir_for("")))?.map(SessionRef::Path))
         })
     }
 

@@ -11,7 +11,7 @@ use pinch_testing::logs::{append, create, file, host, run, store, user};
 async fn reopen(path: &Path, recent: &RecentSessions) -> SessionLog {
     let at = SessionRef::Path(path.to_owned());
     let new = NewSession::in_directory("/w");
-    SessionLog::reopen_or_begin(&host(), store(path.parent().unwrap()), &at, new, recent).await.unwrap()
+    SessionLog::reopen_or_create(&host(), store(path.parent().unwrap()), &at, new, recent).await.unwrap()
 }
 
 fn lines(log: &SessionLog) -> Vec<Vec<u8>> {

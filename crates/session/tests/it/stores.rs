@@ -38,7 +38,7 @@ impl StorePlace for FileStores {
 
     fn put<'a>(&'a self, id: &'a str, text: &'a [u8]) -> BoxFuture<'a, SessionRef> {
         let path = self.open().file_of(&SessionRef::Id(id.to_owned())).unwrap_or_else(|| {
-            let folder = self.open().folder_for("/work/here");
+            let folder = self.open().dir_for("/work/here");
             std::fs::create_dir_all(&folder).unwrap();
             folder.join(format!("{id}.jsonl"))
         });

@@ -47,9 +47,9 @@ pub enum WireScenario {
     /// Absurdly large counts cause no failure.
     HugeCounts,
     /// Arguments that are not an object are an error of the call, with the raw text.
-    ArgumentsNoObject,
+    ArgumentsNotAnObject,
     /// Raw control characters and broken escapes in arguments are repaired.
-    ArgumentsMended,
+    ArgumentsRepaired,
     /// The events do not depend on how the bytes are chunked: inside a character, inside an escape, byte by byte.
     ChunkEdges,
     /// Unknown events and keep-alives have no effect.
@@ -118,8 +118,8 @@ impl WireScenario {
             Self::Length => answers::length(wire),
             Self::UnknownStop => answers::unknown_stop(wire),
             Self::HugeCounts => answers::huge_counts(wire),
-            Self::ArgumentsNoObject => answers::arguments_no_object(wire),
-            Self::ArgumentsMended => answers::arguments_mended(wire),
+            Self::ArgumentsNotAnObject => answers::arguments_no_object(wire),
+            Self::ArgumentsRepaired => answers::arguments_mended(wire),
             Self::ChunkEdges => answers::chunk_edges(wire),
             Self::UnknownEvents => answers::unknown_events(wire),
             Self::Garbage => answers::garbage(wire),
@@ -190,7 +190,7 @@ macro_rules! wire_suite {
                 $crate::wire_suite!(@scenarios $wire;
                     text Text, thinking Thinking, split_arguments SplitArguments, parallel_calls ParallelCalls, empty Empty,
                     cut_stream CutStream, error_mid_stream ErrorMidStream, usage Usage, length Length,
-                    unknown_stop UnknownStop, huge_counts HugeCounts, arguments_no_object ArgumentsNoObject, arguments_mended ArgumentsMended,
+                    unknown_stop UnknownStop, huge_counts HugeCounts, arguments_no_object ArgumentsNotAnObject, arguments_mended ArgumentsRepaired,
                     chunk_edges ChunkEdges, unknown_events UnknownEvents, garbage Garbage, statuses Statuses,
                     abort_at_each_event AbortAtEachEvent, abort_before AbortBefore, broken_connection BrokenConnection,
                     idle_deadline IdleDeadline, header_deadline HeaderDeadline, observers Observers, facts Facts,

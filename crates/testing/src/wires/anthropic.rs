@@ -30,14 +30,14 @@ impl AnthropicResponse {
 
     /// Splits subsequent blocks into `n` deltas each.
     #[must_use]
-    pub fn in_pieces(mut self, n: usize) -> Self {
+    pub fn with_chunks(mut self, n: usize) -> Self {
         self.pieces = TextPieces::Many(n);
         self
     }
 
     /// Splits subsequent blocks into deltas of this many characters.
     #[must_use]
-    pub fn in_pieces_of(mut self, n_chars: usize) -> Self {
+    pub fn with_chunks_of(mut self, n_chars: usize) -> Self {
         self.pieces = TextPieces::Of(n_chars);
         self
     }
@@ -120,7 +120,7 @@ impl Wire for AnthropicServer {
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
         let tokens = answer.tokens;
         let usage = json!({"input_tokens": tokens.input, "output_tokens": 1, "cache_read_input_tokens": tokens.cached});
-        let mut response = AnthropicResponse::with_usage("msg_1", &usage).in_pieces(answer.pieces);
+        let mut response = AnthropicResponse::with_usage("msg_1", &usage).with_chunks(answer.pieces);
         for part in &answer.parts {
             response = match part {
                 AnswerPart::Text(text) => response.text(text),

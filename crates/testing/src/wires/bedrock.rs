@@ -14,7 +14,7 @@ impl Wire for BedrockServer {
     }
 
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
-        let mut response = BedrockResponse::new().in_pieces(answer.pieces);
+        let mut response = BedrockResponse::new().with_chunks(answer.pieces);
         for part in &answer.parts {
             response = match part {
                 AnswerPart::Text(text) => response.text(text),
@@ -81,7 +81,7 @@ impl BedrockResponse {
 
     /// Splits subsequent blocks into `n` deltas each.
     #[must_use]
-    pub fn in_pieces(mut self, n: usize) -> Self {
+    pub fn with_chunks(mut self, n: usize) -> Self {
         self.pieces = n.max(1);
         self
     }

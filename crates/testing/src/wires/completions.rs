@@ -22,14 +22,14 @@ impl CompletionsResponse {
 
     /// Splits subsequent parts into `n` deltas each.
     #[must_use]
-    pub fn in_pieces(mut self, n: usize) -> Self {
+    pub fn with_chunks(mut self, n: usize) -> Self {
         self.pieces = TextPieces::Many(n);
         self
     }
 
     /// Splits subsequent parts into deltas of this many characters.
     #[must_use]
-    pub fn in_pieces_of(mut self, n_chars: usize) -> Self {
+    pub fn with_chunks_of(mut self, n_chars: usize) -> Self {
         self.pieces = TextPieces::Of(n_chars);
         self
     }
@@ -115,7 +115,7 @@ impl Wire for CompletionsServer {
     }
 
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
-        let mut response = CompletionsResponse::new("c1", "m").in_pieces(answer.pieces);
+        let mut response = CompletionsResponse::new("c1", "m").with_chunks(answer.pieces);
         for part in &answer.parts {
             response = match part {
                 AnswerPart::Text(text) => response.text(text),

@@ -21,7 +21,7 @@ impl GoogleResponse {
 
     /// Splits subsequent texts into `n` chunks each. Calls are never split.
     #[must_use]
-    pub fn in_pieces(mut self, n: usize) -> Self {
+    pub fn with_chunks(mut self, n: usize) -> Self {
         self.pieces = n.max(1);
         self
     }
@@ -126,7 +126,7 @@ impl Wire for GoogleServer {
     }
 
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
-        let mut response = GoogleResponse::new("r1", "m").in_pieces(answer.pieces);
+        let mut response = GoogleResponse::new("r1", "m").with_chunks(answer.pieces);
         for part in &answer.parts {
             response = match part {
                 AnswerPart::Text(text) => response.text(text),

@@ -23,7 +23,7 @@ impl MistralResponse {
 
     /// Splits subsequent parts into `n` deltas each.
     #[must_use]
-    pub fn in_pieces(mut self, n: usize) -> Self {
+    pub fn with_chunks(mut self, n: usize) -> Self {
         self.pieces = n.max(1);
         self
     }
@@ -116,7 +116,7 @@ impl Wire for MistralServer {
     }
 
     fn frames(&self, answer: &Answer) -> Vec<Vec<u8>> {
-        let mut response = MistralResponse::new("m1", "m").in_pieces(answer.pieces);
+        let mut response = MistralResponse::new("m1", "m").with_chunks(answer.pieces);
         for part in &answer.parts {
             response = match part {
                 AnswerPart::Text(text) => response.text(text),

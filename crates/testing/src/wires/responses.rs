@@ -25,7 +25,7 @@ impl ResponsesResponse {
 
     /// Splits subsequent items into `n` deltas each.
     #[must_use]
-    pub fn in_pieces(mut self, n: usize) -> Self {
+    pub fn with_chunks(mut self, n: usize) -> Self {
         self.pieces = n.max(1);
         self
     }
@@ -164,7 +164,7 @@ impl Wire for ResponsesServer {
         let details = json!({"cached_tokens": cached});
         let usage = json!({"input_tokens": input + cached, "output_tokens": output,
             "total_tokens": input + cached + output, "input_tokens_details": details});
-        let mut response = ResponsesResponse::new("resp_1", "m").in_pieces(answer.pieces).usage(&usage);
+        let mut response = ResponsesResponse::new("resp_1", "m").with_chunks(answer.pieces).usage(&usage);
         for part in &answer.parts {
             response = match part {
                 AnswerPart::Text(text) => response.text(text),

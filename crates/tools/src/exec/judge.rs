@@ -40,9 +40,9 @@ pub struct CommandRules<'a> {
 #[non_exhaustive]
 pub struct Judgement {
     /// Why the command could not be analyzed; `None` if it was.
-    pub not_understood: Option<String>,
+    pub parse_error: Option<String>,
     /// Why the command is not covered; `None` if all its programs are.
-    pub not_covered: Option<String>,
+    pub not_allowed: Option<String>,
     /// The programs it starts, in order, including nested ones.
     pub programs: Vec<ProgramCall>,
     /// The allow list patterns that matched, with the program.
@@ -64,7 +64,7 @@ pub struct ProgramCall {
 impl Judgement {
     /// Returns whether the command may run without asking.
     pub fn is_allowed(&self) -> bool {
-        self.not_understood.is_none() && self.not_covered.is_none()
+        self.parse_error.is_none() && self.not_allowed.is_none()
     }
 }
 
@@ -240,11 +240,11 @@ impl CommandRules<'_> {
 
 impl Judgement {
     fn reject(&mut self, why: &str) {
-        self.not_understood.get_or_insert_with(|| why.to_owned());
+        self.parse_error.get_or_insert_with(|| why.to_owned());
     }
 
     fn fail_to_cover(&mut self, why: String) {
-        self.not_covered.get_or_insert(why);
+        self.not_allowed.get_or_insert(why);
     }
 }
 

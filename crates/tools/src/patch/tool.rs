@@ -17,7 +17,7 @@ use crate::paths::PathRoot;
 
 /// Where patches may be applied.
 #[derive(Clone, Debug)]
-pub struct PatchPlace {
+pub struct PatchTarget {
     /// Base of relative paths.
     pub cwd: PathBuf,
     /// Expansion of `~`.
@@ -26,7 +26,7 @@ pub struct PatchPlace {
     pub root: Option<PathBuf>,
 }
 
-impl PatchPlace {
+impl PatchTarget {
     /// Creates a place that only allows files in a workspace to change.
     pub fn workspace(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
@@ -69,7 +69,7 @@ async fn real_place(path: &Path, machine: &dyn Machine) -> PathBuf {
 /// Applies a patch to several files, completely or not at all.
 pub struct ApplyPatchTool {
     machine: Arc<dyn Machine>,
-    place: PatchPlace,
+    place: PatchTarget,
     files: FileQueue,
 }
 
@@ -93,7 +93,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 
 impl ApplyPatchTool {
     /// Creates the tool. Share `files` with the other tools that change files.
-    pub fn new(machine: Arc<dyn Machine>, place: PatchPlace, files: FileQueue) -> Self {
+    pub fn new(machine: Arc<dyn Machine>, place: PatchTarget, files: FileQueue) -> Self {
         Self { machine, place, files }
     }
 

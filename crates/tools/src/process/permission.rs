@@ -82,8 +82,8 @@ impl CommandOptions {
         }
         let judgement = self.judge(call, &effective);
         let identity = CommandIdentity::of(&judgement, &self.shell, call.cwd);
-        let is_understood = judgement.not_understood.is_none();
-        if !requires_approval(ask, security, is_understood, judgement.not_covered.is_none()) {
+        let is_understood = judgement.parse_error.is_none();
+        if !requires_approval(ask, security, is_understood, judgement.not_allowed.is_none()) {
             return match judgement.is_allowed() {
                 true => Ok(CommandPermit { judged: Some((effective, judgement, identity)) }),
                 false => Err(ToolError::new("exec denied: allowlist miss")),
@@ -140,7 +140,7 @@ impl CommandOptions {
         call: &CommandCall<'_>,
         cx: &ToolCx<'_>,
     ) -> Result<(), ToolError> {
-        let (Some(mut file), Some(path), None) = (file, &self.approvals_file, &judgement.not_understood) else {
+        let (Some(mut file), Some(path), None) = (file, &self.approvals_file, &judgement.parse_error) else {
             return Ok(());
         };
         for program_call in judgement.programs.iter().filter(|program_call| program_call.is_exact) {
@@ -153,6 +153,6 @@ impl CommandOptions {
 }
 
 fn reason(judgement: &Judgement) -> &str {
-    let found = [&judgement.not_understood, &judgement.not_covered].into_iter().flatten().next();
+    let found = [&judgement.parse_error, &judgement.not_allowed].into_iter().flatten().next();
     found.map_or("every command needs an approval", String::as_str)
 }

@@ -1,6 +1,6 @@
 //! The footer: directory, cost, context usage, and model.
 
-use pinch_coding_agent::session::stats::Spent;
+use pinch_coding_agent::session::stats::UsageTotals;
 use ratatui_core::style::Style;
 use ratatui_core::text::Span;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(crate) struct Footer {
     pub(crate) cwd: String,
     pub(crate) head: Option<Head>,
     pub(crate) session_name: Option<String>,
-    pub(crate) spent: Spent,
+    pub(crate) spent: UsageTotals,
     /// Whether the model is paid for by a subscription.
     pub(crate) subscription: bool,
     /// Tokens in the context window; `None`: unknown since the last compaction.
@@ -120,7 +120,7 @@ mod tests {
     use crate::theme::ColorDepth;
 
     fn footer() -> Footer {
-        let mut spent = Spent::default();
+        let mut spent = UsageTotals::default();
         (spent.input, spent.output, spent.cache_read, spent.cost) = (12_345, 950, 1_200_000, 0.1234);
         Footer {
             cwd: "~/src/pinch".to_owned(),

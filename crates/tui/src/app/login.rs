@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use pinch_coding_agent::login::dialog::{self, BrowserPlace};
+use pinch_coding_agent::login::dialog::{self, BrowserLocation};
 use pinch_coding_agent::login::{self, LoginDialog, LoginError, LoginEvent, LoginProvider, LoginRequest};
 use pinch_coding_agent::services::Services;
 use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -53,7 +53,7 @@ pub(super) async fn log_in(console: &mut Console, services: &Arc<Services>, prov
     let auth = services.auth();
     let name = LoginProvider::find(auth, provider).map_or_else(|| provider.to_owned(), |provider| provider.name);
     let cancel = stop.child();
-    let place = if console.front.capabilities().remote { BrowserPlace::Elsewhere } else { BrowserPlace::Here };
+    let place = if console.front.capabilities().remote { BrowserLocation::Elsewhere } else { BrowserLocation::Here };
     let (ui, mut dialog) = dialog::open(place);
     let mut work = pin!(login::log_in(LoginRequest::new(provider), auth, &ui, &cancel));
     let mut answer = show(console, &name, &dialog);

@@ -24,7 +24,7 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::extension::ui::WidgetPlace;
 use pinch_coding_agent::runtime::SessionRuntime;
 use pinch_coding_agent::services::Services;
-use pinch_coding_agent::session::stats::Spent;
+use pinch_coding_agent::session::stats::UsageTotals;
 use pinch_coding_agent::session::{AgentSession, ScopedModel, SessionControl};
 use pinch_coding_agent::settings::values::Interface;
 use pinch_llm::ids::ProviderId;
@@ -292,7 +292,7 @@ impl App {
     fn take_session(&mut self, session: &AgentSession) {
         self.session_path = session.path();
         self.footer.session_name = session.log().name();
-        self.footer.spent = Spent::default();
+        self.footer.spent = UsageTotals::default();
         self.n_sums += 1;
         self.model_changed(&Arc::clone(session.model()), session.thinking());
         self.take_usage(session);
@@ -304,7 +304,7 @@ impl App {
     }
 
     /// Sets what the session had cost when summing up began; later costs are already counted.
-    pub(crate) fn summed(&mut self, number: u64, before: &Spent) {
+    pub(crate) fn summed(&mut self, number: u64, before: &UsageTotals) {
         if number == self.n_sums {
             self.footer.spent.merge(before);
         }

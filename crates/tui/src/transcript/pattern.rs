@@ -78,8 +78,8 @@ impl SearchPattern {
         for (at, row) in rows.iter().enumerate() {
             let mut column = 0;
             // The start of a row is a break even without a space, unless a word continues there.
-            let goes_on = at.checked_sub(1).and_then(|before| row_break(&rows[before])) == Some(RowBreak::Within);
-            let mut space = (!text.is_empty() && !goes_on).then_some((at, 0, 0));
+            let continues = at.checked_sub(1).and_then(|before| row_break(&rows[before])) == Some(RowBreak::Within);
+            let mut space = (!text.is_empty() && !continues).then_some((at, 0, 0));
             let mut is_indent = true;
             for grapheme in row.spans.iter().flat_map(|span| span.content.graphemes(true)) {
                 let width = grapheme_width(grapheme);

@@ -239,7 +239,7 @@ impl TranscriptView {
             return None;
         };
         let mut text = String::new();
-        let mut goes_on = None;
+        let mut continues = None;
         for entry in first.place.entry..=last.place.entry {
             let n = self.n_rows(entry, cx);
             let begin = if entry == first.place.entry { first.place.row.min(n) } else { 0 };
@@ -254,7 +254,7 @@ impl TranscriptView {
                 let part = text_in(row, &columns);
                 let part = if columns.start == 0 { without_margin(&part, cx) } else { &part };
                 let part = if columns.end == usize::MAX { part.trim_end() } else { part };
-                match goes_on {
+                match continues {
                     Some(RowBreak::Within) => text.push_str(part.trim_start_matches([' ', '│'])),
                     Some(RowBreak::Space) => {
                         text.push(' ');
@@ -267,7 +267,7 @@ impl TranscriptView {
                         text.push_str(part);
                     }
                 }
-                goes_on = row_break(row);
+                continues = row_break(row);
             }
         }
         (!text.trim().is_empty()).then_some(text)

@@ -127,9 +127,9 @@ async fn begin(mut stream: TcpStream) -> Option<UnfinishedAnswer> {
     let (short, together) = (last(SHORT_PROMPT), last(TOGETHER_PROMPT));
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let (mut answer, is_endless) = if short.is_some() || together.is_some() {
-        (AnthropicResponse::new("msg_1").in_pieces(SHORT).text(&PIECE.repeat(SHORT)).stop("end_turn"), false)
+        (AnthropicResponse::new("msg_1").with_chunks(SHORT).text(&PIECE.repeat(SHORT)).stop("end_turn"), false)
     } else {
-        let mut frames = AnthropicResponse::new("msg_1").in_pieces(1).text(PIECE).frames();
+        let mut frames = AnthropicResponse::new("msg_1").with_chunks(1).text(PIECE).frames();
         // The block is left open: its end would follow the first chunk.
         frames.pop();
         (frames, true)

@@ -20,7 +20,7 @@ const CWD: &str = "/home/proj";
 /// The directory name of each working directory.
 pub(super) fn session_dir_name(world: &SessionWorld) -> Result<Value, String> {
     let cwds = world.input["cwds"].as_array().ok_or("input.cwds is no list")?;
-    let named = cwds.iter().filter_map(Value::as_str).map(|cwd| (cwd.to_owned(), names::folder_name(cwd).into()));
+    let named = cwds.iter().filter_map(Value::as_str).map(|cwd| (cwd.to_owned(), names::dir_name(cwd).into()));
     Ok(named.collect::<Map<_, _>>().into())
 }
 

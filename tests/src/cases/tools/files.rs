@@ -10,7 +10,7 @@ use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_llm::message::Block;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
-use pinch_tools::patch::{ApplyPatchTool, PatchPlace};
+use pinch_tools::patch::{ApplyPatchTool, PatchTarget};
 use pinch_tools::paths::PathRoot;
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ pub(super) fn patch(input: &Value, expect: &Value) -> Result<(), String> {
     for (path, text) in input["files"].as_object().into_iter().flatten() {
         write(&cwd.join(path), text.as_str().unwrap_or_default())?;
     }
-    let mut place = PatchPlace::workspace(&cwd);
+    let mut place = PatchTarget::workspace(&cwd);
     if input["workspaceOnly"] == false {
         place.root = None;
     }

@@ -24,7 +24,7 @@ pub(super) async fn run(
         return Err(CommandFailure::user("model catalogs are not fetched offline\nhint: unset PINCH_OFFLINE"));
     }
     let services = Services::load_directory(read_settings(folders, command, host), Vec::new());
-    let catalog = Catalog::of_build();
+    let catalog = Catalog::for_build();
     let is_configured =
         |provider: &ProviderId| catalog.n_models(provider.as_str()) > 0 && services.auth().is_configured(provider);
     let providers: Vec<ProviderId> = services.models().providers().into_iter().filter(is_configured).collect();

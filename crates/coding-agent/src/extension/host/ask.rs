@@ -11,7 +11,7 @@ use pinch_llm::model::Model;
 use serde_json::Value;
 
 use super::Extensions;
-use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
+use crate::compaction::hooks::{BeforeCompaction, BeforeMove, MoveChanges, PendingCompaction, PendingMove};
 use crate::entry::CustomMessage;
 use crate::extension::context::{is_system, with_system, without_system};
 use crate::extension::ui::{Approval, ToolApproval};
@@ -79,20 +79,20 @@ impl Extensions {
         SwitchDecision::Proceed
     }
 
-    pub(crate) async fn before_compact(&self, ahead: &CompactionAhead<'_>) -> BeforeCompaction {
+    pub(crate) async fn before_compact(&self, ahead: &PendingCompaction<'_>) -> BeforeCompaction {
         let point = Point::SessionBeforeCompact;
         for one in self.wanting(point) {
             let call = self.call(one, point);
             let answer = call.attempt(|| one.extension.session_before_compact(ahead, &call.cx));
             match answer.await {
-                None | Some(BeforeCompaction::GoOn) => {}
+                None | Some(BeforeCompaction::Continue) => {}
                 Some(other) => return other,
             }
         }
-        BeforeCompaction::GoOn
+        BeforeCompaction::Continue
     }
 
-    pub(crate) async fn before_tree(&self, ahead: &MoveAhead) -> BeforeMove {
+    pub(crate) async fn before_tree(&self, ahead: &PendingMove) -> BeforeMove {
         let point = Point::SessionBeforeTree;
         let mut all = MoveChanges::default();
         for one in self.wanting(point) {
@@ -101,7 +101,7 @@ impl Extensions {
             match answer.await {
                 None => {}
                 Some(BeforeMove::Cancel) => return BeforeMove::Cancel,
-                Some(BeforeMove::GoOn(changes)) => {
+                Some(BeforeMove::Continue(changes)) => {
                     all.summary = changes.summary.or(all.summary);
                     all.focus = changes.focus.or(all.focus);
                     all.replace_instructions = changes.replace_instructions.or(all.replace_instructions);
@@ -109,7 +109,7 @@ impl Extensions {
                 }
             }
         }
-        BeforeMove::GoOn(all)
+        BeforeMove::Continue(all)
     }
 
     /// Returns changed messages for a request, or `None` if unchanged.

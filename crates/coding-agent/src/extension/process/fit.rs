@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::link::MAX_LINE;
 use super::points;
-use crate::compaction::hooks::CompactionAhead;
+use crate::compaction::hooks::PendingCompaction;
 use crate::entry::Entry;
 
 /// Maximum bytes of conversation in a payload, leaving room for the rest of the message.
 const MAX_CONVERSATION: usize = MAX_LINE - (1 << 20);
 
 /// Builds the payload before a compaction: its preparation, and as much of the branch's end as fits.
-pub(super) fn compaction(ahead: &CompactionAhead<'_>, branch: &[Arc<Entry>], file: Option<&Path>) -> Value {
+pub(super) fn compaction(ahead: &PendingCompaction<'_>, branch: &[Arc<Entry>], file: Option<&Path>) -> Value {
     fitted(points::compaction(ahead), branch, file, MAX_CONVERSATION)
 }
 

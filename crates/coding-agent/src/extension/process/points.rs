@@ -9,7 +9,7 @@ use pinch_llm::message::{Block, Content, Image, Message};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
+use crate::compaction::hooks::{BeforeCompaction, BeforeMove, MoveChanges, PendingCompaction, PendingMove};
 use crate::compaction::{ByExtension, Compacted, Summarised};
 use crate::entry::{CustomMessage, EntryId};
 use crate::extension::{
@@ -143,7 +143,7 @@ pub(super) fn leave(answer: &Value) -> HandlerResult<SwitchDecision> {
     Ok(if is_cancelled(answer)? { SwitchDecision::Cancel } else { SwitchDecision::Proceed })
 }
 
-pub(super) fn compaction(ahead: &CompactionAhead<'_>) -> Value {
+pub(super) fn compaction(ahead: &PendingCompaction<'_>) -> Value {
     let made = ahead.preparation;
     let preparation = object([
         ("firstKeptEntryId", Some(made.first_kept_entry_id.as_str().into())),
@@ -165,7 +165,9 @@ pub(super) fn compaction_answer(answer: &Value) -> HandlerResult<BeforeCompactio
     if is_cancelled(answer)? {
         return Ok(BeforeCompaction::Cancel);
     }
-    let Some(made) = answer.get("compaction").filter(|made| !made.is_null()) else { return Ok(BeforeCompaction::GoOn) };
+    let Some(made) = answer.get("compaction").filter(|made| !made.is_null()) else {
+        return Ok(BeforeCompaction::Continue);
+    };
     let first: Option<String> = member(made, "firstKeptEntryId")?;
     let by_extension = ByExtension {
         first_kept_entry_id: first.as_deref().map(EntryId::new),
@@ -177,7 +179,7 @@ pub(super) fn compaction_answer(answer: &Value) -> HandlerResult<BeforeCompactio
     Ok(BeforeCompaction::Instead(Box::new(made)))
 }
 
-pub(super) fn tree(ahead: &MoveAhead) -> Value {
+pub(super) fn tree(ahead: &PendingMove) -> Value {
     let left: Vec<Value> = ahead.left.iter().map(|entry| entry.to_value()).collect();
     let id = |id: &Option<EntryId>| Some(value(&id.as_ref().map(EntryId::as_str)));
     let preparation = object([
@@ -201,7 +203,7 @@ pub(super) fn tree_answer(answer: &Value) -> HandlerResult<BeforeMove> {
         Some(summary) => Some((needed(summary, "summary")?, summary.get("details").cloned())),
         None => None,
     };
-    Ok(BeforeMove::GoOn(MoveChanges {
+    Ok(BeforeMove::Continue(MoveChanges {
         summary,
         focus: member(answer, "customInstructions")?,
         replace_instructions: member(answer, "replaceInstructions")?,
@@ -240,7 +242,7 @@ pub(super) fn agent_start_answer(answer: &Value) -> HandlerResult<AgentStartActi
 /// Serializes the combined result so far, after a turn or before the session becomes idle.
 pub(super) fn boundary(so_far: &Boundary, outcome: AnswerOutcome) -> Value {
     let entries: Vec<Value> = so_far.drafts.iter().map(Draft::to_value).collect();
-    json!({"entries": entries, "continue": so_far.goes_on, "outcome": outcome.as_str()})
+    json!({"entries": entries, "continue": so_far.continues, "outcome": outcome.as_str()})
 }
 
 pub(super) fn turn_end(turn: &TurnEnd<'_>, so_far: &Boundary) -> Value {
@@ -259,7 +261,7 @@ pub(super) fn boundary_answer(answer: &Value) -> HandlerResult<BoundaryAction> {
     let drafts = member::<Vec<Value>>(answer, "entries")?;
     let drafts = drafts.map(|drafts| drafts.iter().map(Draft::from_value).collect::<Result<Vec<_>, _>>()).transpose();
     let drafts = drafts.map_err(|why| ExtensionError::new(format!("Invalid \"entries\": {why}")))?;
-    Ok(BoundaryAction { drafts, goes_on: member(answer, "continue")? })
+    Ok(BoundaryAction { drafts, continues: member(answer, "continue")? })
 }
 
 pub(super) fn message_answer(answer: &Value) -> HandlerResult<MessageAction> {

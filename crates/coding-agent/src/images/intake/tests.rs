@@ -9,7 +9,7 @@ fn block(data: &str, mime_type: &str) -> Block {
 
 #[tokio::test]
 async fn image_types_are_detected_by_content() {
-    let (intake, limits) = (Intake::default(), ImageLimits::default());
+    let (intake, limits) = (ImageIntake::default(), ImageLimits::default());
     let fits = [Block::text("a"), block(DOT, "image/png")];
     assert_eq!(intake.admit_blocks(&fits, &limits).await, None);
     let mut wrapped = DOT.trim_end_matches('=').to_owned();
@@ -19,15 +19,15 @@ async fn image_types_are_detected_by_content() {
     let made = [block(DOT, "image/png"), Block::text("a"), note.clone(), note];
     assert_eq!(intake.admit_blocks(&odd, &limits).await.as_deref(), Some(&made[..]));
     assert_eq!(intake.admit_blocks(&[], &limits).await, None);
-    let untouched = Intake::new(Treatment::Untouched);
+    let untouched = ImageIntake::new(ImageProcessing::Untouched);
     assert_eq!(untouched.admit_blocks(&odd, &limits).await, None);
 }
 
 #[tokio::test]
 async fn images_with_too_many_bytes_are_rejected() {
     let limits = ImageLimits { max_encoded_bytes: 4, ..ImageLimits::default() };
-    for treatment in [Treatment::Checked, Treatment::Resized] {
-        let made = Intake::new(treatment).admit_blocks(&[block(DOT, "image/png")], &limits).await;
+    for treatment in [ImageProcessing::Checked, ImageProcessing::Resized] {
+        let made = ImageIntake::new(treatment).admit_blocks(&[block(DOT, "image/png")], &limits).await;
         assert_eq!(made, Some(vec![Block::text(RejectedImage::TooLarge.note())]), "{treatment:?}");
     }
 }
@@ -52,7 +52,7 @@ mod decoded {
 
     #[tokio::test]
     async fn an_image_is_decoded_once_by_all_clones() {
-        let bringer = Intake::default();
+        let bringer = ImageIntake::default();
         let session = bringer.clone();
         for (format, mime_type) in [(ImageFormat::Png, "image/png"), (ImageFormat::Bmp, "image/bmp")] {
             let n_before = bringer.n_decoded();
@@ -63,7 +63,7 @@ mod decoded {
             assert_eq!(session.n_decoded() - n_before, 1, "{mime_type}");
         }
         // An unrelated intake does not know it and decodes it.
-        let stranger = Intake::default();
+        let stranger = ImageIntake::default();
         let blocks = [block(&STANDARD.encode(picture(90, 9, ImageFormat::Png)), "image/png")];
         for _ in 0..2 {
             assert_eq!(stranger.admit_blocks(&blocks, &wide(100)).await, None);
@@ -73,7 +73,7 @@ mod decoded {
 
     #[tokio::test]
     async fn a_known_image_is_shrunk_for_stricter_limits() {
-        let intake = Intake::default();
+        let intake = ImageIntake::default();
         let content = picture(300, 30, ImageFormat::Png);
         let image = intake.admit(content.clone(), "image/png", &wide(300)).await.unwrap().image;
         let made = intake.admit_blocks(&[Block::Image(image.clone())], &wide(200)).await.unwrap();
@@ -86,7 +86,7 @@ mod decoded {
 
     #[tokio::test]
     async fn sizes_are_kept_if_images_are_only_checked() {
-        let intake = Intake::new(Treatment::Checked);
+        let intake = ImageIntake::new(ImageProcessing::Checked);
         let image = block(&STANDARD.encode(picture(300, 30, ImageFormat::Png)), "image/png");
         let broken = block(&STANDARD.encode(&picture(300, 30, ImageFormat::Png)[..40]), "image/png");
         let made = [image.clone(), Block::text(RejectedImage::TooLarge.note())];

@@ -31,13 +31,13 @@ impl PromptRun<'_> {
             };
             recover(&mut self.session.state, &failure, &plan)
         });
-        let will_retry = matches!(recovery, Recovery::Again { .. });
+        let will_retry = matches!(recovery, Recovery::Retry { .. });
         let aborted = end.why == EndReason::Aborted;
         let error_message = answer.as_ref().and_then(|answer| answer.error_message.clone()).unwrap_or_default();
         let is_failure = answer.as_ref().is_some_and(|answer| answer.stop_reason.is_failure());
         self.emit_end(SessionEvent::RunEnd { end, will_retry }).await?;
         match recovery {
-            Recovery::Again { attempt, nominal, at_least } => {
+            Recovery::Retry { attempt, nominal, at_least } => {
                 self.wait_for_retry(attempt, nominal, at_least, error_message).await
             }
             Recovery::Compact => {

@@ -47,8 +47,8 @@ impl Mapped {
     /// Appends unchanged text.
     fn copy(&mut self, text: &str, from: usize) {
         let at = self.text.len();
-        let goes_on = |run: &MappedRun| run.piece.is_none() && run.from + (at - run.at) == from;
-        if !text.is_empty() && !self.runs.last().is_some_and(goes_on) {
+        let continues = |run: &MappedRun| run.piece.is_none() && run.from + (at - run.at) == from;
+        if !text.is_empty() && !self.runs.last().is_some_and(continues) {
             self.runs.push(MappedRun { at, from, piece: None });
         }
         self.text.push_str(text);

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use pinch_agent_core::hooks::{BeforeTool, FinishedCall, PendingCall, ToolPatch};
 use pinch_agent_core::tool::JsonObject;
-use pinch_coding_agent::compaction::hooks::{BeforeCompaction, BeforeMove, CompactionAhead, MoveAhead, MoveChanges};
+use pinch_coding_agent::compaction::hooks::{
+    BeforeCompaction, BeforeMove, MoveChanges, PendingCompaction, PendingMove,
+};
 use pinch_coding_agent::compaction::{ByExtension, Summarised};
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::{
@@ -129,7 +131,7 @@ impl Extension for Probe {
 
     fn session_before_compact<'a>(
         &'a self,
-        _: &'a CompactionAhead<'a>,
+        _: &'a PendingCompaction<'a>,
         cx: &'a ExtensionCx,
     ) -> HandlerFuture<'a, BeforeCompaction> {
         self.note("before_compact");
@@ -137,10 +139,10 @@ impl Extension for Probe {
         self.answer(BeforeCompaction::Instead(Box::new(made)), cx)
     }
 
-    fn session_before_tree<'a>(&'a self, ahead: &'a MoveAhead, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeMove> {
+    fn session_before_tree<'a>(&'a self, ahead: &'a PendingMove, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeMove> {
         self.note(format!("before_tree {}", ahead.left.len()));
         let changes = MoveChanges { label: Some(self.name.to_owned()), ..MoveChanges::default() };
-        self.answer(BeforeMove::GoOn(changes), cx)
+        self.answer(BeforeMove::Continue(changes), cx)
     }
 
     fn context<'a>(&'a self, messages: &'a [Arc<Message>], cx: &'a ExtensionCx) -> HandlerFuture<'a, ContextAction> {
@@ -188,7 +190,7 @@ impl Extension for Probe {
     ) -> HandlerFuture<'a, BoundaryAction> {
         self.note(format!("turn_end {} {}", turn.turn_index, turn.results.len()));
         let again = turn.turn_index == 0 && turn.results.is_empty();
-        self.answer(if again { BoundaryAction::go_on() } else { BoundaryAction::default() }, cx)
+        self.answer(if again { BoundaryAction::continue_run() } else { BoundaryAction::default() }, cx)
     }
 
     fn message_end<'a>(&'a self, message: &'a Arc<Message>, cx: &'a ExtensionCx) -> HandlerFuture<'a, MessageAction> {

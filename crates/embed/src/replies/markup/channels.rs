@@ -35,7 +35,7 @@ fn without_planning(text: &str) -> Cow<'_, str> {
         let next = openings.partition_point(|at| *at < from);
         openings.get(next).copied().filter(|at| *at < to)
     };
-    let (mut shown, mut from, mut goes_on) = (String::new(), 0, true);
+    let (mut shown, mut from, mut continues) = (String::new(), 0, true);
     // Start of the first word after `from`.
     let first_word = |from: usize| text.len() - text[from..].trim_start().len();
     let mut word = first_word(0);
@@ -45,16 +45,16 @@ fn without_planning(text: &str) -> Cow<'_, str> {
             continue;
         }
         match opened.map_or(&text[from..at], |end| &text[from..end]) {
-            before if opened.is_some() && goes_on => shown.push_str(before),
+            before if opened.is_some() && continues => shown.push_str(before),
             part if !part.trim().is_empty() && (opened.is_some() || from > 0) => part.clone_into(&mut shown),
             _ => {}
         }
-        goes_on = opened.is_some();
+        continues = opened.is_some();
         from = at + DELIMITER.len();
         word = first_word(from);
     }
     let rest = &text[from..opening(from, text.len()).unwrap_or(text.len())];
-    if goes_on {
+    if continues {
         shown.push_str(rest);
     } else if !rest.trim().is_empty() {
         rest.clone_into(&mut shown);

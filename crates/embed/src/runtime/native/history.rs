@@ -84,8 +84,8 @@ pub(in crate::runtime) async fn open_log(
     };
     let (host, store) = (&scope.host, Arc::clone(store));
     let mut log = match recent {
-        Some(recent) => SessionLog::reopen_or_begin(host, store, &request.session, new, recent).await?,
-        None => SessionLog::open_or_begin(host, store, &request.session, new).await?,
+        Some(recent) => SessionLog::reopen_or_create(host, store, &request.session, new, recent).await?,
+        None => SessionLog::open_or_create(host, store, &request.session, new).await?,
     };
     log.set_fence(Arc::clone(&scope.fence));
     Ok(log)

@@ -49,11 +49,11 @@ async fn replies_are_used_in_order_and_then_exhausted() {
 #[tokio::test]
 async fn a_reply_can_be_made_from_the_request() {
     let provider = ScriptedProvider::default();
-    provider.push_made(|request, n| async move {
+    provider.push_with(|request, n| async move {
         tokio::task::yield_now().await;
         Ok(ScriptedReply::text(format!("{n}: {}", request.messages.len())))
     });
-    provider.push_made(|request, _| async move {
+    provider.push_with(|request, _| async move {
         Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::Billing, "no money"))
     });
     assert_eq!(end(&provider).await.message.text(""), "1: 1");

@@ -235,10 +235,10 @@ impl Sessions {
     }
 
     /// Records that a socket failed, and whether the call continues without one.
-    pub(super) fn failed(&self, key: &SessionKey, error: &str, goes_on: bool) {
+    pub(super) fn failed(&self, key: &SessionKey, error: &str, continues: bool) {
         self.with(key, |session| {
             session.stats.websocket_failures += 1;
-            session.stats.sse_fallbacks += u64::from(goes_on);
+            session.stats.sse_fallbacks += u64::from(continues);
             session.stats.last_web_socket_error = Some(error.to_owned());
             session.fallback_until = Instant::now().checked_add(FALLBACK_TIME);
         });

@@ -15,7 +15,7 @@ use crate::support::{decode, end_of, model_with, request, tool};
 
 fn whole() -> Vec<u8> {
     let frames = BedrockResponse::new()
-        .in_pieces(2)
+        .with_chunks(2)
         .thinking("hé, so", "SIG")
         .text("grüße 😀")
         .tool_call("t1", "read", r#"{"path":"ä"}"#)

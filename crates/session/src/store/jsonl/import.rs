@@ -26,7 +26,7 @@ impl JsonlStore {
         })?;
         Header::of_text(&text)
             .map_err(|problem| StoreError::NotASession { path: source.to_owned(), problem: Some(problem) })?;
-        let folder = self.folder_for(cwd);
+        let folder = self.dir_for(cwd);
         create_private_dir(&folder).map_err(StoreError::io("create", &folder))?;
         let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         for n in 0..MAX_NAMES {

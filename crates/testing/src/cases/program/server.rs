@@ -123,9 +123,9 @@ fn anthropic_frames(step: &Value, n: usize, blocks: &[AnswerBlock]) -> Vec<Strin
     let mut response = anthropic::AnthropicResponse::with_usage(&format!("msg_{n}"), &usage);
     for block in blocks {
         response = match block {
-            AnswerBlock::Text(text) => response.in_pieces_of(PIECE).text(text),
-            AnswerBlock::Thinking { text, signature } => response.in_pieces_of(PIECE).thinking(text, signature),
-            AnswerBlock::Call { id, name, arguments } => response.in_pieces(1).tool_call(id, name, arguments),
+            AnswerBlock::Text(text) => response.with_chunks_of(PIECE).text(text),
+            AnswerBlock::Thinking { text, signature } => response.with_chunks_of(PIECE).thinking(text, signature),
+            AnswerBlock::Call { id, name, arguments } => response.with_chunks(1).tool_call(id, name, arguments),
         };
     }
     let delta = json!({"stop_reason": stop(step, blocks, "end_turn", "tool_use")});
@@ -140,16 +140,16 @@ fn completions_frames(step: &Value, n: usize, blocks: &[AnswerBlock], calls: Cal
     let mut n_calls = 0;
     for block in blocks {
         response = match block {
-            AnswerBlock::Text(text) => response.in_pieces_of(PIECE).text(text),
-            AnswerBlock::Thinking { text, .. } => response.in_pieces_of(PIECE).thinking("reasoning_content", text),
+            AnswerBlock::Text(text) => response.with_chunks_of(PIECE).text(text),
+            AnswerBlock::Thinking { text, .. } => response.with_chunks_of(PIECE).thinking("reasoning_content", text),
             AnswerBlock::Call { id, name, arguments } if calls == Calls::One => {
-                response.in_pieces(1).tool_call(id, name, arguments)
+                response.with_chunks(1).tool_call(id, name, arguments)
             }
             // The name comes first, followed by the arguments in one chunk.
             AnswerBlock::Call { id, name, arguments } => {
                 let rest = json!({"tool_calls": [{"index": n_calls, "function": {"arguments": arguments}}]});
                 n_calls += 1;
-                response.in_pieces(1).tool_call(id, name, "").delta(&rest)
+                response.with_chunks(1).tool_call(id, name, "").delta(&rest)
             }
         };
     }

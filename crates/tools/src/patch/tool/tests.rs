@@ -110,7 +110,7 @@ fn read_tree(root: &Path) -> Tree {
 }
 
 async fn apply_on(machine: Arc<dyn Machine>, root: &Path, patch: &str) -> Result<String, String> {
-    let tool = ApplyPatchTool::new(machine, PatchPlace::workspace(root), FileQueue::default());
+    let tool = ApplyPatchTool::new(machine, PatchTarget::workspace(root), FileQueue::default());
     let (cancel, host, progress) = (Cancel::new(), Host::system(), Progress::ignored());
     let call = "call-1".into();
     let cx = ToolCx { call: &call, cancel: &cancel, progress: &progress, host: &host };

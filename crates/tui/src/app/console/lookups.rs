@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use pinch_coding_agent::extension::Completion;
 use pinch_coding_agent::releases::{LatestRelease, later_release};
-use pinch_coding_agent::session::stats::Spent;
+use pinch_coding_agent::session::stats::UsageTotals;
 use pinch_coding_agent::session::{SessionControl, SessionView};
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_coding_agent::store::{ListScope, SessionRef, SessionSummary};
@@ -35,7 +35,7 @@ pub(super) enum LookupResult {
     /// A later version of the program.
     Version(Option<LatestRelease>),
     /// The cost of the session, and the number of the sum.
-    Spent(u64, Spent),
+    UsageTotals(u64, UsageTotals),
 }
 
 impl Console {
@@ -57,8 +57,8 @@ impl Console {
     /// Sums up the cost of the opened session. This reads all its entries, so the first frame does not wait for it.
     pub(in crate::app) fn sum_up(&mut self, log: SessionLog) {
         let number = self.app.sum_number();
-        let sum = tokio::task::spawn_blocking(move || Spent::of(&log));
-        self.lookups.push(async move { LookupResult::Spent(number, sum.await.unwrap_or_default()) }.boxed());
+        let sum = tokio::task::spawn_blocking(move || UsageTotals::of(&log));
+        self.lookups.push(async move { LookupResult::UsageTotals(number, sum.await.unwrap_or_default()) }.boxed());
     }
 
     /// Checks for a later version, if the settings name a server to ask.
@@ -137,7 +137,7 @@ impl Console {
                     self.app.later_version(&release);
                 }
             }
-            LookupResult::Spent(number, spent) => self.app.summed(number, &spent),
+            LookupResult::UsageTotals(number, spent) => self.app.summed(number, &spent),
             LookupResult::Sessions(Err(why)) | LookupResult::AllSessions(Err(why)) | LookupResult::Done(Err(why)) => {
                 self.app.error(&why);
             }

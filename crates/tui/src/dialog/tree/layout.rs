@@ -73,7 +73,7 @@ pub(super) fn lay_out(
         let below = std::mem::take(&mut children[node]);
         let can_fold = is_branch && !below.is_empty();
         let is_folded = can_fold && folded.contains(&node);
-        let mut prefix: String = gutters.iter().map(|goes_on| if *goes_on { "│  " } else { "   " }).collect();
+        let mut prefix: String = gutters.iter().map(|continues| if *continues { "│  " } else { "   " }).collect();
         if is_branch {
             prefix.push(if is_last { '└' } else { '├' });
             prefix.push_str(match (can_fold, is_folded) {

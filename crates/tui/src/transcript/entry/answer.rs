@@ -185,9 +185,9 @@ impl AnswerView {
     pub(in crate::transcript) fn put_text(&mut self, at: usize, text: &str) {
         // Parts that were truncated entirely.
         self.parts.retain(|part| part.is_thinking || part.text_at <= at);
-        let goes_on = self.parts.last().is_some_and(|part| !part.is_thinking);
+        let continues = self.parts.last().is_some_and(|part| !part.is_thinking);
         let end = self.parts.iter().rev().find(|part| !part.is_thinking).map(|part| part.text_at + part.n_pushed);
-        if end.is_none_or(|end| !goes_on && at >= end) {
+        if end.is_none_or(|end| !continues && at >= end) {
             self.end_thinking(None);
             let mut part = Part::new(self.parts.len(), false, None);
             part.text_at = at;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Write as _};
 
-use pinch_embed::coding_agent::login::dialog::{self, BrowserPlace};
+use pinch_embed::coding_agent::login::dialog::{self, BrowserLocation};
 use pinch_embed::coding_agent::login::{
     LoggedIn, LoginDialog, LoginError, LoginEvent, LoginQuestion, LoginRequest, log_in,
 };
@@ -59,7 +59,8 @@ impl<'a> LoginConversation<'a> {
         cancel: &Cancel,
     ) -> Result<LoggedIn, LoginError> {
         let is_elsewhere = !self.opens_browser || browser::is_remote(self.host.env());
-        let (ui, mut dialog) = dialog::open(if is_elsewhere { BrowserPlace::Elsewhere } else { BrowserPlace::Here });
+        let (ui, mut dialog) =
+            dialog::open(if is_elsewhere { BrowserLocation::Elsewhere } else { BrowserLocation::Here });
         let mut login = std::pin::pin!(log_in(request, auth, &ui, cancel));
         // Typing is shown again when this is dropped.
         let mut hidden = None;
