@@ -132,7 +132,7 @@ impl Config {
             && let Some(open) = files.iter().find(|file| is_open_to_others(file))
         {
             problems.push(
-                Problem::new(open, "holds credentials and can be read by other users of this machine")
+                Problem::new(open, "contains credentials and can be read by other users of this machine")
                     .at("auth.profiles")
                     .remedy("Run chmod 600 on it"),
             );
@@ -147,7 +147,7 @@ impl Config {
         let named = self.ignored.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = self.ignored.len().saturating_sub(MAX_NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let remedy = "They are kept; run pinch doctor for the whole list";
+        let remedy = "They are kept; run pinch doctor for the full list";
         (!named.is_empty()).then(|| {
             Problem::new(file, format!("has keys without effect in this version: {named}{more}")).remedy(remedy)
         })
@@ -305,11 +305,11 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "pinch.json:auth: the key appears twice; the last one counts. Remove one of them",
+                "pinch.json:auth: the key appears twice; the last value is used. Remove one of them",
                 "pinch.json:agents.defaults.timeoutSeconds: must be a number, not a text. Correct it; until then it is ignored",
                 "pinch.json:agents.defaults.thinkingDefault: \"much\" is not one of off, minimal, low, medium, high, xhigh, max. \
                  Correct it; until then it is ignored",
-                "pinch.json:agents.list[1].id: \"a\" is the name of another agent, too. Give each agent a name of its own",
+                "pinch.json:agents.list[1].id: \"a\" is already the name of another agent. Give each agent a unique name",
                 "pinch.json:agents.list[2]: must be an object, not a number. Correct it; until then it is ignored",
             ]
         );

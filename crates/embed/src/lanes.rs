@@ -211,7 +211,7 @@ mod tests {
             assert!((&mut new).now_or_never().is_none());
             drop(held);
             if (&mut old).now_or_never().is_some() {
-                assert!(n > 3, "the session that was served last does not go first");
+                assert!(n > 3, "the most recently served session does not go first");
                 return;
             }
             held = new.await.unwrap();

@@ -143,7 +143,7 @@ impl Profiles {
     /// Reads changes made by other processes to credentials and orders.
     fn reload(&self) {
         for problem in self.0.stores.iter().flat_map(|store| store.reload()) {
-            tracing::warn!(%problem, "the profiles could not be read again");
+            tracing::warn!(%problem, "could not reread the profiles");
         }
         self.0.external.reload();
     }

@@ -205,7 +205,7 @@ impl Runner<'_> {
         if !self.scope.request.client_tools.is_empty() && !self.runtime.capabilities().client_tools {
             let runtime = self.runtime.id();
             return Err(RunError::Config(format!(
-                "the runtime {runtime} has no client tools. Leave them out, or name another runtime"
+                "the runtime {runtime} does not support client tools. Leave them out, or choose another runtime"
             )));
         }
         let terms = terms::of(self.parts, self.scope, self.runtime.capabilities(), model, candidate)?;
@@ -309,8 +309,8 @@ impl Runner<'_> {
             provider: model.provider.to_string(),
             model: model.id.to_string(),
             profile: plan.profile.clone(),
-            outcome: finish::outcome_word(&outcome),
-            action: finish::action_word(action).to_owned(),
+            outcome: finish::outcome_id(&outcome),
+            action: finish::action_id(action).to_owned(),
             result: finish::attempt_result(&outcome, action, plan),
             stage: outcome.stage(),
             status: outcome.error().and_then(|error| error.status).map(|status| status.as_u16()),
@@ -361,7 +361,7 @@ impl Runner<'_> {
                 }
                 () = sleep_until(wake_at) => {
                     self.replies.wake(&mut ready);
-                    self.say(&mut ready).await;
+                    self.emit_replies(&mut ready).await;
                     continue;
                 }
             };
@@ -380,7 +380,7 @@ impl Runner<'_> {
                         self.replies.push(&event, &mut ready);
                     }
                     self.emitter.emit(RunEvent::Session(Box::new(event))).await;
-                    self.say(&mut ready).await;
+                    self.emit_replies(&mut ready).await;
                 }
                 Some(AttemptEvent::End(outcome)) => {
                     self.active.set_compacting(false);
@@ -392,7 +392,7 @@ impl Runner<'_> {
         }
     }
 
-    async fn say(&mut self, ready: &mut Out) {
+    async fn emit_replies(&mut self, ready: &mut Out) {
         for event in ready.drain(..).filter_map(ReplyEvent::of) {
             self.emitter.emit(RunEvent::Reply(event)).await;
         }
@@ -410,7 +410,7 @@ impl Runner<'_> {
             self.replies.push(&event, &mut rest);
         }
         self.replies.finish(&mut rest);
-        self.say(&mut rest).await;
+        self.emit_replies(&mut rest).await;
     }
 
     async fn repair(
@@ -442,14 +442,14 @@ impl Runner<'_> {
 }
 
 /// A run that sleeps for at least this long releases its slot.
-const WORTH_A_SLOT: Duration = Duration::from_secs(1);
+const MIN_SLOT_RELEASE: Duration = Duration::from_secs(1);
 
 /// How long an attempt or a repair may continue after the run was stopped.
 pub(crate) const HARD_END: Duration = Duration::from_secs(10);
 
 /// Sleeps unless the run is stopped, and returns the reason in that case. Other runs may use its slot in the meantime.
 async fn sleep(delay: Duration, lease: &dyn RunLease, cancel: &Cancel) -> Result<Option<CancelReason>, RunError> {
-    if delay >= WORTH_A_SLOT {
+    if delay >= MIN_SLOT_RELEASE {
         lease.release_slot();
     }
     if let Err(stop) = cancel.run(tokio::time::sleep(delay)).await {

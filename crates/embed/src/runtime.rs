@@ -137,7 +137,7 @@ pub struct PendingMessage {
 #[non_exhaustive]
 pub enum QueueRefusal {
     /// It accepts no messages during attempts.
-    #[error("this runtime does not take messages while it works")]
+    #[error("this runtime does not accept messages during an attempt")]
     Unsupported,
 }
 

@@ -117,10 +117,10 @@ impl Phrase {
 #[non_exhaustive]
 pub enum TextsError {
     /// No phrase has this id.
-    #[error("there is no text called \"{0}\"")]
+    #[error("there is no text with the id \"{0}\"")]
     UnknownId(String),
     /// The placeholders of the text differ from those of the phrase.
-    #[error("the text of \"{id}\" must name the values {expected}, and no others")]
+    #[error("the text of \"{id}\" must contain the placeholders {expected}, and no others")]
     Values {
         /// Id of the phrase.
         id: &'static str,

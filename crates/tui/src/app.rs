@@ -227,7 +227,7 @@ pub async fn interactive<E>(
     }
     let (mut console, runtime) = driver.run(opened.prompts).await;
     let gone = console.gone;
-    let last = console.app.farewell(&runtime);
+    let last = console.app.exit_rows(&runtime);
     console.leave(&last);
     let runtime = Box::new(runtime);
     Ok(if gone { InteractiveEnd::HungUp(runtime) } else { InteractiveEnd::Left(runtime) })

@@ -83,7 +83,7 @@ const KEPT_MS: u128 = 7 * 24 * 60 * 60 * 1000;
 pub(crate) async fn image(env: &Env, dir: &Path) -> Result<PathBuf, String> {
     let programs = image_programs(env);
     if programs.is_empty() {
-        return Err("There is no program that reads images from the clipboard here".to_owned());
+        return Err("No program that reads images from the clipboard is available here".to_owned());
     }
     for (program, args) in &programs {
         if let Some(content) = output_of(program, args).await.filter(|content| content.starts_with(b"\x89PNG")) {
@@ -91,7 +91,7 @@ pub(crate) async fn image(env: &Env, dir: &Path) -> Result<PathBuf, String> {
         }
     }
     let names: Vec<&str> = programs.iter().map(|(program, _)| *program).collect();
-    Err(format!("There is no image in the clipboard, or {} is not installed", names.join(" or ")))
+    Err(format!("The clipboard contains no image, or {} is not installed", names.join(" or ")))
 }
 
 /// Returns the output of a program, if it succeeds and the output is no larger than an image may be.

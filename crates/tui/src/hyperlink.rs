@@ -148,7 +148,7 @@ mod tests {
         }
         let long = |n: usize| format!("https://a.b/{}", "x".repeat(n));
         assert!(clean_url(&long(MAX_URL - 12)).is_some() && clean_url(&long(MAX_URL - 11)).is_none());
-        assert!(clean_url(&format!("https://a.b/{}", "é".repeat(500))).is_none(), "it is longer when it is encoded");
+        assert!(clean_url(&format!("https://a.b/{}", "é".repeat(500))).is_none(), "it is too long when encoded");
     }
 
     #[test]

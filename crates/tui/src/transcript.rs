@@ -91,7 +91,7 @@ pub(crate) struct TranscriptView {
     folded: Vec<usize>,
     viewport: Viewport,
     /// When something last arrived from the session, in Unix milliseconds.
-    heard_ms: i64,
+    last_activity_ms: i64,
 }
 
 impl TranscriptView {
@@ -174,7 +174,7 @@ impl TranscriptView {
     pub(crate) fn take_finished(&mut self, columns: usize, theme: &Palette, keymap: &Keymap) -> Vec<Row> {
         let mut finished = Vec::new();
         let options = self.options.clone();
-        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms, is_final: true };
+        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.last_activity_ms, is_final: true };
         while let Some(cached) = self.entries.get_mut(self.n_committed) {
             // Request all of them at once.
             let waiting = cached.entry.images().iter().filter(|image| options.images.lock().is_waiting(image));
@@ -210,13 +210,13 @@ impl TranscriptView {
     }
 
     /// Records that something arrived from the session.
-    pub(crate) fn heard(&mut self, now_ms: i64) {
-        self.heard_ms = now_ms;
+    pub(crate) fn record_activity(&mut self, now_ms: i64) {
+        self.last_activity_ms = now_ms;
     }
 
     /// Returns how long nothing has arrived from the session, in milliseconds.
     pub(crate) fn silent_ms(&self, now_ms: i64) -> i64 {
-        if self.running_tool().is_some() { 0 } else { now_ms - self.heard_ms }
+        if self.running_tool().is_some() { 0 } else { now_ms - self.last_activity_ms }
     }
 
     /// Returns the name of a running tool.

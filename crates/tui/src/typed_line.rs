@@ -22,21 +22,21 @@ pub(crate) enum LineStep<E> {
 }
 
 /// The dialog cannot handle the line.
-pub(crate) struct NotUnderstood;
+pub(crate) struct UnhandledLine;
 
 /// Message about such a line.
-pub(crate) const NOT_UNDERSTOOD: &str =
-    "Type the number of a choice or the beginning of its name, or a key behind a slash: /escape, /down, /space";
+pub(crate) const UNHANDLED_LINE: &str =
+    "Type the number of a choice or the beginning of its name, or a key after a slash: /escape, /down, /space";
 
 /// Passes a line to a dialog, and returns the effects. A slash names one key: `/escape`, `/down`, `/ctrl+s`. Other lines are passed to the
 /// dialog as a whole, or else typed character by character, followed by enter if any of them had an effect.
 pub(crate) fn answer<E>(
     line: &str,
     mut give: impl FnMut(DialogLine<'_>) -> LineStep<E>,
-) -> Result<Vec<E>, NotUnderstood> {
+) -> Result<Vec<E>, UnhandledLine> {
     if let Some(press) = named_key(line) {
         return match give(DialogLine::Key(&press)) {
-            LineStep::Ignored => Err(NotUnderstood),
+            LineStep::Ignored => Err(UnhandledLine),
             LineStep::Taken(effects) | LineStep::Closed(effects) => Ok(effects),
         };
     }
@@ -63,7 +63,7 @@ pub(crate) fn answer<E>(
     }
     // Enter would choose something that was not named.
     if !is_taken {
-        return Err(NotUnderstood);
+        return Err(UnhandledLine);
     }
     match give(DialogLine::Key(&ENTER)) {
         LineStep::Ignored => {}
@@ -101,7 +101,7 @@ mod tests {
         });
         match done {
             Ok(effects) => seen.push_str(&effects.join(" ")),
-            Err(NotUnderstood) => return None,
+            Err(UnhandledLine) => return None,
         }
         Some(seen)
     }

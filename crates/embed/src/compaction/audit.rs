@@ -89,7 +89,7 @@ fn text_of(message: &Message) -> String {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Vec<Arc<Message>> {
+    fn messages_with(text: &str) -> Vec<Arc<Message>> {
         vec![Arc::new(Message::user(text, 0))]
     }
 
@@ -99,8 +99,9 @@ mod tests {
         let strict = IdentifierPolicy::Strict;
         assert_eq!(lacks(&complete, &[], &strict), Vec::<String>::new());
         assert_eq!(lacks("nothing", &[], &strict).len(), HEADINGS.len());
-        let asked =
-            said("Please restart the nginx proxy at 10.0.0.5:8443, see /etc/nginx/site.conf and commit DEADBEEF01.");
+        let asked = messages_with(
+            "Please restart the nginx proxy at 10.0.0.5:8443, see /etc/nginx/site.conf and commit DEADBEEF01.",
+        );
         let found = lacks(&complete, &asked, &strict);
         let named = ["10.0.0.5:8443", "/etc/nginx/site.conf", "DEADBEEF01", "newest request"];
         assert!(named.iter().all(|name| found.iter().any(|text| text.contains(name))), "{found:?}");

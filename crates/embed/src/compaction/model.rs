@@ -20,7 +20,10 @@ pub fn choose(setting: &SummaryModelSetting, run: &Model, usable: &[Arc<Model>])
             let is_it = |model: &&Arc<Model>| ModelRef::new(model.provider.as_str(), model.id.as_str()) == wanted;
             let found = usable.iter().find(is_it).cloned();
             if found.is_none() {
-                tracing::warn!(model = name, "the model for summaries cannot be used; the run's model writes them");
+                tracing::warn!(
+                    model = name,
+                    "cannot use the model configured for summaries; using the model of the run"
+                );
             }
             found
         }

@@ -225,8 +225,8 @@ impl Agents {
             let name = AgentId::normalise(&name);
             if list.iter().any(|agent| agent.id == name) {
                 problems.push(
-                    id.problem(format!("\"{name}\" is the name of another agent, too"))
-                        .remedy("Give each agent a name of its own"),
+                    id.problem(format!("\"{name}\" is already the name of another agent"))
+                        .remedy("Give each agent a unique name"),
                 );
                 continue;
             }

@@ -182,8 +182,8 @@ fn read_profiles(node: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<InlineProf
             if named.iter().any(|(other, _)| *other == id) {
                 problems.push(
                     id_node
-                        .problem(format!("\"{id}\" is the name of another profile, too"))
-                        .remedy("Give each profile a name of its own"),
+                        .problem(format!("\"{id}\" is already the name of another profile"))
+                        .remedy("Give each profile a unique name"),
                 );
                 continue;
             }
@@ -200,7 +200,7 @@ fn read_profile(id: ProfileId, node: &Node<'_>, problems: &mut Vec<Problem>) -> 
     node.object(problems)?;
     let provider_node = node.get("provider");
     let Some(provider) = provider_node.text(problems).filter(|provider| !provider.trim().is_empty()) else {
-        problems.push(provider_node.problem("is missing").remedy("Say whose credential it is"));
+        problems.push(provider_node.problem("is missing").remedy("Name the provider of the credential"));
         return None;
     };
     let secret = |name: &str, problems: &mut Vec<Problem>| {

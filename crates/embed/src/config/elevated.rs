@@ -99,7 +99,7 @@ mod tests {
         assert!(!check(&read(json!({})), None, "telegram", "7", "x"));
         let own = read(json!({"allowFrom": {"telegram": [9], "discord": ["*"]}}));
         assert!(check(&all, Some(&own), "telegram", "9", "x") && !check(&all, Some(&own), "telegram", "7", "x"));
-        assert!(!check(&all, Some(&own), "discord", "7", "x"), "an agent adds nobody");
+        assert!(!check(&all, Some(&own), "discord", "7", "x"), "an agent cannot add senders");
         assert!(!check(&all, Some(&read(json!({"enabled": false}))), "telegram", "7", "x"));
         let mut caller = Caller::new().channel("cli");
         caller.session_key = Some("agent:main:subagent:1".to_owned());

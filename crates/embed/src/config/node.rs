@@ -110,7 +110,7 @@ impl<'a> Node<'a> {
     /// Reads a non-negative integer.
     pub(super) fn count(&self, problems: &mut Vec<Problem>) -> Option<u64> {
         let whole = |value: &Value| value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64));
-        self.read_whole(problems, "a number, not a negative one", whole)
+        self.read_whole(problems, "a non-negative number", whole)
     }
 
     pub(super) fn object(&self, problems: &mut Vec<Problem>) -> Option<&'a Map<String, Value>> {

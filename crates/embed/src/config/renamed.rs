@@ -35,14 +35,14 @@ pub(super) fn modernise(document: &mut Map<String, Value>, file: &Path) -> Vec<P
     for (old, new) in RENAMED {
         let (old, new): (Vec<&str>, Vec<&str>) = (old.split('.').collect(), new.split('.').collect());
         rename(document, &old, &new, "", &mut |at, new| {
-            let what = format!("the key is called {new} now");
-            notices.push(Problem::new(file, what).at(at).remedy("Rename it; until then it is read as such"));
+            let what = format!("the key has been renamed to {new}");
+            notices.push(Problem::new(file, what).at(at).remedy("Rename it; until then it is still read"));
         });
     }
     for old in RETIRED {
         let path: Vec<&str> = old.split('.').collect();
         if descend(document, &path).is_some() {
-            let what = "the key is retired and has no effect";
+            let what = "the key is obsolete and has no effect";
             notices.push(Problem::new(file, what).at(old).remedy("Remove it"));
         }
     }
@@ -139,7 +139,7 @@ mod tests {
         let notices = modernise(&mut document, Path::new("p.json"));
         let notices: Vec<String> = notices.iter().map(ToString::to_string).collect();
         let renamed = |old: &str, new: &str| {
-            format!("p.json:{old}: the key is called {new} now. Rename it; until then it is read as such")
+            format!("p.json:{old}: the key has been renamed to {new}. Rename it; until then it is still read")
         };
         assert_eq!(
             notices,
@@ -148,7 +148,7 @@ mod tests {
                 renamed("tools.exec.timeoutSec", "tools.exec.timeoutSeconds"),
                 renamed("agents.list[0].embeddedPi", "agents.list[0].embeddedAgent"),
                 renamed("channels.telegram.chunkMode", "channels.telegram.streaming.chunkMode"),
-                "p.json:agents.defaults.llm: the key is retired and has no effect. Remove it".to_owned(),
+                "p.json:agents.defaults.llm: the key is obsolete and has no effect. Remove it".to_owned(),
             ]
         );
         assert_eq!(

@@ -161,7 +161,7 @@ fn read_provider(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<SecretP
         let member = node.get(name);
         let text = member.text(problems).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         if text.is_none() {
-            problems.push(member.problem("is missing").remedy("Correct it; until then nothing is read from there"));
+            problems.push(member.problem("is missing").remedy("Correct it; until then it is not used"));
         }
         text
     };

@@ -109,7 +109,7 @@ impl ConfigSource {
             return Err(problem(stack, at, format!("{} includes itself", path.display())));
         }
         if stack.len() > MAX_DEPTH {
-            return Err(problem(stack, at, format!("files include each other more than {MAX_DEPTH} deep")));
+            return Err(problem(stack, at, format!("files include each other more than {MAX_DEPTH} levels deep")));
         }
         let text = read_text(&path)
             .map_err(|error| problem(stack, at, format!("{} cannot be read: {error}", path.display())))?;
@@ -131,7 +131,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Problem {
 
 fn problem(stack: &[PathBuf], at: &str, what: String) -> Problem {
     let file = stack.last().map_or(Path::new(""), PathBuf::as_path);
-    Problem::new(file, what).at(at).remedy("Correct it: until then nothing of the configuration can be used")
+    Problem::new(file, what).at(at).remedy("Correct it; until then the configuration is unusable")
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(read(&[("openclaw.yml", text)]), Ok((expected, vec![])));
         let (document, problems) = read(&[("a.yaml", "a: 1\nb: {c: 1, c: 2}\n")]).unwrap();
         assert_eq!(document, json!({"a": 1, "b": {"c": 2}}));
-        assert_eq!(problems, ["a.yaml:b.c: the key appears twice; the last one counts. Remove one of them"]);
+        assert_eq!(problems, ["a.yaml:b.c: the key appears twice; the last value is used. Remove one of them"]);
         assert!(read(&[("a.yml", "a: [1\nb: 2")]).unwrap_err().starts_with("a.yml:2:"));
         let words = "on: off\n4711: {yes: -1.5}\n-5: ~\nanchors: &a {x: 1}\nother: *a\nday: 2026-11-23\nid: 0049\n";
         let expected = json!({"on": "off", "4711": {"yes": -1.5}, "-5": null, "anchors": {"x": 1}, "other": {"x": 1}, "day": "2026-11-23", "id": "0049"});

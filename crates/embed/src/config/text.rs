@@ -22,7 +22,9 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<(Map<String, Value>, Vec<
     let is_yaml = file.extension().is_some_and(|ending| ending == "yml" || ending == "yaml");
     let parsed = if is_yaml { parse_yaml(text, seed) } else { parse_json5(text, seed) };
     let problems = (twice.into_inner().into_iter())
-        .map(|at| Problem::new(file, "the key appears twice; the last one counts").at(at).remedy("Remove one of them"))
+        .map(|at| {
+            Problem::new(file, "the key appears twice; the last value is used").at(at).remedy("Remove one of them")
+        })
         .collect();
     let language = if is_yaml { "YAML" } else { "JSON5" };
     match parsed {
@@ -32,7 +34,7 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<(Map<String, Value>, Vec<
         Ok(_) => Err(Problem::new(file, "must be an object").remedy("Put everything between { and }")),
         Err((what, at)) => {
             let problem = Problem::new(file, format!("is not valid {language}: {what}"))
-                .remedy("Correct it there: nothing of the file can be used");
+                .remedy("Correct it there; until then the file is unusable");
             Err(match at {
                 Some((line, column)) => problem.at(format!("{line}:{column}")),
                 None => problem,

@@ -266,7 +266,7 @@ impl Pump {
     }
 
     fn cut_off(&mut self) {
-        tracing::warn!("a reply sink is too slow and gets nothing more");
+        tracing::warn!("a reply sink is too slow and receives nothing more");
         self.gate = SinkGate::Closed;
         if std::panic::catch_unwind(AssertUnwindSafe(|| self.sink.cut_off())).is_err() {
             tracing::warn!("a reply sink panicked");

@@ -17,7 +17,7 @@ pub(super) fn of_agent(parts: &Arc<Parts>, agent: &AgentId) -> Arc<Parts> {
     }
     let documents = AgentDocuments::load(&DocumentSources::of(parts), &parts.config, &dir, Some(parts));
     for problem in &documents.problems {
-        tracing::warn!(%problem, agent = agent.as_str(), "a document of an agent has a mistake");
+        tracing::warn!(%problem, agent = agent.as_str(), "problem in a document of an agent");
     }
     let own = Arc::new(Parts {
         settings: documents.settings,

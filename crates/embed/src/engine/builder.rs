@@ -288,7 +288,7 @@ impl EngineBuilder {
         problems.extend(loaded.problems);
         problems.extend(self.parts.toolbox.unknown().map(|name| {
             Problem::new(&self.state_dir, format!("\"{name}\" is not a built-in tool"))
-                .remedy("Enable only tools that this build has")
+                .remedy("Enable only tools included in this build")
         }));
         let store = self.store.unwrap_or_else(|| Arc::new(own_store(&self.state_dir, &loaded.settings)));
         let mut runtimes = self.runtimes;

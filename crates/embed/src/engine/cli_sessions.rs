@@ -19,7 +19,7 @@ pub(super) async fn known(parts: &Parts, request: &RunRequest) -> CliSessions {
         Ok(Some(entry)) => entry,
         Ok(None) => return CliSessions::default(),
         Err(error) => {
-            tracing::warn!(%error, "what a command-line agent calls a session could not be looked up");
+            tracing::warn!(%error, "could not look up the session ids of command-line agents");
             return CliSessions::default();
         }
     };
@@ -49,6 +49,6 @@ pub(super) async fn remember(
     }
     let change = move |known: &SessionEntry| entry::after_cli(known, &learned);
     if let Err(error) = entries::change(parts, &scope.request, fence, change).await {
-        tracing::warn!(%error, "what a command-line agent calls a session could not be recorded");
+        tracing::warn!(%error, "could not store the session ids of command-line agents");
     }
 }

@@ -163,6 +163,6 @@ async fn record(parts: &Parts, request: &RunRequest, fence: Arc<dyn Fence>, comp
     let (tokens, now) = (compacted.tokens_after, parts.host.now_ms());
     let change = move |known: &SessionEntry| entry::after_compaction(known, tokens, now);
     if let Err(error) = entries::change(parts, request, fence, change).await {
-        tracing::warn!(%error, "a compaction could not be recorded");
+        tracing::warn!(%error, "could not record a compaction");
     }
 }

@@ -47,7 +47,7 @@ impl Engine {
             known.map(|known| entry::start_anew(&known, &new_id, now))
         };
         if self.update_session(&key, change).await?.is_some() {
-            replaced::tell(&parts, &key, &session_id, &replaced).await;
+            replaced::notify(&parts, &key, &session_id, &replaced).await;
         }
         Ok(())
     }

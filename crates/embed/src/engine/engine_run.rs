@@ -106,7 +106,7 @@ impl EngineRun {
     /// [`RunError`]; also if the run has not ended yet.
     pub fn result(&mut self) -> Result<RunResult, RunError> {
         let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
-        result.unwrap_or_else(|| Err(RunError::Internal("the run is not over".to_owned())))
+        result.unwrap_or_else(|| Err(RunError::Internal("the run has not ended".to_owned())))
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) async fn save_memories(before: &BeforeRun<'_>) {
     let known = match entries::of_request(parts, request).await {
         Ok(Some(known)) => known,
         Ok(None) => return,
-        Err(error) => return tracing::warn!(%error, "the size of a session could not be looked up"),
+        Err(error) => return tracing::warn!(%error, "could not look up the size of a session"),
     };
     let config = &parts.config.agents.defaults.compaction;
     if !memory::is_due(&config.memory_flush, size(parts, &known, model)) {
@@ -65,9 +65,9 @@ pub(super) async fn save_memories(before: &BeforeRun<'_>) {
         Ok(None) => tracing::debug!("memories are not saved: this run cannot write files"),
         Ok(Some(result)) => {
             let why = result.meta.error.map_or_else(|| "it was stopped".to_owned(), |error| error.message);
-            tracing::warn!(why, "memories could not be saved");
+            tracing::warn!(why, "could not save memories");
         }
-        Err(error) => tracing::warn!(%error, "memories could not be saved"),
+        Err(error) => tracing::warn!(%error, "could not save memories"),
     }
 }
 
@@ -107,13 +107,13 @@ async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Resu
     if is_copy || scope.tools.for_model(model)?.get(WRITE).is_none() {
         return Ok(None);
     }
-    let result = unheard(parts, &scope, runtimes, candidates, lease, cancel).await?;
+    let result = run_silently(parts, &scope, runtimes, candidates, lease, cancel).await?;
     inbound::record(parts, &scope.request, lease.fence(), &result).await;
     Ok(Some(result))
 }
 
 /// Carries out a run whose events are discarded. It is not among the active runs: a message to the session waits for the user's run.
-async fn unheard(
+async fn run_silently(
     parts: &Parts,
     scope: &RunScope,
     runtimes: &RuntimeChoice,
@@ -126,7 +126,7 @@ async fn unheard(
     let limited = request.limited(&stop);
     let active = ActiveRuns::default().register(request, stop.clone());
     let replies = replying::replies(parts, scope)?;
-    let mut done = Err(RunError::Internal("the run is not over".to_owned()));
+    let mut done = Err(RunError::Internal("the run has not ended".to_owned()));
     let slot = &mut done;
     let mut events = pulled(|emitter| async move {
         let mut runner = Runner {
@@ -160,6 +160,6 @@ async fn remember(before: &BeforeRun<'_>) {
     let now = before.parts.host.now_ms();
     let change = move |known: &SessionEntry| entry::after_flush(known, now);
     if let Err(error) = entries::change(before.parts, before.request, before.lease.fence(), change).await {
-        tracing::warn!(%error, "it could not be recorded that memories were saved");
+        tracing::warn!(%error, "could not record that memories were saved");
     }
 }

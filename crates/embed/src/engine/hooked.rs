@@ -81,12 +81,12 @@ pub(super) async fn rejected(
 pub(super) struct EndNotice {
     hooks: RunHooks,
     began: Instant,
-    is_told: bool,
+    is_notified: bool,
 }
 
 impl EndNotice {
     pub(super) fn new(hooks: &RunHooks) -> Self {
-        Self { hooks: hooks.clone(), began: Instant::now(), is_told: false }
+        Self { hooks: hooks.clone(), began: Instant::now(), is_notified: false }
     }
 
     /// Records how the run ended.
@@ -102,11 +102,11 @@ impl EndNotice {
             Some((FailureKind::Cancelled, _)) => ("aborted".to_owned(), None),
             Some((kind, message)) => (kind.to_string(), Some(message)),
         };
-        self.tell(outcome, error);
+        self.notify(outcome, error);
     }
 
-    fn tell(&mut self, outcome: String, error: Option<String>) {
-        self.is_told = true;
+    fn notify(&mut self, outcome: String, error: Option<String>) {
+        self.is_notified = true;
         let duration_ms = millis(self.began.elapsed());
         let success = outcome == "ok";
         self.hooks.agent_end(0, |messages| AgentEnd {
@@ -123,8 +123,8 @@ impl EndNotice {
 
 impl Drop for EndNotice {
     fn drop(&mut self) {
-        if !self.is_told {
-            self.tell("dropped".to_owned(), None);
+        if !self.is_notified {
+            self.notify("dropped".to_owned(), None);
         }
     }
 }

@@ -54,9 +54,9 @@ pub(super) async fn message(parts: &Arc<Parts>, key: &str, text: &str) -> Result
         })
     };
     let found = parts.index.update(&key, None, Arc::new(change)).await.map_err(port_error)?;
-    let found = found.ok_or_else(|| RunError::Internal(format!("the session index lost {key}")))?;
+    let found = found.ok_or_else(|| RunError::Internal(format!("the session index no longer contains {key}")))?;
     if found.session_id == session_id {
-        replaced::tell(parts, &key, &session_id, &replaced).await;
+        replaced::notify(parts, &key, &session_id, &replaced).await;
     }
     let prompt = if parsed.resets && parsed.text.is_empty() { GREETING } else { parsed.text };
     let mut request = resolve::request(parts, &found.session_id, Some(&key), None, prompt);
@@ -153,12 +153,12 @@ pub(super) async fn record(parts: &Parts, request: &RunRequest, fence: Arc<dyn F
     match entries::of_request(parts, request).await {
         Ok(Some(_)) => {}
         Ok(None) => return,
-        Err(error) => return tracing::warn!(%error, "the session of a run could not be looked up"),
+        Err(error) => return tracing::warn!(%error, "could not look up the session of a run"),
     }
     let (now, run) = (parts.host.now_ms(), RunRecord::new(request, result));
     let change = move |known: &SessionEntry| entry::after_run(known, &run, now);
     if let Err(error) = entries::change(parts, request, fence, change).await {
-        tracing::warn!(%error, "the end of a run could not be recorded");
+        tracing::warn!(%error, "could not record the end of a run");
     }
 }
 

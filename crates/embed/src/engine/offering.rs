@@ -147,7 +147,7 @@ fn command_tools(
         scope: request.session_key.clone().unwrap_or_else(|| request.session_id.clone()),
         files: registered.files.clone(),
     };
-    own.tools(&names).map_err(|error| RunError::Config(format!("{error}. No command runs until that is corrected")))
+    own.tools(&names).map_err(|error| RunError::Config(format!("{error}. No command runs until this is corrected")))
 }
 
 /// Returns the tool that asks the person whose message started the run, if anybody can be asked.

@@ -29,7 +29,7 @@ pub(super) fn skills(parts: &Parts, agent: &AgentId, workspace: &Path) -> AgentS
 
 fn warn(problems: &[Problem]) {
     for problem in problems {
-        tracing::warn!(%problem, "a file is passed over");
+        tracing::warn!(%problem, "skipping a file");
     }
 }
 

@@ -27,7 +27,7 @@ impl ReplacedEntry {
 }
 
 /// Notifies plugins that a key got a new session, and which session that ended.
-pub(super) async fn tell(parts: &Parts, session_key: &str, session_id: &str, replaced: &ReplacedEntry) {
+pub(super) async fn notify(parts: &Parts, session_key: &str, session_id: &str, replaced: &ReplacedEntry) {
     let plugins = &parts.registered.plugins;
     if plugins.is_empty() {
         return;
@@ -48,7 +48,7 @@ pub(super) async fn tell(parts: &Parts, session_key: &str, session_id: &str, rep
                 reset.messages = log.context().messages;
                 end = end_of(&log);
             }
-            Err(error) => tracing::warn!(%error, session_key, "a session that ends could not be read"),
+            Err(error) => tracing::warn!(%error, session_key, "could not read a session that ends"),
         }
         plugins.session_ended(reset, end, cx(&entry.session_id));
     }

@@ -111,7 +111,7 @@ pub(super) async fn scope(
     let RunWorkspace { dir: workspace, fallback, agent_id, agent_source } = workspace(parts, &request)?;
     if let Some(fallback) = fallback {
         let (reason, source) = (fallback.as_str(), agent_source.as_str());
-        tracing::debug!(reason, source, agent = agent_id.as_str(), "the run works in the directory of its agent");
+        tracing::debug!(reason, source, agent = agent_id.as_str(), "the run uses the directory of its agent");
     }
     check_header(parts, &request)?;
     let planned = sandboxed::plan(parts, &request, &agent_id, &workspace);
@@ -266,14 +266,14 @@ fn check_enforced(config: &Config, agent: &AgentId, is_sandboxed: bool) -> Resul
     let mut need_sandbox = config.need_sandbox.iter().chain(of_agent.into_iter().flat_map(|agent| &agent.need_sandbox));
     if let Some(key) = need_sandbox.next().filter(|_| !is_sandboxed) {
         return Err(RunError::Config(format!(
-            "{file}{key} asks for a sandbox, and this run is in none. Set agents.defaults.sandbox.mode, or remove the key"
+            "{file}{key} requires a sandbox, but this run has none. Set agents.defaults.sandbox.mode, or remove the key"
         )));
     }
     let of_agent = of_agent.into_iter().flat_map(|agent| &agent.unenforced);
     match config.unenforced.iter().chain(of_agent).chain(config.channels.unenforced()).next() {
         None => Ok(()),
         Some(key) => Err(RunError::Config(format!(
-            "{file}{key} restricts tools, and this version cannot enforce it. Remove the key, or deny tools by name with tools.deny"
+            "{file}{key} restricts tools in a way that this version cannot enforce. Remove the key, or deny tools by name with tools.deny"
         ))),
     }
 }
@@ -374,7 +374,7 @@ pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<
     for other in candidates::candidates(&asked).into_iter().skip(1) {
         match find(Some(other.provider.as_str()), other.model.as_str()) {
             Ok(model) => models.push(model),
-            Err(error) => tracing::warn!(%error, fallback = %other, "a fallback model cannot be used"),
+            Err(error) => tracing::warn!(%error, fallback = %other, "cannot use a fallback model"),
         }
     }
     Ok(models)

@@ -15,7 +15,7 @@ use pinch_stdx::fs::{create_private_dir, real_path};
 use crate::config::paths::expand_home;
 use crate::key::{self, AgentId};
 use crate::parts::Parts;
-use crate::parts::sandboxes::SandboxAsked;
+use crate::parts::sandboxes::RequiredSandbox;
 use crate::prompt::{SandboxPrompt, bootstrap};
 use crate::run::{RunError, RunRequest};
 use crate::skills::{AgentSkills, SkillOrigin};
@@ -88,7 +88,7 @@ impl SandboxPlan<'_> {
         }
         let confinement = self.confinement(parts, skills)?;
         self.check_contents(parts)?;
-        let asked = SandboxAsked {
+        let asked = RequiredSandbox {
             // One scope has several sandboxes if agents with different workspaces share it.
             key: format!("{}\n{}", self.scope_key, self.workspace.display()),
             backend,

@@ -54,7 +54,7 @@ impl Engine {
             parts.active.abort(RunTarget::Run(&run.run_id), CancelReason::Shutdown);
         }
         if !parts.gate.wait_until_empty(HARD_END + GRACE).await {
-            tracing::warn!("runs that were stopped have not ended; nobody polls them");
+            tracing::warn!("stopped runs have not ended because nothing polls them");
         }
         agents::flush(&parts).await;
         parts.registered.plugins.drain().await;

@@ -123,7 +123,7 @@ impl MessageJournal {
         if position.lines > MAX_LINES
             && let Err(error) = self.compact(&mut position)
         {
-            tracing::warn!(path = %self.path.display(), %error, "the file of messages cannot be made shorter");
+            tracing::warn!(path = %self.path.display(), %error, "could not shorten the message journal");
         }
         Ok(Ok(()))
     }
@@ -207,7 +207,7 @@ impl MessageJournal {
         }
         known.expire(now);
         if n_damaged > 0 {
-            tracing::warn!(path = %self.path.display(), n_damaged, "damaged lines in the file of messages are skipped");
+            tracing::warn!(path = %self.path.display(), n_damaged, "skipping damaged lines in the message journal");
         }
         Ok(())
     }

@@ -52,7 +52,7 @@ pub enum QueueError {
     #[error("the conversation is being compacted")]
     Compacting,
     /// The runtime of the run does not accept messages during an attempt.
-    #[error("the runtime of this run does not take messages")]
+    #[error("the runtime of this run does not accept messages")]
     Unsupported,
     /// The run ended before the model could read the message.
     #[error("the run ended before the message was read")]

@@ -14,7 +14,7 @@ const MAX_IDLE: usize = 64;
 const HOUR_MS: f64 = 3_600_000.0;
 
 /// Requirements for the sandbox of a run.
-pub(crate) struct SandboxAsked<'a> {
+pub(crate) struct RequiredSandbox<'a> {
     /// Runs with the same key share a sandbox.
     pub(crate) key: String,
     pub(crate) backend: SandboxBackend,
@@ -46,7 +46,7 @@ struct KnownSandbox {
 
 impl KnownSandbox {
     /// Returns whether the sandbox meets the requirements.
-    fn fits(&self, asked: &SandboxAsked<'_>) -> bool {
+    fn fits(&self, asked: &RequiredSandbox<'_>) -> bool {
         let mut containers = asked.containers.clone();
         containers.now_ms = self.containers.now_ms;
         (self.backend, &self.confinement, &self.containers) == (asked.backend, &asked.confinement, &containers)
@@ -66,7 +66,7 @@ impl KnownSandbox {
 
 impl Sandboxes {
     /// Returns the sandbox for a run: the existing one of its scope if it meets the requirements, else a new one.
-    pub(crate) async fn enter(&self, asked: SandboxAsked<'_>) -> Result<EnteredSandbox, SandboxUnavailable> {
+    pub(crate) async fn enter(&self, asked: RequiredSandbox<'_>) -> Result<EnteredSandbox, SandboxUnavailable> {
         let slot = self.slot(&asked);
         let mut slot = slot.lock().await;
         if let Some(known) = slot.as_mut()
@@ -88,7 +88,7 @@ impl Sandboxes {
     }
 
     /// Returns the slot of a sandbox, and removes expired sandboxes.
-    fn slot(&self, asked: &SandboxAsked<'_>) -> Slot {
+    fn slot(&self, asked: &RequiredSandbox<'_>) -> Slot {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut idle: Vec<(i64, String)> = Vec::new();
         known.retain(|key, slot| {
@@ -116,8 +116,8 @@ mod tests {
 
     use super::*;
 
-    fn asked(key: &str, workspace: &std::path::Path, now_ms: i64) -> SandboxAsked<'static> {
-        SandboxAsked {
+    fn asked(key: &str, workspace: &std::path::Path, now_ms: i64) -> RequiredSandbox<'static> {
+        RequiredSandbox {
             key: key.to_owned(),
             backend: SandboxBackend::Landlock,
             confinement: Confinement::new(workspace),

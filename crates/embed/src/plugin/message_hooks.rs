@@ -38,7 +38,7 @@ impl MessageHooks {
         let (from, caller) = (caller.sender.id.clone(), caller.clone());
         let event = MessageReceived { from, content: content.to_owned(), n_images, timestamp_ms, caller };
         self.plugins
-            .tell("message_received", event, &self.cx, |plugin, event, cx| plugin.on_message_received(event, cx));
+            .notify("message_received", event, &self.cx, |plugin, event, cx| plugin.on_message_received(event, cx));
     }
 
     /// Asks plugins for changes to an outgoing message.
@@ -55,7 +55,7 @@ impl MessageHooks {
             return;
         }
         let event = MessageSent { to: self.to.clone(), content: content.to_owned(), success: error.is_none(), error };
-        self.plugins.tell("message_sent", event, &self.cx, |plugin, event, cx| plugin.on_message_sent(event, cx));
+        self.plugins.notify("message_sent", event, &self.cx, |plugin, event, cx| plugin.on_message_sent(event, cx));
     }
 }
 

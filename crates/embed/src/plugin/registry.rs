@@ -88,7 +88,7 @@ impl PluginSet {
     }
 
     /// Notifies all plugins without waiting for them. Does nothing outside a runtime.
-    pub(super) fn tell<E: Send + Sync + 'static, C: Send + Sync + 'static>(
+    pub(super) fn notify<E: Send + Sync + 'static, C: Send + Sync + 'static>(
         &self,
         hook: &'static str,
         event: E,

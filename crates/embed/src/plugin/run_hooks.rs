@@ -122,14 +122,14 @@ impl RunHooks {
     /// Notifies plugins of a prompt that is about to be sent.
     pub fn llm_input(&self, make: impl FnOnce() -> LlmInput) {
         if !self.plugins.is_empty() {
-            self.plugins.tell("llm_input", make(), &self.cx, |plugin, event, cx| plugin.llm_input(event, cx));
+            self.plugins.notify("llm_input", make(), &self.cx, |plugin, event, cx| plugin.llm_input(event, cx));
         }
     }
 
     /// Notifies plugins of the end of an attempt.
     pub(crate) fn llm_output(&self, make: impl FnOnce() -> LlmOutput) {
         if !self.plugins.is_empty() {
-            self.plugins.tell("llm_output", make(), &self.cx, |plugin, event, cx| plugin.llm_output(event, cx));
+            self.plugins.notify("llm_output", make(), &self.cx, |plugin, event, cx| plugin.llm_output(event, cx));
         }
     }
 
@@ -151,7 +151,7 @@ impl RunHooks {
             return;
         }
         let messages = self.state().messages.get(since..).unwrap_or_default().to_vec();
-        self.plugins.tell("agent_end", make(messages), &self.cx, |plugin, event, cx| plugin.on_agent_end(event, cx));
+        self.plugins.notify("agent_end", make(messages), &self.cx, |plugin, event, cx| plugin.on_agent_end(event, cx));
     }
 }
 

@@ -85,7 +85,7 @@ impl SessionLock {
         }
         // The length does not change, so that readers never see half of it.
         if let Err(error) = overwrite(&self.0.file, text(host).as_bytes()) {
-            tracing::warn!(%error, lock = %self.0.path.display(), "a session lock could not be renewed");
+            tracing::warn!(%error, lock = %self.0.path.display(), "could not renew a session lock");
         }
         true
     }

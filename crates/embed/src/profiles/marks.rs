@@ -86,7 +86,7 @@ impl HealthMarks {
                     state.records = Arc::new(records);
                 }
             }
-            Err(error) => tracing::warn!(%error, "the health of profiles could not be read"),
+            Err(error) => tracing::warn!(%error, "could not read the health of profiles"),
         }
     }
 
@@ -129,7 +129,7 @@ impl Writing {
                     state.pending.iter().for_each(|change| change(known));
                 }
                 // The changes stay in memory.
-                Err(error) => tracing::warn!(%error, "the health of profiles could not be written"),
+                Err(error) => tracing::warn!(%error, "could not write the health of profiles"),
             }
         }
     }

@@ -120,7 +120,7 @@ async fn read_inside(machine: &dyn Machine, path: &Path, root: &Path) -> Result<
     // Reading a pipe would never end.
     match machine.stat(&real).await {
         Ok(stat) if stat.kind == FileKind::File => {}
-        Ok(_) => return Err("is no regular file and was ignored".to_owned()),
+        Ok(_) => return Err("is not a regular file and was ignored".to_owned()),
         Err(error) if is_missing(&error) => return Ok(None),
         Err(error) => return Err(format!("cannot be read: {error}")),
     }
@@ -144,7 +144,7 @@ pub(crate) fn seed(from: &Path, to: &Path) -> std::io::Result<()> {
         match read(&source, &root) {
             Ok(Some((_, text))) => write_new(&target, text.as_bytes())?,
             Ok(None) => {}
-            Err(why) => tracing::warn!(file = %source.display(), why, "a file of the workspace is not copied"),
+            Err(why) => tracing::warn!(file = %source.display(), why, "could not copy a workspace file"),
         }
     }
     Ok(())
@@ -181,7 +181,7 @@ pub fn inject(files: impl IntoIterator<Item = WorkspaceFile>, limits: BootstrapL
     let mut injected = Vec::new();
     for WorkspaceFile { name, path, text } in files {
         if left < MIN_CHARS {
-            tracing::warn!(file = name, "a file of the workspace is left out: there is no room for it in the prompt");
+            tracing::warn!(file = name, "omitting a workspace file: there is no room for it in the prompt");
             continue;
         }
         let is_missing = text.is_none();
@@ -195,7 +195,7 @@ pub fn inject(files: impl IntoIterator<Item = WorkspaceFile>, limits: BootstrapL
         let text = match is_missing {
             true => format!("[MISSING] Expected at: {}", path.display()),
             false if raw_chars > max => {
-                tracing::warn!(file = name, raw_chars, max, "a file of the workspace is shortened in the prompt");
+                tracing::warn!(file = name, raw_chars, max, "a workspace file is shortened in the prompt");
                 shortened(&name, raw, raw_chars, max)
             }
             false => raw.to_owned(),

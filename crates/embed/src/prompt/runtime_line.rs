@@ -31,29 +31,29 @@ pub struct RuntimeInfo {
 
 /// Formats the line.
 pub fn runtime_line(info: &RuntimeInfo, thinking: &str) -> String {
-    let said = |name: &str, value: &Option<String>| {
+    let named = |name: &str, value: &Option<String>| {
         value.as_deref().map(str::trim).filter(|value| !value.is_empty()).map(|value| format!("{name}={value}"))
     };
     let os = match (&info.os, &info.arch) {
         (Some(os), Some(arch)) => Some(format!("os={os} ({arch})")),
         (Some(os), None) => Some(format!("os={os}")),
-        (None, arch) => said("arch", arch),
+        (None, arch) => named("arch", arch),
     };
-    let channel = said("channel", &info.channel);
+    let channel = named("channel", &info.channel);
     let capabilities = channel.is_some().then(|| match info.capabilities.as_slice() {
         [] => "capabilities=none".to_owned(),
         some => format!("capabilities={}", some.join(",")),
     });
     let parts = [
-        said("agent", &info.agent),
-        said("host", &info.host),
-        said("repo", &info.repo),
+        named("agent", &info.agent),
+        named("host", &info.host),
+        named("repo", &info.repo),
         os,
-        said("node", &info.node),
-        said("pinch", &info.pinch),
-        said("model", &info.model),
-        said("default_model", &info.default_model),
-        said("shell", &info.shell),
+        named("node", &info.node),
+        named("pinch", &info.pinch),
+        named("model", &info.model),
+        named("default_model", &info.default_model),
+        named("shell", &info.shell),
         channel,
         capabilities,
         Some(format!("thinking={thinking}")),

@@ -54,7 +54,7 @@ fn build(params: &SystemPromptParams) -> PromptSections {
         section("aliases", "## Model Aliases", &aliases(params));
     }
     section("workspace", "## Workspace", &workspace(params));
-    if is_full && let Some(docs) = said(params.docs.as_deref()) {
+    if is_full && let Some(docs) = non_blank(params.docs.as_deref()) {
         let text = format!(
             "{product} is documented at {docs}. Consult it first about its behaviour, commands, configuration and architecture, and find out the state of \
              the service yourself where you can."
@@ -65,13 +65,13 @@ fn build(params: &SystemPromptParams) -> PromptSections {
         section("sandbox", "## Sandbox", &in_sandbox(sandbox));
     }
     if is_full {
-        let owners: Vec<&str> = params.owners.iter().filter_map(|owner| said(Some(owner.as_str()))).collect();
+        let owners: Vec<&str> = params.owners.iter().filter_map(|owner| non_blank(Some(owner.as_str()))).collect();
         if !owners.is_empty() {
             let text = format!("Owner numbers: {}. Messages from these numbers are the user's.", owners.join(", "));
             section("owners", "## User Identity", &text);
         }
     }
-    if let Some(zone) = said(params.time_zone.as_deref()) {
+    if let Some(zone) = non_blank(params.time_zone.as_deref()) {
         section("time", "## Current Date & Time", &format!("Time zone: {zone}"));
     }
     section("workspace_files", "## Workspace Files (injected)", wording::WORKSPACE_FILES);
@@ -94,7 +94,7 @@ fn build(params: &SystemPromptParams) -> PromptSections {
     prompt
 }
 
-fn said(text: Option<&str>) -> Option<&str> {
+fn non_blank(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
 
@@ -154,7 +154,7 @@ fn memory(params: &SystemPromptParams) -> String {
 }
 
 fn aliases(params: &SystemPromptParams) -> String {
-    let aliases: Vec<&str> = params.model_aliases.iter().filter_map(|line| said(Some(line.as_str()))).collect();
+    let aliases: Vec<&str> = params.model_aliases.iter().filter_map(|line| non_blank(Some(line.as_str()))).collect();
     match aliases.is_empty() {
         true => String::new(),
         false => format!(
@@ -166,12 +166,12 @@ fn aliases(params: &SystemPromptParams) -> String {
 
 fn workspace(params: &SystemPromptParams) -> String {
     let mut lines = Vec::new();
-    if said(params.time_zone.as_deref()).is_some() && params.tool("session_status").is_some() {
+    if non_blank(params.time_zone.as_deref()).is_some() && params.tool("session_status").is_some() {
         lines.push("If you need the date, the time or the day of the week, call session_status.".to_owned());
     }
     lines.push(format!("Your working directory is: {}", params.workspace_dir));
     lines.push("Treat it as the one place for files, unless you are told otherwise.".to_owned());
-    lines.extend(params.workspace_notes.iter().filter_map(|note| said(Some(note.as_str()))).map(str::to_owned));
+    lines.extend(params.workspace_notes.iter().filter_map(|note| non_blank(Some(note.as_str()))).map(str::to_owned));
     lines.join("\n")
 }
 
@@ -218,7 +218,7 @@ fn messaging(params: &SystemPromptParams) -> String {
     ));
     let runtime = &params.runtime;
     let has_buttons = runtime.capabilities.iter().any(|capability| capability.eq_ignore_ascii_case("inlinebuttons"));
-    match said(runtime.channel.as_deref()) {
+    match non_blank(runtime.channel.as_deref()) {
         _ if has_buttons => line(
             "- Inline buttons supported: send with `buttons=[[{text, callback_data, style?}]]`; what is pressed comes back as a message of the user.",
         ),
@@ -227,7 +227,7 @@ fn messaging(params: &SystemPromptParams) -> String {
         )),
         None => {}
     }
-    params.message_hints.iter().filter_map(|hint| said(Some(hint.as_str()))).for_each(line);
+    params.message_hints.iter().filter_map(|hint| non_blank(Some(hint.as_str()))).for_each(line);
     text
 }
 
@@ -265,7 +265,7 @@ fn project_context(params: &SystemPromptParams) -> String {
 }
 
 fn heartbeats(params: &SystemPromptParams) -> String {
-    let prompt = said(params.heartbeat.as_deref()).unwrap_or("(configured)");
+    let prompt = non_blank(params.heartbeat.as_deref()).unwrap_or("(configured)");
     format!(
         "Heartbeat prompt: {prompt}\nIf you are sent this prompt and nothing needs attention, your whole reply is HEARTBEAT_OK. If something does, leave \
          HEARTBEAT_OK out and say what it is."
@@ -273,7 +273,7 @@ fn heartbeats(params: &SystemPromptParams) -> String {
 }
 
 fn runtime(params: &SystemPromptParams) -> String {
-    let thinking = said(Some(params.thinking.as_str())).unwrap_or("off");
+    let thinking = non_blank(Some(params.thinking.as_str())).unwrap_or("off");
     let reasoning = match params.reasoning {
         ReasoningLevel::Off => "off",
         ReasoningLevel::On => "on",

@@ -49,7 +49,7 @@ impl Default for Chunking {
 const MAX_RECOUNT: usize = 16 * 1024;
 
 /// Number of scans of a text without a break while its length doubles.
-const LOOKS: usize = 64;
+const SEARCHES_PER_DOUBLING: usize = 64;
 
 /// How much of the buffer to emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,8 +129,8 @@ impl Chunker {
     }
 
     /// Returns whether to search for a break: a long text without one is only searched again after it has grown considerably.
-    fn is_worth_a_look(&self) -> bool {
-        self.n_units >= self.max || self.n_new * LOOKS > self.n_units
+    fn should_search_for_break(&self) -> bool {
+        self.n_units >= self.max || self.n_new * SEARCHES_PER_DOUBLING > self.n_units
     }
 
     /// Returns whether the buffer contains anything.
@@ -159,7 +159,7 @@ impl Chunker {
         if self.options.flush_on_paragraph && !force {
             return self.drain_paragraphs(emit);
         }
-        if !force && (self.n_units < self.min || !self.is_worth_a_look()) {
+        if !force && (self.n_units < self.min || !self.should_search_for_break()) {
             return;
         }
         self.n_new = 0;

@@ -68,7 +68,7 @@ pub struct Stages(Vec<Place>);
 
 /// No stage has that name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no reply stage is called \"{0}\"")]
+#[error("there is no reply stage named \"{0}\"")]
 pub struct UnknownStage(pub &'static str);
 
 impl Stages {

@@ -163,9 +163,9 @@ impl Drafts {
 
     /// Records a tool call.
     pub(crate) fn tool(&mut self, line: &str, out: &mut Out) {
-        let said = std::mem::take(&mut self.commentary);
-        if let Some(said) = said.lines().find(|line| !line.trim().is_empty()) {
-            self.add(said);
+        let text = std::mem::take(&mut self.commentary);
+        if let Some(comment) = text.lines().find(|line| !line.trim().is_empty()) {
+            self.add(comment);
         }
         self.add(line);
         self.show(out);

@@ -138,7 +138,7 @@ impl ToolNotes {
         out.push(note(base, [("args", args)]));
         if self.verbose >= Verbose::On && self.announced.insert(id.to_owned()) {
             let text = self.aggregate(&name, meta);
-            Self::say(text, id, false, out);
+            Self::emit_note(text, id, false, out);
         }
     }
 
@@ -169,7 +169,7 @@ impl ToolNotes {
         if failed {
             let (tool_name, meta, error) = (name.clone(), meta.clone(), error_text(output));
             self.last_error = Some(LastToolError { tool_name, meta, error, mutating: Some(mutating), fingerprint });
-        } else if self.last_error.as_ref().is_some_and(|error| is_made_good(error, fingerprint.as_ref())) {
+        } else if self.last_error.as_ref().is_some_and(|error| is_resolved_by(error, fingerprint.as_ref())) {
             self.last_error = None;
         }
         if let Some(pending) = pending.filter(|_| !failed) {
@@ -196,7 +196,7 @@ impl ToolNotes {
                 self.aggregate(&name, meta),
                 output_block(&text, self.format, self.texts.get(Phrase::NoOutput))
             );
-            Self::say(text, id, true, out);
+            Self::emit_note(text, id, true, out);
         }
     }
 
@@ -234,13 +234,13 @@ impl ToolNotes {
     }
 
     /// Emits tool output unchanged: directives are only honoured in the model's own text.
-    fn say(text: String, id: &str, is_output: bool, out: &mut Out) {
+    fn emit_note(text: String, id: &str, is_output: bool, out: &mut Out) {
         out.push(Piece::ToolResult(ToolNote { text, call_id: id.to_owned(), is_output, ..ToolNote::default() }));
     }
 }
 
 /// Returns whether a successful call resolves an earlier failure.
-fn is_made_good(error: &LastToolError, done: Option<&Fingerprint>) -> bool {
+fn is_resolved_by(error: &LastToolError, done: Option<&Fingerprint>) -> bool {
     match (error.mutating, &error.fingerprint) {
         (Some(true), Some(failed)) => done == Some(failed),
         (Some(true), None) => false,

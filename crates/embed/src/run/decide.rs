@@ -249,7 +249,7 @@ pub fn decide(state: &mut RunState, seen: Observation<'_>) -> Decision {
         }
         Observation::NoCredential { message } => failure::no_credential(state, message),
         Observation::Attempt(outcome) => {
-            state.take_in(outcome);
+            state.add_usage(outcome);
             after_attempt(state, outcome)
         }
         Observation::Repaired(repaired) => match std::mem::replace(&mut state.pending, NextStep::Attempt) {

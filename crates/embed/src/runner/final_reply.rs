@@ -54,7 +54,7 @@ impl Runner<'_> {
         let began = Instant::now();
         let cancel = self.stop.child_until(Deadline::after(TIME_LIMIT));
         let outcome = self.pull(attempts, model, &plan, auth, &cancel).await?;
-        state.take_in(&outcome);
+        state.add_usage(&outcome);
         let finish = match &outcome.end {
             AttemptEnd::Aborted(_) if self.stop.reason().is_some() => Finish::Aborted,
             AttemptEnd::Failed { .. } => Finish::Answer,

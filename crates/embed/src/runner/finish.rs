@@ -189,7 +189,7 @@ fn error_of(finish: &Finish) -> Option<MetaError> {
     let (kind, message) = match finish {
         Finish::Error { kind, message, .. } => (*kind, message.clone()),
         Finish::TimedOut => (RunErrorKind::IncompleteTurn, "the time limit of the run was reached".to_owned()),
-        Finish::Incomplete { .. } => (RunErrorKind::IncompleteTurn, "the model ended without an answer".to_owned()),
+        Finish::Incomplete { .. } => (RunErrorKind::IncompleteTurn, "the model stopped without an answer".to_owned()),
         Finish::Answer | Finish::Aborted => return None,
     };
     Some(MetaError { kind, message })
@@ -258,7 +258,7 @@ pub(crate) fn terminal_event(result: &Result<RunResult, RunError>, ended_at_ms: 
 }
 
 /// Returns the outcome of an attempt as an identifier.
-pub(super) fn outcome_word(outcome: &AttemptOutcome) -> String {
+pub(super) fn outcome_id(outcome: &AttemptOutcome) -> String {
     match &outcome.end {
         AttemptEnd::Good => "ok".to_owned(),
         AttemptEnd::Aborted(_) => "aborted".to_owned(),
@@ -273,7 +273,7 @@ pub(super) fn outcome_word(outcome: &AttemptOutcome) -> String {
 }
 
 /// Returns the decision as an identifier.
-pub(super) fn action_word(action: &Action) -> &'static str {
+pub(super) fn action_id(action: &Action) -> &'static str {
     match action {
         Action::Attempt(_) => "attempt",
         Action::Repair(_) => "repair",

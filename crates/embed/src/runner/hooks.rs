@@ -7,7 +7,7 @@ use pinch_llm::model::Model;
 use pinch_stdx::cancel::Cancel;
 use tokio::time::Instant;
 
-use super::finish::outcome_word;
+use super::finish::outcome_id;
 use super::{Runner, millis};
 use crate::plugin::{AgentEnd, LlmOutput};
 use crate::run::outcome::AttemptEnd;
@@ -46,7 +46,7 @@ impl Runner<'_> {
             duration_ms: millis(began.elapsed()),
             attempt: Some(plan.number),
             is_final: false,
-            outcome: done.as_ref().map_or_else(|_| "error".to_owned(), outcome_word),
+            outcome: done.as_ref().map_or_else(|_| "error".to_owned(), outcome_id),
         });
         done
     }

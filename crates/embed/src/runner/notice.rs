@@ -11,13 +11,13 @@ use crate::run::{RunResult, UsageLine};
 use crate::texts::{Phrase, TextTable};
 
 /// Shorter waits are not mentioned.
-const WORTH_A_WORD: Duration = Duration::from_secs(5);
+const MIN_REPORTED_WAIT: Duration = Duration::from_secs(5);
 
 /// Returns the notice for an event of a run, if any.
 pub(crate) fn notice(event: &RunEvent, texts: &TextTable) -> Option<String> {
     let phrase = match event {
         RunEvent::Waiting(_) => Phrase::Queued,
-        RunEvent::Wait(wait) if wait.delay >= WORTH_A_WORD => {
+        RunEvent::Wait(wait) if wait.delay >= MIN_REPORTED_WAIT => {
             return Some(texts.fill(Phrase::Retrying, [("time", &in_words(wait.delay, texts))]));
         }
         RunEvent::FailedOver { next, .. } => return Some(texts.fill(Phrase::FailedOver, [("model", next)])),

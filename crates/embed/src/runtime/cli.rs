@@ -99,7 +99,7 @@ impl AttemptRuntime for CliRuntime {
             })?;
             if scope.sandbox.is_some() {
                 return Err(RunError::Config(format!(
-                    "{name} uses its own tools, outside of the sandbox that this run has to be in. Choose another model, or change agents.defaults.sandbox"
+                    "{name} uses its own tools, outside the sandbox that this run requires. Choose another model, or change agents.defaults.sandbox"
                 )));
             }
             if let Some(mode) = scope.request.permission_mode.filter(|mode| *mode != PermissionMode::Full) {
@@ -159,7 +159,7 @@ impl CliAttempts<'_> {
         let prompt = scope.hooks.prepare(&request.prompt, &messages).await.prompt;
         let system = format!("{}\n\n{NO_TOOLS}", scope.prompt.for_model(&self.model)(&ToolSet::default()).whole());
         let (dir, images) = image_files(&request.images, scope)
-            .map_err(|error| RunError::Internal(format!("images cannot be written for {}: {error}", self.name())))?;
+            .map_err(|error| RunError::Internal(format!("cannot write images for {}: {error}", self.name())))?;
         scope.hooks.llm_input(|| LlmInput {
             provider: self.name().to_owned(),
             model: self.model.id.to_string(),
@@ -232,7 +232,7 @@ impl CliAttempts<'_> {
                 {
                     tracing::info!(
                         backend = self.name(),
-                        "the conversation is unknown to the program, and begins anew"
+                        "the program no longer knows the conversation; starting a new one"
                     );
                     known = None;
                 }

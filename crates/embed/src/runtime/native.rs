@@ -91,7 +91,7 @@ impl NativeRuntime {
         options.cache_retention = params.cache_retention;
         if !params.extra.is_empty() && !TAKES_MEMBERS.contains(&model.api.as_str()) {
             let (api, model) = (model.api.as_str(), model.id.as_str());
-            tracing::warn!(api, model, "further parameters of the model have no effect in its wire format");
+            tracing::warn!(api, model, "additional parameters of the model have no effect in its wire format");
         }
         options.sampling_params = Some(params.extra).filter(|extra| !extra.is_empty());
         // Credentials come with each attempt.

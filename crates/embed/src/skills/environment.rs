@@ -36,7 +36,7 @@ pub(super) fn variables<'a>(
                 continue;
             }
             if check_overrides([name]).is_err() || (is_secret && !declares(name)) {
-                tracing::warn!(skill = skill.name, variable = name, "a variable of a skill is left out");
+                tracing::warn!(skill = skill.name, variable = name, "skipping a variable of a skill");
                 continue;
             }
             variables.push((name.to_owned(), value.to_owned()));

@@ -74,7 +74,7 @@ pub(super) fn load(roots: &[(SkillOrigin, PathBuf)], limits: &SkillLimits) -> (V
         let mut n_loaded = 0;
         for file in skills::find(root, SkillFolder::FoldersOnly).iter().take(limits.candidates) {
             if n_loaded == limits.per_source {
-                problems.push(Problem::new(root, format!("has more than {n_loaded} skills; the others are left out")));
+                problems.push(Problem::new(root, format!("has more than {n_loaded} skills; the others are ignored")));
                 break;
             }
             match read(&file.path, &real_root, *origin, limits.file_bytes) {
@@ -92,7 +92,7 @@ pub(super) fn load(roots: &[(SkillOrigin, PathBuf)], limits: &SkillLimits) -> (V
 fn read(path: &Path, root: &Path, origin: SkillOrigin, max_bytes: u64) -> Result<LoadedSkill, String> {
     let real = path.canonicalize().map_err(|error| format!("cannot be read: {error}"))?;
     if !real.starts_with(root) {
-        return Err("is a link that leads out of the directory of skills; it was ignored".to_owned());
+        return Err("is a link that leads out of the skill directory; it was ignored".to_owned());
     }
     let bytes = read_regular(&real, max_bytes).map_err(|error| match error.kind() {
         std::io::ErrorKind::FileTooLarge => format!("is larger than {max_bytes} bytes and was ignored"),

@@ -9,7 +9,7 @@ use pinch_llm::message::Image;
 use pinch_stdx::cancel::CancelReason;
 use serde_json::{Value, json};
 
-use crate::world::{FALLBACK, World, answer, fallback_answer, refusal, said, stream, within};
+use crate::world::{FALLBACK, World, answer, fallback_answer, payload_texts, refusal, stream, within};
 
 const KEY: &str = "agent:main:chat";
 
@@ -34,7 +34,7 @@ async fn robot(script: &str, backend: Value, change: impl FnOnce(&mut Value)) ->
 
 async fn ask(engine: &Engine, text: &str) -> Result<Vec<String>, RunError> {
     let request = engine.message(KEY, text).await.unwrap();
-    within(engine.run(request).finish()).await.map(|result| said(&result))
+    within(engine.run(request).finish()).await.map(|result| payload_texts(&result))
 }
 
 fn arguments(world: &World) -> Vec<String> {
@@ -78,7 +78,7 @@ async fn an_agent_answers_and_its_conversation_is_resumed() {
     let session = request.session_id.clone();
     request.images = vec![Image { data: "iVBORw0KGgo=".into(), mime_type: "image/png".into() }];
     let result = within(world.engine.run(request.system_prompt("Be brief.")).finish()).await.unwrap();
-    assert_eq!(said(&result), ["You said: hello"]);
+    assert_eq!(payload_texts(&result), ["You said: hello"]);
     let agent = &result.meta.agent;
     assert_eq!((agent.provider.as_str(), agent.model.as_str(), agent.runtime.as_str()), ("robot", "fast", "cli"));
     assert_eq!((agent.session_id.as_str(), agent.usage.input, agent.usage.output), ("c-7", 3, 2));
@@ -100,7 +100,7 @@ async fn an_agent_answers_and_its_conversation_is_resumed() {
     let mut request = world.engine.message(KEY, "and now?").await.unwrap();
     (request.provider, request.model) = (Some("anthropic".into()), Some(crate::world::MODEL.into()));
     let result = within(world.engine.run(request).finish()).await.unwrap();
-    assert_eq!(said(&result), ["Indeed."]);
+    assert_eq!(payload_texts(&result), ["Indeed."]);
     assert!(world.server.requests()[0].json()["messages"].to_string().contains("You said: more"));
 }
 

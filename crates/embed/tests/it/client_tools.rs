@@ -8,7 +8,7 @@ use pinch_testing::server::ServerReply;
 use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
-use crate::world::{World, answer, refusal, said, stream, within};
+use crate::world::{World, answer, payload_texts, refusal, stream, within};
 
 fn lookup() -> ToolSpec {
     let schema = json!({"type": "object", "properties": {"q": {"type": "integer"}}, "required": ["q"]});
@@ -69,14 +69,14 @@ async fn a_run_stops_for_client_tools_and_continues_with_their_results() {
     let pending: Vec<_> =
         first.meta.pending_tool_calls.iter().map(|call| (call.id.as_str(), call.arguments.as_str())).collect();
     assert_eq!(pending, [("c1", r#"{"q":1}"#), ("c3", r#"{"q":3}"#)]);
-    assert!(first.failure().is_none() && said(&first) == ["Let me look."], "{:?}", said(&first));
+    assert!(first.failure().is_none() && payload_texts(&first) == ["Let me look."], "{:?}", payload_texts(&first));
     assert_eq!(world.server.requests().len(), 1, "the model is not asked before the results are there");
 
     world.server.reply(stream(answer("m2", "Four.")));
     let mut second = request(&engine, "");
     second.client_results = vec![ClientToolResult::text("c1", "one"), ClientToolResult::text("c3", "no").failed()];
     let second = run(&engine, second).await;
-    assert_eq!((said(&second), second.meta.pending_tool_calls.len()), (vec!["Four.".to_owned()], 0));
+    assert_eq!((payload_texts(&second), second.meta.pending_tool_calls.len()), (vec!["Four.".to_owned()], 0));
     let sent = last_sent(&world);
     assert_eq!(sent.len(), 3, "{sent:?}");
     for part in ["c1=", "one", "c2=", "probed", "c3=", "no"] {
@@ -92,7 +92,7 @@ async fn calls_without_results_count_as_not_run() {
     world.server.reply(stream(answer("m2", "Fine.")));
     let mut next = request(&engine, "never mind");
     next.client_results = vec![ClientToolResult::text("c2", "two")];
-    assert_eq!(said(&run(&engine, next).await), ["Fine."]);
+    assert_eq!(payload_texts(&run(&engine, next).await), ["Fine."]);
     let sent = last_sent(&world).join("\n");
     assert!(sent.contains("c1=") && sent.contains("two") && sent.ends_with("never mind"), "{sent}");
 }
@@ -103,7 +103,10 @@ async fn invalid_arguments_are_answered_without_the_caller() {
     world.server.reply(calls(&[("c1", "lookup", json!({"q": "x"}))]));
     world.server.reply(stream(answer("m2", "Sorry.")));
     let result = run(&engine, request(&engine, "hello")).await;
-    assert_eq!((said(&result).last().cloned(), result.meta.pending_tool_calls.len()), (Some("Sorry.".to_owned()), 0));
+    assert_eq!(
+        (payload_texts(&result).last().cloned(), result.meta.pending_tool_calls.len()),
+        (Some("Sorry.".to_owned()), 0)
+    );
 }
 
 #[tokio::test]
@@ -130,7 +133,7 @@ async fn results_survive_a_failed_attempt() {
     let mut second = request(&engine, "");
     second.client_results = vec![ClientToolResult::text("c1", "one")];
     let second = engine.run(second).finish();
-    assert_eq!(said(&within(second).await.unwrap()), ["One."]);
+    assert_eq!(payload_texts(&within(second).await.unwrap()), ["One."]);
     assert!(last_sent(&world)[2].matches("c1=").count() == 1, "{:?}", last_sent(&world));
 }
 
@@ -150,7 +153,7 @@ async fn no_memories_are_saved_while_calls_wait_for_results() {
     let mut second = engine.message(key, "").await.unwrap();
     second.client_tools = vec![lookup()];
     second.client_results = vec![ClientToolResult::text("c1", "one")];
-    assert_eq!(said(&run(engine, second).await), ["One."]);
+    assert_eq!(payload_texts(&run(engine, second).await), ["One."]);
     assert!(last_sent(&world)[2].contains("c1="), "{:?}", last_sent(&world));
     assert_eq!(world.server.requests().len(), 2);
 }

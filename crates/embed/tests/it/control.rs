@@ -12,7 +12,7 @@ use pinch_testing::server::{Gate, ServerReply};
 use serde_json::{Value, json};
 
 use crate::world::{
-    FALLBACK, World, answer, attempts, call, fallback_answer, pull_to_text, refusal, said, stream, within,
+    FALLBACK, World, answer, attempts, call, fallback_answer, payload_texts, pull_to_text, refusal, stream, within,
 };
 
 const SOON: Duration = Duration::from_millis(20);
@@ -46,7 +46,7 @@ async fn a_message_queued_while_a_run_streams_is_read_in_the_next_turn() {
     })
     .await;
     assert_eq!(queued, Ok(()));
-    assert_eq!(said(&result.unwrap()).last().map(String::as_str), Some("Blue it is."));
+    assert_eq!(payload_texts(&result.unwrap()).last().map(String::as_str), Some("Blue it is."));
     let messages = world.transcript("s1").messages();
     assert_eq!(messages[2], "user: In blue!");
     assert!(world.engine.active().is_empty());
@@ -118,7 +118,7 @@ async fn an_aborted_run_ends_and_its_waiters_are_notified() {
     })
     .await;
     assert!(result.unwrap().meta.aborted && ended);
-    assert!(world.engine.wait_for_end(RunTarget::Session("s1"), SOON).await, "nothing is left to wait for");
+    assert!(world.engine.wait_for_end(RunTarget::Session("s1"), SOON).await, "no run is active");
 }
 
 #[tokio::test]

@@ -210,7 +210,7 @@ async fn a_run_that_ends_without_an_answer_gets_one_attempt_without_tools() {
     let requests = world.server.requests();
     assert_eq!(requests.len(), 3);
     assert_eq!(requests[2].json()["tool_choice"]["type"], "none");
-    assert!(requests[1].json().get("tool_choice").is_none(), "tools are free before");
+    assert!(requests[1].json().get("tool_choice").is_none(), "tool choice is unrestricted before");
     assert_eq!(log.last().map(String::as_str), Some("end"));
     assert!(log.iter().any(|line| line.ends_with("It is done.")), "{log:?}");
     assert_eq!(run.reply_delivery(), ReplyDelivery::Delivered);

@@ -7,7 +7,7 @@ use futures::{Stream, future};
 use pinch_embed::engine::EngineRun;
 use serde_json::{Value, json};
 
-use crate::world::{World, answer, call, said, stream, within};
+use crate::world::{World, answer, call, payload_texts, stream, within};
 
 /// More polls than a run with one tool call takes.
 const MOST_POLLS: usize = 2_000;
@@ -71,7 +71,7 @@ async fn a_run_dropped_after_any_number_of_polls_leaves_a_valid_session_and_the_
         }
 
         let next = world.ask(&session, "Again.").await.unwrap_or_else(|error| panic!("after {n} polls: {error}"));
-        assert_eq!(said(&next), ["Here I am."], "after {n} polls");
+        assert_eq!(payload_texts(&next), ["Here I am."], "after {n} polls");
         let transcript = world.transcript(&session);
         assert_eq!(transcript.unpaired(), Vec::<String>::new(), "after {n} polls: {:?}", transcript.messages());
         let prompts: Vec<_> = transcript.messages().into_iter().filter(|line| line.starts_with("user: ")).collect();

@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::world::{
-    FALLBACK, World, answer, attempts, call, fallback_answer, pull_to_text, refusal, said, stream, within,
+    FALLBACK, World, answer, attempts, call, fallback_answer, payload_texts, pull_to_text, refusal, stream, within,
 };
 
 /// Returns an answer that stops in the middle of a word and hangs.
@@ -46,13 +46,13 @@ async fn a_cancelled_run_keeps_its_partial_answer() {
     cancel.cancel(CancelReason::User);
     let result = within(run.finish()).await.unwrap();
     assert!(result.meta.aborted);
-    assert_eq!(said(&result), ["The answer is forty-"]);
+    assert_eq!(payload_texts(&result), ["The answer is forty-"]);
     assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 aborted finish"]);
     assert_eq!(world.transcript("s1").messages(), ["user: What is it?", "assistant(aborted): The answer is forty-"]);
 
     world.server.reply(stream(answer("m2", "Forty-two.")));
     let result = world.ask("s1", "Go on.").await.unwrap();
-    assert_eq!(said(&result), ["Forty-two."]);
+    assert_eq!(payload_texts(&result), ["Forty-two."]);
     assert!(!result.meta.aborted);
     // Stopping a run does not affect the profile.
     assert_eq!(world.keys(), ["key-1", "key-1"]);
@@ -74,7 +74,7 @@ async fn a_run_cancelled_while_it_waits_for_its_lane_leaves_nothing() {
         })
     })
     .await;
-    assert_eq!(said(&first.unwrap()), ["One."]);
+    assert_eq!(payload_texts(&first.unwrap()), ["One."]);
     assert!(second.is_err(), "{second:?}");
     assert_eq!(world.transcript("s1").messages(), ["user: first", "assistant(stop): One."]);
 }
@@ -86,7 +86,7 @@ async fn a_silent_model_is_stopped_at_the_time_limit() {
     let result = world.ask("s1", "go").await.unwrap();
     assert!(result.meta.aborted);
     assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout finish"]);
-    let texts = said(&result);
+    let texts = payload_texts(&result);
     assert!(
         matches!(&texts[..], [text] if text.starts_with("!The request timed out") && text.contains("timeoutSeconds")),
         "{texts:?}"
@@ -95,7 +95,7 @@ async fn a_silent_model_is_stopped_at_the_time_limit() {
 
     // The session continues, and a slow model did not affect the profile.
     world.server.reply(stream(answer("m2", "Now.")));
-    assert_eq!(said(&world.ask("s1", "again").await.unwrap()), ["Now."]);
+    assert_eq!(payload_texts(&world.ask("s1", "again").await.unwrap()), ["Now."]);
     assert_eq!(world.keys(), ["key-1", "key-1"]);
     assert_eq!(world.health()["first"]["errorCount"], 0);
 }
@@ -106,7 +106,7 @@ async fn a_partial_answer_at_the_time_limit_is_kept() {
     world.server.reply(half_an_answer("I got this far"));
     let result = world.ask("s1", "go").await.unwrap();
     assert!(result.meta.aborted);
-    assert_eq!(said(&result), ["I got this far"]);
+    assert_eq!(payload_texts(&result), ["I got this far"]);
     assert_eq!(world.transcript("s1").messages(), ["user: go", "assistant(aborted): I got this far"]);
 }
 
@@ -130,7 +130,7 @@ async fn a_wait_ends_at_the_time_limit() {
     let busy = refusal(429, "rate_limit_error", "Too many requests").header("retry-after", "50");
     world.server.reply(busy);
     let result = within(world.ask("s1", "go")).await.unwrap();
-    assert!(matches!(&said(&result)[..], [text] if text.starts_with('!')), "{:?}", said(&result));
+    assert!(matches!(&payload_texts(&result)[..], [text] if text.starts_with('!')), "{:?}", payload_texts(&result));
     assert_eq!(world.server.requests().len(), 1);
 }
 
@@ -147,7 +147,7 @@ async fn a_silent_model_fails_over_after_the_silence_limit() {
     });
     let run = engine.run(engine.request("s1", None, None, "go")).finish();
     let result = within(run).await.unwrap();
-    assert_eq!(said(&result), ["In time."]);
+    assert_eq!(payload_texts(&result), ["In time."]);
     assert!(!result.meta.aborted);
 }
 
@@ -179,9 +179,9 @@ async fn runs_of_one_session_wait_for_one_another() {
         })
     })
     .await;
-    assert_eq!(said(&first.unwrap()), ["One."]);
-    assert_eq!(said(&second.unwrap()), ["Two."]);
-    assert_eq!(said(&elsewhere.unwrap()), ["Elsewhere."]);
+    assert_eq!(payload_texts(&first.unwrap()), ["One."]);
+    assert_eq!(payload_texts(&second.unwrap()), ["Two."]);
+    assert_eq!(payload_texts(&elsewhere.unwrap()), ["Elsewhere."]);
     assert_eq!(
         world.transcript("s1").messages(),
         ["user: first", "assistant(stop): One.", "user: second", "assistant(stop): Two."]
@@ -200,7 +200,7 @@ async fn a_dropped_run_ends_and_its_session_continues() {
 
     world.server.reply(stream(answer("m2", "Here.")));
     let result = world.ask("s1", "Go on.").await.unwrap();
-    assert_eq!(said(&result), ["Here."]);
+    assert_eq!(payload_texts(&result), ["Here."]);
     let messages = world.transcript("s1").messages();
     assert_eq!(messages.last().map(String::as_str), Some("assistant(stop): Here."), "{messages:?}");
 }
@@ -235,7 +235,7 @@ async fn is_gone(mut connection: TcpStream) {
 /// Asserts that the result reports the interrupted tool, which may have changed something, and otherwise only the model's text.
 #[cfg(unix)]
 fn says_that_the_command_failed(result: &RunResult) {
-    let texts = said(result);
+    let texts = payload_texts(result);
     assert!(
         matches!(&texts[..], [text, note] if text == "One moment." && note.starts_with("!⚠") && note.ends_with("failed")),
         "{texts:?}"
@@ -266,7 +266,7 @@ async fn a_dropped_run_stops_its_tools_and_their_calls_get_results_later() {
 
     world.server.reply(stream(answer("m2", "I stopped waiting.")));
     let result = world.ask("s1", "Leave it.").await.unwrap();
-    assert_eq!(said(&result), ["I stopped waiting."]);
+    assert_eq!(payload_texts(&result), ["I stopped waiting."]);
     assert_eq!(world.transcript("s1").unpaired(), Vec::<String>::new());
     // The model never sees a call without its result.
     let body = world.server.requests()[1].json()["messages"].to_string();
@@ -302,7 +302,7 @@ async fn a_run_cancelled_in_a_tool_leaves_a_result_for_the_call() {
     );
 
     world.server.reply(stream(answer("m2", "Here.")));
-    assert_eq!(said(&world.ask("s1", "Go on.").await.unwrap()), ["Here."]);
+    assert_eq!(payload_texts(&world.ask("s1", "Go on.").await.unwrap()), ["Here."]);
 }
 
 #[cfg(unix)]
@@ -328,7 +328,7 @@ async fn after_a_silence_the_next_profile_resumes_from_the_log() {
     let engine = world.restarted();
     world.server.reply(half_an_answer("I got th")).reply(stream(answer("m2", "I got there.")));
     let result = within(engine.run(engine.request("s1", None, None, "go")).finish()).await.unwrap();
-    assert_eq!(said(&result), ["I got there."]);
+    assert_eq!(payload_texts(&result), ["I got there."]);
     assert!(!result.meta.aborted);
     assert_eq!(world.keys(), ["key-1", "key-2"]);
     let messages = world.transcript("s1").messages();
@@ -351,6 +351,6 @@ async fn a_run_cancelled_during_a_retry_delay_ends_immediately() {
     }
     let result = run.result().unwrap();
     assert!(result.meta.aborted);
-    assert_eq!(said(&result), Vec::<String>::new());
+    assert_eq!(payload_texts(&result), Vec::<String>::new());
     assert_eq!(world.server.requests().len(), 1);
 }

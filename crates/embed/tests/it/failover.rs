@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{FALLBACK, World, answer, attempts, call, fallback_answer, refusal, said, stream};
+use crate::world::{FALLBACK, World, answer, attempts, call, fallback_answer, payload_texts, refusal, stream};
 
 fn with_fallback(config: &mut Value) {
     config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
@@ -19,7 +19,7 @@ async fn the_fallback_answers_when_the_first_model_cannot() {
         let world = World::with(with_fallback).await;
         world.server.reply(refusal(status, kind, message)).reply(stream(fallback_answer("I can.")));
         let result = world.ask("s1", "Who can?").await.unwrap();
-        assert_eq!(said(&result), ["I can."]);
+        assert_eq!(payload_texts(&result), ["I can."]);
         let agent = &result.meta.agent;
         assert_eq!((agent.provider.as_str(), agent.model.as_str()), ("local", "small"));
         assert_eq!(
@@ -46,7 +46,7 @@ async fn the_next_run_begins_with_the_first_model_again() {
     world.ask("s1", "Who can?").await.unwrap();
     world.server.reply(stream(answer("m1", "Now I can.")));
     let result = world.ask("s1", "And now?").await.unwrap();
-    assert_eq!(said(&result), ["Now I can."]);
+    assert_eq!(payload_texts(&result), ["Now I can."]);
     assert_eq!(result.meta.agent.provider, "anthropic");
     // The other model's answer is part of the conversation.
     assert!(world.server.requests()[2].json()["messages"].to_string().contains("I can."));
@@ -71,7 +71,7 @@ async fn the_fallback_resumes_after_completed_tools() {
     world.server.reply(refusal(401, "authentication_error", "invalid x-api-key"));
     world.server.reply(stream(fallback_answer("Milk.")));
     let result = world.ask("s1", "What do I buy?").await.unwrap();
-    assert_eq!(said(&result), ["One moment.", "Milk."]);
+    assert_eq!(payload_texts(&result), ["One moment.", "Milk."]);
     // The tool ran once; its call and its result are in the other model's format.
     assert_eq!(result.meta.tools.iter().map(|tool| tool.calls).collect::<Vec<_>>(), [1]);
     let body = world.server.requests()[2].json();

@@ -29,7 +29,7 @@ use pinch_llm::schema::Schema;
 use pinch_stdx::cancel::Cancel;
 use serde_json::{Value, json};
 
-use crate::world::{World, answer, call, refusal, said, stream, within};
+use crate::world::{World, answer, call, payload_texts, refusal, stream, within};
 
 /// A tool that returns a fixed text.
 pub(crate) struct Fixed(ToolSpec, String);
@@ -104,7 +104,7 @@ async fn a_tool_of_the_host_runs() {
     let engine = world.built(|builder| builder.tool(tool("time", "It is noon.")));
     world.server.reply(stream(call("c1", "time", &json!({})))).reply(stream(answer("m1", "Noon.")));
     let result = within(engine.run(world.request("s1", "How late is it?")).finish()).await.unwrap();
-    assert_eq!(said(&result).last().map(String::as_str), Some("Noon."));
+    assert_eq!(payload_texts(&result).last().map(String::as_str), Some("Noon."));
     let second = world.server.requests()[1].json();
     assert!(second["messages"].to_string().contains("It is noon."), "{second}");
 }
@@ -397,7 +397,7 @@ async fn an_overflow_fails_over_only_to_a_larger_window() {
         })
     });
     let result = world.ask("s1", "long").await.unwrap();
-    assert_eq!(said(&result), ["It fits."]);
+    assert_eq!(payload_texts(&result), ["It fits."]);
     let models: Vec<_> = result.meta.attempts.iter().map(|report| report.model.clone()).collect();
     assert!(!models.contains(&"small".to_owned()), "{models:?}");
 }

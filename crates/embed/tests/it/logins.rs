@@ -14,7 +14,7 @@ use pinch_stdx::host::{Env, Host};
 use pinch_testing::server::{Gate, Recorded, ServerReply};
 use serde_json::{Value, json};
 
-use crate::world::{World, answer, attempts, key_of, refusal, said, stream, within};
+use crate::world::{World, answer, attempts, key_of, payload_texts, refusal, stream, within};
 
 const STORE: &str = "state/agents/main/agent/auth-profiles.json";
 
@@ -96,7 +96,7 @@ async fn an_expired_login_is_renewed_once_and_stored_before_use() {
         .map(|(engine, id)| engine.run(engine.request(id, None, None, "go")).finish());
     for result in within(futures::future::join_all(runs)).await {
         let result = result.unwrap();
-        assert_eq!(said(&result), ["Here."]);
+        assert_eq!(payload_texts(&result), ["Here."]);
         assert_eq!(attempts(&result), ["anthropic:me anthropic/claude-sonnet-4-5 ok finish"]);
     }
     assert_eq!(n_refreshes(&world), 1);
@@ -129,7 +129,7 @@ async fn a_refused_login_is_renewed_and_the_same_profile_retried() {
     serve(&world, "A0");
     let engine = engine(&world);
     let result = within(engine.run(engine.request("s1", None, None, "go")).finish()).await.unwrap();
-    assert_eq!(said(&result), ["Here."]);
+    assert_eq!(payload_texts(&result), ["Here."]);
     let steps = attempts(&result);
     assert!(steps.iter().all(|step| step.starts_with("anthropic:me ")) && steps.len() == 2, "{steps:?}");
     engine.shutdown(Duration::from_secs(1)).await;
@@ -158,7 +158,7 @@ async fn a_login_stored_by_another_process_is_used_by_the_next_attempt() {
     let engine = engine(&world);
     write_login(&world, "A9", "R9", 60);
     let result = within(engine.run(engine.request("s1", None, None, "go")).finish()).await.unwrap();
-    assert_eq!(said(&result), ["Here."]);
+    assert_eq!(payload_texts(&result), ["Here."]);
     assert_eq!(world.keys(), ["A9"]);
     assert_eq!(n_refreshes(&world), 0);
 }
@@ -200,6 +200,6 @@ async fn a_copied_login_that_cannot_be_renewed_falls_back_to_the_original() {
     });
     let engine = engine(&world);
     let result = within(engine.run(engine.request("s1", None, Some("ops"), "go")).finish()).await.unwrap();
-    assert_eq!(said(&result), ["Here."]);
+    assert_eq!(payload_texts(&result), ["Here."]);
     assert_eq!(world.keys().last().map(String::as_str), Some("A0"));
 }

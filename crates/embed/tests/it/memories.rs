@@ -5,7 +5,7 @@ use pinch_testing::server::{Recorded, ServerReply};
 use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
-use crate::world::{World, answer, call, refusal, said, stream, within};
+use crate::world::{World, answer, call, payload_texts, refusal, stream, within};
 
 const KEY: &str = "agent:main:chat";
 
@@ -17,7 +17,7 @@ fn long(text: &str) -> ServerReply {
 
 async fn ask(world: &World, text: &str) -> Vec<String> {
     let request = world.engine.message(KEY, text).await.unwrap();
-    said(&within(world.engine.run(request).finish()).await.unwrap())
+    payload_texts(&within(world.engine.run(request).finish()).await.unwrap())
 }
 
 async fn entry(world: &World) -> Value {

@@ -18,7 +18,7 @@ use pinch_llm::provider::ProviderRegistry;
 use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 
 use crate::plugins::Behaviour;
-use crate::world::{World, said};
+use crate::world::{World, payload_texts};
 
 type HookLog = Arc<Mutex<Vec<String>>>;
 
@@ -243,7 +243,7 @@ async fn no_plugin_can_delay_an_answer() {
             let chat = Arc::new(PickyChat::default());
             exchange(&engine, "hello", true, &chat).await;
             let run = exchange(&engine, "/new hello", true, &chat).await;
-            assert_eq!(said(run.result.as_ref().unwrap()), ["Two."], "{hook} {how:?}");
+            assert_eq!(payload_texts(run.result.as_ref().unwrap()), ["Two."], "{hook} {how:?}");
             assert_eq!(*chat.texts.lock().unwrap(), ["One.", "Two."], "{hook} {how:?}");
             assert!(began.elapsed() < 2 * ASK_LIMIT + Duration::from_secs(5), "{hook} {how:?}");
             quiet(&engine).await;

@@ -5,7 +5,7 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_testing::server::{Gate, Recorded, ServerReply};
 use serde_json::{Value, json};
 
-use crate::world::{World, answer, attempts, call, is_turn, refusal, said, stream, within};
+use crate::world::{World, answer, attempts, call, is_turn, payload_texts, refusal, stream, within};
 
 fn too_long() -> ServerReply {
     refusal(400, "invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum")
@@ -46,7 +46,7 @@ async fn an_overflow_compacts_once_and_the_run_continues() {
     world.ask("s1", "Remember this.").await.unwrap();
     let result = world.ask("s1", "How long are the notes?").await.unwrap();
 
-    assert_eq!(said(&result), ["One moment.", "The notes have 200 lines."]);
+    assert_eq!(payload_texts(&result), ["One moment.", "The notes have 200 lines."]);
     assert_eq!(result.meta.agent.compaction_count, 1);
     assert_eq!(result.meta.error, None);
     assert_eq!(
@@ -83,11 +83,11 @@ async fn a_persistent_overflow_is_reported_and_the_session_stays_usable() {
     // A conversation of one line cannot be compacted.
     let result = world.ask("s1", "hello").await.unwrap();
     assert_eq!(result.meta.error.as_ref().map(|error| error.kind.as_str()), Some("context_overflow"));
-    let texts = said(&result);
+    let texts = payload_texts(&result);
     assert!(matches!(&texts[..], [text] if text.starts_with("!Context overflow")), "{texts:?}");
 
     world.server.reply(stream(answer("m1", "Hello.")));
-    assert_eq!(said(&world.ask("s1", "again").await.unwrap()), ["Hello."]);
+    assert_eq!(payload_texts(&world.ask("s1", "again").await.unwrap()), ["Hello."]);
 }
 
 #[tokio::test]
@@ -117,8 +117,8 @@ async fn a_run_cancelled_while_it_compacts_is_cancelled() {
     let result = run.result().unwrap();
     assert!(result.meta.aborted);
     assert_eq!(result.meta.error, None);
-    assert_eq!(said(&result), Vec::<String>::new());
+    assert_eq!(payload_texts(&result), Vec::<String>::new());
     assert_eq!(world.transcript("s1").of_type("compaction").len(), 0);
     world.server.reply(stream(answer("m2", "Here.")));
-    assert_eq!(said(&world.ask("s1", "Once more.").await.unwrap()), ["Here."]);
+    assert_eq!(payload_texts(&world.ask("s1", "Once more.").await.unwrap()), ["Here."]);
 }

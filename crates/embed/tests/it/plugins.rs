@@ -20,7 +20,7 @@ use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply, ScriptedSte
 use pinch_llm::schema::Schema;
 use serde_json::json;
 
-use crate::world::{World, answer, said, stream, within};
+use crate::world::{World, answer, payload_texts, stream, within};
 
 /// Asynchronous hooks of plugins.
 const ASKED: [&str; 8] = [
@@ -170,7 +170,7 @@ async fn no_hook_can_break_a_run() {
             let (engine, suspect, other) = engine(&world, hook, how, false);
             let began = tokio::time::Instant::now();
             let result = run(&engine).await;
-            assert_eq!(said(&result), ["Done."], "{hook} {how:?}");
+            assert_eq!(payload_texts(&result), ["Done."], "{hook} {how:?}");
             assert!(began.elapsed() < WATCH_LIMIT + ASK_LIMIT, "{hook} {how:?}");
             for calls in [suspect, other] {
                 let calls = calls.lock().unwrap();
@@ -187,7 +187,7 @@ async fn no_hook_can_break_a_run() {
 async fn a_tool_result_survives_plugins_that_panic() {
     let world = World::new().await;
     let (engine, suspect, other) = engine(&world, "tool_result_persist", Behaviour::Panics, false);
-    assert_eq!(said(&run(&engine).await), ["Done."]);
+    assert_eq!(payload_texts(&run(&engine).await), ["Done."]);
     for calls in [suspect, other] {
         assert!(calls.lock().unwrap().iter().any(|call| call == "tool_result_persist"));
     }
@@ -200,7 +200,11 @@ async fn a_failing_guard_rejects_runs_if_configured() {
         let (engine, suspect, _) = engine(&world, "before_agent_run", how, true);
         let result = run(&engine).await;
         assert_eq!(result.meta.error.as_ref().map(|error| error.kind), Some(RunErrorKind::HookBlock), "{how:?}");
-        assert!(said(&result)[0].starts_with("!The message was not processed"), "{:?}", said(&result));
+        assert!(
+            payload_texts(&result)[0].starts_with("!The message was not processed"),
+            "{:?}",
+            payload_texts(&result)
+        );
         let calls = suspect.lock().unwrap();
         assert!(
             calls.iter().any(|call| call == "end:true:hook_block") && !calls.iter().any(|call| call == "llm_input")
@@ -263,7 +267,7 @@ async fn plugins_add_to_the_prompt_and_to_the_system_prompt() {
     for text in ["One.", "Two."] {
         world.server.reply(stream(answer("m", text)));
         let result = within(engine.run(engine.request("s1", None, None, "hello")).finish()).await.unwrap();
-        assert_eq!(said(&result), [text]);
+        assert_eq!(payload_texts(&result), [text]);
     }
     let requests = world.server.requests();
     let system = requests[0].json()["system"].to_string();

@@ -8,7 +8,7 @@ use pinch_embed::replies::directives::threading::ReplyToMode;
 use pinch_embed::run::RunRequest;
 use pinch_embed::run::request::BlockReplies;
 
-use crate::world::{World, answer, said, stream, within};
+use crate::world::{World, answer, payload_texts, stream, within};
 
 /// A chat that records what it receives.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl ReplySink for Log {
 async fn payloads(text: &str) -> Vec<String> {
     let world = World::new().await;
     world.server.reply(stream(answer("m1", text)));
-    said(&world.ask("s1", "go").await.unwrap())
+    payload_texts(&world.ask("s1", "go").await.unwrap())
 }
 
 async fn delivered(world: &World, request: RunRequest) -> Arc<Log> {

@@ -40,7 +40,7 @@ async fn a_message_waiting_for_its_turn_is_returned_when_the_engine_drains() {
     let Ok(Turn::Run(first)) = world.engine.send(InboundMessage::new("chat", "one")).await else { panic!() };
     let mut waiting = Box::pin(world.engine.send(InboundMessage::new("chat", "two")));
     assert!((&mut waiting).now_or_never().is_none());
-    assert!(world.engine.drain(LONG).await, "a turn whose run has not begun is no run");
+    assert!(world.engine.drain(LONG).await, "a turn whose run has not begun does not count as a run");
     assert!(matches!(within(waiting).await, Err(RunError::Draining)));
     drop(first);
 }

@@ -10,7 +10,7 @@ use pinch_testing::server::ServerReply;
 use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::json;
 
-use crate::world::{World, answer, attempts, refusal, said, stream, within};
+use crate::world::{World, answer, attempts, payload_texts, refusal, stream, within};
 
 /// Returns a rate-limit refusal for that long.
 fn too_many(retry_after: &str) -> ServerReply {
@@ -23,7 +23,7 @@ async fn a_rate_limit_leads_to_the_next_profile() {
     let world = World::new().await;
     world.server.reply(too_many("30")).reply(stream(answer("m1", "Here it is.")));
     let result = world.ask("s1", "go").await.unwrap();
-    assert_eq!(said(&result), ["Here it is."]);
+    assert_eq!(payload_texts(&result), ["Here it is."]);
     assert_eq!(world.keys(), ["key-1", "key-2"]);
     assert_eq!(
         attempts(&result),
@@ -53,7 +53,7 @@ async fn a_profile_in_cooldown_is_skipped_after_a_restart() {
     world.server.reply(stream(answer("m2", "Two.")));
     let engine = world.restarted();
     let result = within(engine.run(engine.request("s2", None, None, "again")).finish()).await.unwrap();
-    assert_eq!(said(&result), ["Two."]);
+    assert_eq!(payload_texts(&result), ["Two."]);
     assert_eq!(world.keys(), ["key-1", "key-2", "key-2"]);
 }
 
@@ -63,7 +63,7 @@ async fn a_refused_key_is_marked_and_the_next_one_used() {
     world.server.reply(refusal(401, "authentication_error", "invalid x-api-key"));
     world.server.reply(stream(answer("m1", "Here.")));
     let result = world.ask("s1", "go").await.unwrap();
-    assert_eq!(said(&result), ["Here."]);
+    assert_eq!(payload_texts(&result), ["Here."]);
     assert_eq!(world.keys(), ["key-1", "key-2"]);
     assert_eq!(world.health()["first"]["errorCount"], 1);
 }
@@ -78,7 +78,7 @@ async fn a_missing_credential_is_reported_with_its_provider_and_a_remedy() {
         "No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under auth.profiles \
          in pinch.json."
     );
-    assert!(!world.session_file("s1").exists(), "a run that asked nobody leaves no session");
+    assert!(!world.session_file("s1").exists(), "a run without a request leaves no session");
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn an_interrupted_answer_is_not_repeated() {
     let world = World::new().await;
     world.server.reply(broken_off("Half of")).reply(stream(answer("m2", "The whole answer.")));
     let result = world.ask("s1", "go").await.unwrap();
-    assert_eq!(said(&result), ["The whole answer."]);
+    assert_eq!(payload_texts(&result), ["The whole answer."]);
     assert_eq!(world.keys(), ["key-1", "key-2"]);
     let messages = world.transcript("s1").messages();
     assert_eq!(messages, ["user: go", "assistant(error): Half of", "assistant(stop): The whole answer."]);
@@ -127,7 +127,7 @@ async fn delivered_blocks_are_not_repeated() {
         }
     }
     assert_eq!(blocks, ["First part.", "Second part."]);
-    assert_eq!(said(&run.result().unwrap()), blocks);
+    assert_eq!(payload_texts(&run.result().unwrap()), blocks);
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn the_last_interrupted_answer_is_kept_when_the_run_is_stopped() {
             cancel.cancel(CancelReason::User);
         }
     }
-    assert_eq!(said(&run.result().unwrap()), ["Half of it"]);
+    assert_eq!(payload_texts(&run.result().unwrap()), ["Half of it"]);
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn the_only_profile_is_retried_after_the_requested_delay() {
     world.server.reply(refusal(503, "api_error", "Internal server error").header("retry-after", "0"));
     world.server.reply(stream(answer("m1", "Here.")));
     let result = world.ask("s1", "go").await.unwrap();
-    assert_eq!(said(&result), ["Here."]);
+    assert_eq!(payload_texts(&result), ["Here."]);
     assert_eq!(world.keys(), ["key-1", "key-1"]);
     assert_eq!(world.health()["first"]["errorCount"], 0, "a success forgets what was before");
 }

@@ -7,7 +7,7 @@ use pinch_embed::run::RunError;
 use pinch_testing::server::Gate;
 use serde_json::{Value, json};
 
-use crate::world::{FALLBACK, MODEL, World, answer, said, stream, within};
+use crate::world::{FALLBACK, MODEL, World, answer, payload_texts, stream, within};
 
 const KEY: &str = "agent:main:telegram:direct:42";
 const INDEX: &str = "state/agents/main/sessions/sessions.json";
@@ -21,7 +21,7 @@ async fn say(world: &World, key: &str, text: &str) -> String {
     let request = world.engine.message(key, text).await.unwrap();
     let session = request.session_id.clone();
     let result = within(world.engine.run(request).finish()).await.unwrap();
-    assert_eq!(said(&result), ["Yes."]);
+    assert_eq!(payload_texts(&result), ["Yes."]);
     session
 }
 
@@ -186,7 +186,7 @@ async fn the_history_of_a_key_is_that_of_its_session_and_a_reset_begins_another(
     };
     assert_eq!(texts(KEY).await, [""; 0]);
     world.engine.reset_session(KEY).await.unwrap();
-    assert!(world.engine.sessions("main").await.unwrap().is_empty(), "looking creates nothing");
+    assert!(world.engine.sessions("main").await.unwrap().is_empty(), "lookups create nothing");
     let first = say(&world, KEY, "one").await;
     assert_eq!(texts(KEY).await, ["one", "Yes."]);
     let choose = |entry: Option<pinch_embed::ports::SessionEntry>| {

@@ -206,7 +206,7 @@ pub(crate) async fn pull_to_text(run: &mut EngineRun) -> String {
 }
 
 /// Returns the texts of the payloads, with an `!` before failures.
-pub(crate) fn said(result: &RunResult) -> Vec<String> {
+pub(crate) fn payload_texts(result: &RunResult) -> Vec<String> {
     result
         .payloads
         .iter()

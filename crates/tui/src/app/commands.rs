@@ -16,27 +16,27 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("thinking", "[level]", "Choose a thinking level"),
     command("theme", "[name]", "Choose a theme"),
     command("export", "[path]", "Export the session as HTML, or as JSONL to a path that ends in .jsonl"),
-    command("import", "<path>", "Continue a copy of a session file"),
+    command("import", "<path>", "Continue in a copy of a session file"),
     command("copy", "", "Copy the last answer to the clipboard"),
     command("name", "[name]", "Name the session, or show its name"),
     command("session", "", "Show file, messages, tokens and cost of the session"),
     command("help", "", "Show commands and keys"),
     command("hotkeys", "", "Show all keys"),
-    command("changelog", "", "Show what changed in which version"),
+    command("changelog", "", "Show the changelog"),
     command("fork", "", "Start a new session from an earlier message"),
     command("clone", "", "Continue in a copy of the session"),
-    command("tree", "", "Go to another place in the session tree"),
+    command("tree", "", "Move to another point in the session tree"),
     command("login", "[provider]", "Log in to a provider"),
     command("logout", "[provider]", "Remove the credentials of a provider"),
     command("new", "", "Start a new session"),
-    command("compact", "[instructions]", "Summarize the conversation to free the model's window"),
+    command("compact", "[instructions]", "Summarize the conversation to free up the context window"),
     command("queue", "", "Edit or remove queued messages"),
-    command("resume", "", "Continue another session"),
+    command("resume", "", "Resume another session"),
     command("trust", "", "Decide whether this project's settings, extensions, skills and prompts are used"),
-    command("reload", "", "Load settings, keys, extensions, skills, prompts and themes again"),
-    command("fullscreen", "", "Change between the regular and the fullscreen mode"),
-    command("mouse", "<on|off>", "Let the mouse scroll and select in fullscreen mode, or leave it to the terminal"),
-    command("redraw", "", "Draw the screen again"),
+    command("reload", "", "Reload settings, keys, extensions, skills, prompts and themes"),
+    command("fullscreen", "", "Switch between regular and fullscreen mode"),
+    command("mouse", "<on|off>", "Enable or disable mouse support in fullscreen mode"),
+    command("redraw", "", "Redraw the screen"),
     command("quit", "", "Exit"),
 ];
 
@@ -78,7 +78,7 @@ pub(crate) fn parse(text: &str) -> Option<ParsedCommand> {
                 Some(level) => Effect::SetThinking { level, save: false },
                 None => {
                     let levels = "off, minimal, low, medium, high or xhigh";
-                    return Some(ParsedCommand::Problem(format!("There is no thinking level {word:?}; use {levels}")));
+                    return Some(ParsedCommand::Problem(format!("Unknown thinking level {word:?}; use {levels}")));
                 }
             },
         },
@@ -151,7 +151,7 @@ pub(crate) fn text(shown: ShownText, keymap: &Keymap, known: &[String]) -> Strin
         for name in known {
             text.push_str(&format!("- `/{name}`\n"));
         }
-        text.push_str("- `!command` Run a command of the shell; `!!command` keeps it from the model\n\n");
+        text.push_str("- `!command` Run a shell command; `!!command` hides it from the model\n\n");
     }
     let groups: [(&str, &[KeyContext]); 6] = [
         ("Editing", &[KeyContext::Editor, KeyContext::Input]),

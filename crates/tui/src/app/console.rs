@@ -378,7 +378,7 @@ impl Console {
     fn run_bash(&mut self, command: String, exclude: bool) {
         let Some(session) = &self.session else { return };
         if !self.bash.is_empty() {
-            self.app.warning("A command is running; wait for its end, or cancel it");
+            self.app.warning("A command is running; wait for it to finish, or cancel it");
             self.app.restore(vec![format!("{}{command}", if exclude { "!!" } else { "!" })]);
             return;
         }
@@ -393,7 +393,7 @@ impl Console {
                 UserBashAction::RunOn(machine) => shell.on(machine).run_for_user(&command, &mut show, &cancel).await,
                 UserBashAction::Instead(ran) => Ok(ran),
                 UserBashAction::Block { reason } => Err(ToolError::new(reason)),
-                _ => Err(ToolError::new("an extension wants something that is not supported")),
+                _ => Err(ToolError::new("an extension made an unsupported request")),
             };
             EndedBash { command, exclude, end }
         };

@@ -252,7 +252,7 @@ impl App {
         self.take_session(session);
         self.transcript.clear();
         if is_first {
-            self.greet(runtime);
+            self.show_header(runtime);
         } else {
             self.transcript.separate();
         }
@@ -468,7 +468,7 @@ impl App {
     }
 
     /// Returns the rows left on the screen on exit: how to continue the session.
-    pub(crate) fn farewell(&self, runtime: &SessionRuntime) -> Vec<Row> {
+    pub(crate) fn exit_rows(&self, runtime: &SessionRuntime) -> Vec<Row> {
         let log = runtime.session().log();
         if !log.is_saved() {
             return Vec::new();

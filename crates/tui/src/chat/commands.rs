@@ -12,20 +12,20 @@ use crate::slash::{self, InterfaceCommand, command};
 pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("help", "", "Show commands and keys"),
     command("status", "", "Show the state of the engine and of the session"),
-    command("context", "", "Show what fills the model's window"),
-    command("auth", "[provider]", "Show the auth profiles of the agent, and which of them have to wait"),
-    command("agent", "[id]", "Talk to another agent"),
-    command("session", "[key]", "Go to another session of the agent"),
+    command("context", "", "Show what takes up the context window"),
+    command("auth", "[provider]", "Show the agent's auth profiles and their cooldowns"),
+    command("agent", "[id]", "Switch to another agent"),
+    command("session", "[key]", "Switch to another session of the agent"),
     command("model", "[model|default]", "Choose the model of the session"),
-    command("think", "<level|default>", "Choose how much the model thinks"),
-    command("verbose", "<on|full|off>", "Choose how much is shown of tools"),
-    command("reasoning", "<on|off|stream>", "Choose how much is shown of the model's thoughts"),
-    command("usage", "[off|tokens|full]", "Choose what is shown of the tokens of each run"),
+    command("think", "<level|default>", "Choose the thinking level"),
+    command("verbose", "<on|full|off>", "Choose how much tool activity is shown"),
+    command("reasoning", "<on|off|stream>", "Choose how the model's thinking is shown"),
+    command("usage", "[off|tokens|full]", "Choose how token usage is shown"),
     command("queue", "<steer|followup|collect|interrupt|default>", "Choose what happens to messages during a run"),
     command("elevated", "<on|off|ask|full>", "Choose whether commands leave the sandbox"),
-    command("compact", "[instructions]", "Summarize the conversation to free the model's window"),
-    command("new", "[message]", "Start another session of the agent"),
-    command("reset", "", "Start this session anew"),
+    command("compact", "[instructions]", "Summarize the conversation to free up the context window"),
+    command("new", "[message]", "Start a new session of the agent"),
+    command("reset", "", "Reset this session"),
     command("abort", "", "Stop the active run"),
     command("settings", "", "Change what the chat shows"),
     command("quit", "", "Exit"),
@@ -178,7 +178,7 @@ pub(crate) fn suggestions(agents: &[String]) -> Vec<CommandSuggestion> {
 
 /// Lists commands and keys, in Markdown.
 pub(crate) fn help(keymap: &Keymap) -> String {
-    let shell = "- `!command` Run a command of the shell; the agent does not see it";
+    let shell = "- `!command` Run a shell command; the agent does not see it";
     let mut text = format!("**Commands**\n\n{}{shell}\n\n", slash::list(COMMANDS));
     text.push_str(&slash::keys("Chat", slash::actions_of(&[KeyContext::Chat]).chain(APP_KEYS), keymap));
     for (title, contexts) in

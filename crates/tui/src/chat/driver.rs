@@ -367,7 +367,7 @@ impl ChatDriver {
         }
         // Finished rows stay on the screen.
         self.draw();
-        let last = self.state.farewell();
+        let last = self.state.exit_rows();
         let left = self.front.leave(&last);
         self.check(left);
     }

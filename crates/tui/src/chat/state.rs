@@ -271,7 +271,7 @@ impl ChatApp {
         self.session = key.to_owned();
         self.is_loading = true;
         self.facts = ChatSessionInfo::default();
-        self.greet();
+        self.show_header();
         let session = self.session.clone();
         vec![
             ChatEffect::Facts { session: session.clone() },
@@ -281,7 +281,7 @@ impl ChatApp {
     }
 
     /// Shows the header.
-    fn greet(&mut self) {
+    fn show_header(&mut self) {
         let is_first = self.transcript.is_empty();
         self.transcript.answer_ended();
         self.transcript.run_ended();
@@ -340,7 +340,7 @@ impl ChatApp {
     }
 
     /// Returns the rows left on the screen on exit: how to return to the session.
-    pub(crate) fn farewell(&self) -> Vec<Row> {
+    pub(crate) fn exit_rows(&self) -> Vec<Row> {
         let key = sanitize(&self.session, SanitizeMode::Output).replace('\n', " ");
         let is_plain = key.chars().all(|c| c.is_alphanumeric() || matches!(c, ':' | '-' | '_' | '.' | '@' | '+'));
         let key = if is_plain { key } else { format!("'{}'", key.replace('\'', "'\\''")) };

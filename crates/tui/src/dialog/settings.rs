@@ -49,14 +49,14 @@ fn numbers(key: &'static str, label: &'static str, about: &'static str, values: 
 fn table() -> Vec<Setting> {
     let queue = ["one-at-a-time", "all"];
     vec![
-        flag("compaction.enabled", "Auto-compact", "Summarize the conversation when the model's window is nearly full"),
+        flag("compaction.enabled", "Auto-compact", "Summarize the conversation when the context window is nearly full"),
         flag("images.autoResize", "Auto-resize images", "Scale large images down before they are sent"),
         flag("images.blockImages", "Block images", "Never send images to a model"),
         flag("enableSkillCommands", "Skill commands", "Offer skills as /skill:name"),
         flag("showHardwareCursor", "Show hardware cursor", "Show the terminal's own cursor"),
         numbers("editorPaddingX", "Editor padding", "Columns left and right of the editor", &[0, 1, 2, 3]),
         flag("editor.historyFile", "Prompt history", "Keep prompts for the up key in later sessions of the project"),
-        flag("editorViKeys", "Vi keys", "Edit the prompt with the keys of vi"),
+        flag("editorViKeys", "Vi keys", "Edit the prompt with vi keys"),
         numbers("autocompleteMaxVisible", "Autocomplete items", "Suggestions shown at a time", &[3, 5, 7, 10, 15, 20]),
         flag(
             "terminal.showTerminalProgress",
@@ -77,12 +77,7 @@ fn table() -> Vec<Setting> {
         ),
         words("steeringMode", "Steering mode", "How many queued steering messages are sent at a time", &queue),
         words("followUpMode", "Follow-up mode", "How many queued follow-ups are sent at a time", &queue),
-        words(
-            "transport",
-            "Transport",
-            "How providers with several transports are reached",
-            &["auto", "sse", "websocket"],
-        ),
+        words("transport", "Transport", "Transport for providers that support several", &["auto", "sse", "websocket"]),
         flag("hideThinkingBlock", "Hide thinking", "Show one line in place of the model's thinking"),
         words(
             "tuiMode",
@@ -111,7 +106,7 @@ fn table() -> Vec<Setting> {
 fn image_table() -> Vec<Setting> {
     vec![
         flag("terminal.showImages", "Show images", "Show images of tools and messages in the terminal"),
-        numbers("terminal.imageWidthCells", "Image width", "Columns of an image at most", &[60, 80, 120]),
+        numbers("terminal.imageWidthCells", "Image width", "Maximum width of an image, in columns", &[60, 80, 120]),
         words(
             "terminal.images",
             "Image protocol",

@@ -382,7 +382,7 @@ impl DialogView for TreeDialog {
         }
         let title = match self.state {
             TreeState::Labelling { .. } => "Label of the entry (empty removes it)",
-            TreeState::Asking { .. } => "Summarize the branch that is left?",
+            TreeState::Asking { .. } => "Summarize the branch you are leaving?",
             TreeState::Focusing { .. } => "Instructions for the summary",
             TreeState::Browsing => "Session tree",
         };

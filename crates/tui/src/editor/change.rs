@@ -62,11 +62,11 @@ impl Editor {
         inverse
     }
 
-    /// Moves the cursor to the character boundary closest to `place`.
-    pub(super) fn set_cursor(&mut self, place: TextPosition) {
-        let line = place.line.min(self.buffer.last_line());
+    /// Moves the cursor to the character boundary closest to `position`.
+    pub(super) fn set_cursor(&mut self, position: TextPosition) {
+        let line = position.line.min(self.buffer.last_line());
         let text = self.buffer.line(line);
-        let byte = text.ceil_char_boundary(place.byte);
+        let byte = text.ceil_char_boundary(position.byte);
         self.cursor = TextPosition { line, byte: step::snap(text, byte, &self.markers) };
     }
 
@@ -185,8 +185,8 @@ impl Editor {
         let Some(len) = self.markers.len_at(text, start) else { return false };
         let Some(MarkerContent::Text(content)) = self.markers.content_at(text, start) else { return false };
         let content = content.to_string();
-        let place = |byte| TextPosition { line, byte };
-        self.replace(place(start), place(start + len), &content, UndoUnit::Own);
+        let position = |byte| TextPosition { line, byte };
+        self.replace(position(start), position(start + len), &content, UndoUnit::Own);
         true
     }
 

@@ -311,7 +311,7 @@ fn label_name(path: &Path) -> String {
 fn bracket_before(line: &str, at: usize) -> Option<usize> {
     let from = at.saturating_sub(MAX_LABEL);
     let bytes = &line.as_bytes()[from..at];
-    bytes.iter().rposition(|byte| *byte == b'[').map(|place| from + place)
+    bytes.iter().rposition(|byte| *byte == b'[').map(|position| from + position)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Cursor movement.
 
 use super::step::{Step, next, previous};
-use super::wrap::{column_of, place_at};
+use super::wrap::{column_of, position_at};
 use super::{Editor, LastOperation, TextPosition};
 
 /// Characters that are not part of words.
@@ -70,46 +70,46 @@ pub(super) fn class(step: &Step<'_>) -> StepClass {
 
 impl Editor {
     /// Moves the cursor, and ends any operation that could have been continued.
-    pub(super) fn move_to(&mut self, place: TextPosition) {
+    pub(super) fn move_to(&mut self, position: TextPosition) {
         self.last = LastOperation::Other;
         self.column.forget();
-        self.set_cursor(place);
+        self.set_cursor(position);
     }
 
     /// Returns the character after a position on the same line.
-    pub(super) fn step_behind(&self, place: TextPosition) -> Option<Step<'_>> {
-        next(self.buffer.line(place.line), place.byte, &self.markers)
+    pub(super) fn step_behind(&self, position: TextPosition) -> Option<Step<'_>> {
+        next(self.buffer.line(position.line), position.byte, &self.markers)
     }
 
     /// Returns the character before a position on the same line.
-    pub(super) fn step_before(&self, place: TextPosition) -> Option<Step<'_>> {
-        previous(self.buffer.line(place.line), place.byte, &self.markers)
+    pub(super) fn step_before(&self, position: TextPosition) -> Option<Step<'_>> {
+        previous(self.buffer.line(position.line), position.byte, &self.markers)
     }
 
     /// Returns the position one character to the left, across line ends.
-    pub(super) fn left_of(&self, place: TextPosition) -> TextPosition {
-        match self.step_before(place) {
-            Some(step) => TextPosition { line: place.line, byte: step.at },
-            None => place.line.checked_sub(1).map_or(place, |line| self.buffer.line_end(line)),
+    pub(super) fn left_of(&self, position: TextPosition) -> TextPosition {
+        match self.step_before(position) {
+            Some(step) => TextPosition { line: position.line, byte: step.at },
+            None => position.line.checked_sub(1).map_or(position, |line| self.buffer.line_end(line)),
         }
     }
 
     /// Returns the position one character to the right, across line ends.
-    pub(super) fn right_of(&self, place: TextPosition) -> TextPosition {
-        match self.step_behind(place) {
-            Some(step) => TextPosition { line: place.line, byte: step.end() },
-            None if place.line < self.buffer.last_line() => TextPosition { line: place.line + 1, byte: 0 },
-            None => place,
+    pub(super) fn right_of(&self, position: TextPosition) -> TextPosition {
+        match self.step_behind(position) {
+            Some(step) => TextPosition { line: position.line, byte: step.end() },
+            None if position.line < self.buffer.last_line() => TextPosition { line: position.line + 1, byte: 0 },
+            None => position,
         }
     }
 
     /// Returns the start of the word before a position; at the beginning of a line, the end of the previous one.
-    pub(super) fn word_left_of(&self, mut place: TextPosition) -> TextPosition {
-        if place.byte == 0 {
-            return self.left_of(place);
+    pub(super) fn word_left_of(&self, mut position: TextPosition) -> TextPosition {
+        if position.byte == 0 {
+            return self.left_of(position);
         }
         let mut of: Option<StepClass> = None;
-        while let Some(step) = self.step_before(place) {
+        while let Some(step) = self.step_before(position) {
             let class = class(&step);
             match of {
                 None if class == StepClass::Blank => {}
@@ -118,18 +118,18 @@ impl Editor {
                 Some(of) if of != class => break,
                 Some(_) => {}
             }
-            place.byte = step.at;
+            position.byte = step.at;
         }
-        place
+        position
     }
 
     /// Returns the end of the word after a position; at the end of a line, the beginning of the next one.
-    pub(super) fn word_right_of(&self, mut place: TextPosition) -> TextPosition {
-        if place == self.buffer.line_end(place.line) {
-            return self.right_of(place);
+    pub(super) fn word_right_of(&self, mut position: TextPosition) -> TextPosition {
+        if position == self.buffer.line_end(position.line) {
+            return self.right_of(position);
         }
         let mut of: Option<StepClass> = None;
-        while let Some(step) = self.step_behind(place) {
+        while let Some(step) = self.step_behind(position) {
             let class = class(&step);
             match of {
                 None if class == StepClass::Blank => {}
@@ -138,16 +138,16 @@ impl Editor {
                 Some(of) if of != class => break,
                 Some(_) => {}
             }
-            place.byte = step.end();
+            position.byte = step.end();
         }
-        place
+        position
     }
 
     /// Moves one character to the right; at the end of the text the column is remembered for the next vertical move.
     pub(super) fn move_right(&mut self) {
-        let place = self.right_of(self.cursor);
-        let was_at_end = place == self.cursor;
-        self.move_to(place);
+        let position = self.right_of(self.cursor);
+        let was_at_end = position == self.cursor;
+        self.move_to(position);
         if was_at_end {
             self.column.remembered = Some(self.row_and_column(self.cursor).1);
         }
@@ -189,13 +189,13 @@ impl Editor {
     }
 
     /// Returns the row of a position within its line, and its column.
-    pub(super) fn row_and_column(&mut self, place: TextPosition) -> (usize, usize) {
-        let text = self.buffer.line(place.line);
+    pub(super) fn row_and_column(&mut self, position: TextPosition) -> (usize, usize) {
+        let text = self.buffer.line(position.line);
         let width = self.wrap.width();
-        let wrapped = self.wrap.line(place.line, text, &self.markers);
-        let row = wrapped.row_of(place.byte);
+        let wrapped = self.wrap.line(position.line, text, &self.markers);
+        let row = wrapped.row_of(position.byte);
         let start = wrapped.row(row, text).start;
-        (row, column_of(text, start, place.byte, width, &self.markers))
+        (row, column_of(text, start, position.byte, width, &self.markers))
     }
 
     fn n_rows(&mut self, line: usize) -> usize {
@@ -207,7 +207,7 @@ impl Editor {
         let text = self.buffer.line(line);
         let width = self.wrap.width();
         let wrapped = self.wrap.line(line, text, &self.markers);
-        let (start, last) = (wrapped.row(row, text).start, wrapped.last_place(row, text, &self.markers));
+        let (start, last) = (wrapped.row(row, text).start, wrapped.last_position(row, text, &self.markers));
         column_of(text, start, last, width, &self.markers)
     }
 
@@ -244,8 +244,8 @@ impl Editor {
         let text = self.buffer.line(line);
         let width = self.wrap.width();
         let wrapped = self.wrap.line(line, text, &self.markers);
-        let range = wrapped.row(new_row, text).start..wrapped.last_place(new_row, text, &self.markers);
-        let (byte, reached) = place_at(text, range, target, width, &self.markers);
+        let range = wrapped.row(new_row, text).start..wrapped.last_position(new_row, text, &self.markers);
+        let (byte, reached) = position_at(text, range, target, width, &self.markers);
         self.column.unsnapped = (reached < target).then_some(target);
         self.cursor = TextPosition { line, byte };
         self.last = LastOperation::Other;

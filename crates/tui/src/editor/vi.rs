@@ -164,64 +164,64 @@ impl Editor {
             self.replace(line_end, line_end, &format!("\n{lines}"), UndoUnit::Own);
             self.set_cursor(TextPosition { line, byte: 0 });
         } else {
-            let place = if self.cursor < line_end { self.right_of(self.cursor) } else { self.cursor };
-            let end = self.replace(place, place, &text, UndoUnit::Own);
+            let position = if self.cursor < line_end { self.right_of(self.cursor) } else { self.cursor };
+            let end = self.replace(position, position, &text, UndoUnit::Own);
             self.set_cursor(self.left_of(end));
         }
     }
 
-    fn class_behind(&self, place: TextPosition) -> Option<StepClass> {
-        self.step_behind(place).map(|step| class(&step))
+    fn class_behind(&self, position: TextPosition) -> Option<StepClass> {
+        self.step_behind(position).map(|step| class(&step))
     }
 
-    fn skip(&self, mut place: TextPosition, of: StepClass) -> TextPosition {
-        while let Some(step) = self.step_behind(place).filter(|step| class(step) == of) {
-            place.byte = step.end();
+    fn skip(&self, mut position: TextPosition, of: StepClass) -> TextPosition {
+        while let Some(step) = self.step_behind(position).filter(|step| class(step) == of) {
+            position.byte = step.end();
             if of == StepClass::Marker {
                 break;
             }
         }
-        place
+        position
     }
 
     /// Returns the start of the next word; an empty line counts as one.
-    fn vi_word(&self, place: TextPosition) -> TextPosition {
-        let mut place = match self.class_behind(place) {
-            Some(class) => self.skip(place, class),
-            None => self.right_of(place),
+    fn vi_word(&self, position: TextPosition) -> TextPosition {
+        let mut position = match self.class_behind(position) {
+            Some(class) => self.skip(position, class),
+            None => self.right_of(position),
         };
         loop {
-            place = self.skip(place, StepClass::Blank);
-            let is_line_end = place == self.buffer.line_end(place.line);
-            if !is_line_end || place.byte == 0 || place.line == self.buffer.last_line() {
-                return place;
+            position = self.skip(position, StepClass::Blank);
+            let is_line_end = position == self.buffer.line_end(position.line);
+            if !is_line_end || position.byte == 0 || position.line == self.buffer.last_line() {
+                return position;
             }
-            place = self.right_of(place);
+            position = self.right_of(position);
         }
     }
 
     /// Returns the start of the previous word; an empty line counts as one.
-    fn vi_word_back(&self, mut place: TextPosition) -> TextPosition {
-        while place.byte == 0 && place.line > 0 {
-            place = self.left_of(place);
-            if place.byte == 0 {
-                return place;
+    fn vi_word_back(&self, mut position: TextPosition) -> TextPosition {
+        while position.byte == 0 && position.line > 0 {
+            position = self.left_of(position);
+            if position.byte == 0 {
+                return position;
             }
         }
-        let word = self.word_left_of(place);
+        let word = self.word_left_of(position);
         let is_blank = self.class_behind(word) == Some(StepClass::Blank);
         if is_blank && word.line > 0 { self.vi_word_back(TextPosition { byte: 0, ..word }) } else { word }
     }
 
     /// Returns the last character of the word, or of the next one if the cursor is already on it.
-    fn vi_word_end(&self, place: TextPosition) -> TextPosition {
-        let mut place = self.right_of(place);
+    fn vi_word_end(&self, position: TextPosition) -> TextPosition {
+        let mut position = self.right_of(position);
         loop {
-            match self.class_behind(place) {
-                Some(StepClass::Blank) => place = self.skip(place, StepClass::Blank),
-                Some(class) => return self.left_of(self.skip(place, class)),
-                None if place == self.buffer.end() => return place,
-                None => place = self.right_of(place),
+            match self.class_behind(position) {
+                Some(StepClass::Blank) => position = self.skip(position, StepClass::Blank),
+                Some(class) => return self.left_of(self.skip(position, class)),
+                None if position == self.buffer.end() => return position,
+                None => position = self.right_of(position),
             }
         }
     }

@@ -79,7 +79,7 @@ impl WrappedLine {
     }
 
     /// Returns the last cursor position in a row: before its last character, since the position after that is in the next row.
-    pub(super) fn last_place(&self, row: usize, line: &str, markers: &Markers) -> usize {
+    pub(super) fn last_position(&self, row: usize, line: &str, markers: &Markers) -> usize {
         let range = self.row(row, line);
         if row == self.starts.len() {
             return range.end;
@@ -126,7 +126,7 @@ pub(super) fn column_of(line: &str, start: usize, at: usize, width: usize, marke
 
 /// Returns the position in a part of a line that is closest to a column without exceeding it, and its column. The second half of a wide
 /// character belongs to that character.
-pub(super) fn place_at(
+pub(super) fn position_at(
     line: &str,
     range: Range<usize>,
     column: usize,

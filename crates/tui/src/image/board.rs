@@ -388,7 +388,7 @@ mod tests {
         board.converted(&gif(), None);
         assert_eq!((board.rows(&gif(), 80, LIVE), board.is_waiting(&gif())), (None, false));
         board.configure(Some(ImageProtocol::Iterm2), 60);
-        assert!(!board.is_waiting(&gif()), "iTerm2 takes it as it is");
+        assert!(!board.is_waiting(&gif()), "iTerm2 accepts it directly");
     }
 
     #[test]

@@ -150,7 +150,7 @@ mod tests {
             let (keys, piece) = command.split_once(';').unwrap();
             let is_last = at + 1 == commands.len();
             assert!(keys.ends_with(if is_last { "q=2,m=0" } else { "q=2,m=1" }), "{keys}");
-            assert!(at == 0 || keys.len() == 7, "later pieces have no other keys: {keys}");
+            assert!(at == 0 || keys.len() == 7, "later pieces have only these keys: {keys}");
             assert!(piece.len() == 4096 || is_last && piece.len() <= 4096);
             data.push_str(piece);
         }

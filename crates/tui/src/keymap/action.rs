@@ -102,10 +102,10 @@ actions! {
         DeleteWordForward "tui.editor.deleteWordForward" ["alt+d", "alt+delete"] "Delete the word after the cursor";
         DeleteToLineStart "tui.editor.deleteToLineStart" ["ctrl+u"] "Delete to the start of the line";
         DeleteToLineEnd "tui.editor.deleteToLineEnd" ["ctrl+k"] "Delete to the end of the line";
-        Yank "tui.editor.yank" ["ctrl+y"] "Insert the text deleted last";
-        YankPop "tui.editor.yankPop" ["alt+y"] "Replace inserted text by text deleted before it";
+        Yank "tui.editor.yank" ["ctrl+y"] "Insert the last deleted text";
+        YankPop "tui.editor.yankPop" ["alt+y"] "Replace the inserted text with earlier deleted text";
         Undo "tui.editor.undo" ["ctrl+-"] "Undo the last change";
-        Redo "tui.editor.redo" ["alt+-"] "Redo the change undone last";
+        Redo "tui.editor.redo" ["alt+-"] "Redo the last undone change";
         HistorySearch "tui.editor.historySearch" [] "Search the history of prompts";
     }
     Input {
@@ -170,7 +170,7 @@ actions! {
         TreeUnfoldOrDown "app.tree.unfoldOrDown" ["ctrl+right", "alt+right"] "Unfold the branch, or move down a segment";
         TreeEditLabel "app.tree.editLabel" ["shift+l"] "Edit the label of the entry";
         TreeToggleLabelTimestamp "app.tree.toggleLabelTimestamp" ["shift+t"] "Show or hide the time of labels";
-        TreeFilterDefault "app.tree.filter.default" ["ctrl+d"] "Show the usual entries";
+        TreeFilterDefault "app.tree.filter.default" ["ctrl+d"] "Show the default entries";
         TreeFilterNoTools "app.tree.filter.noTools" ["ctrl+t"] "Hide tool results";
         TreeFilterUserOnly "app.tree.filter.userOnly" ["ctrl+u"] "Show user messages only";
         TreeFilterLabeledOnly "app.tree.filter.labeledOnly" ["ctrl+l"] "Show labeled entries only";

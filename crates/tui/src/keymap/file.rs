@@ -66,6 +66,6 @@ fn near(id: &str) -> String {
     let meant = KeyAction::ALL.iter().find(|action| last(action.id()) == last(id));
     match meant {
         Some(action) => format!("Did you mean {}?", action.id()),
-        None => "Remove it, or correct its name; /hotkeys lists what there is".to_owned(),
+        None => "Remove it, or correct its name; /hotkeys lists all actions".to_owned(),
     }
 }

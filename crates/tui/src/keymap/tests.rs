@@ -79,7 +79,7 @@ fn problems_are_reported_and_the_rest_is_used() {
     k.json:tui.editor.undo: 3 is not a key. Write a key such as "ctrl+x", a list such as ["up", "ctrl+p"], or [] for no key
     k.json:tui.input.submit: "hyper+x" is not a key. Write a key such as "ctrl+x", a list such as ["up", "ctrl+p"], or [] for no key
     k.json:editor.cursorup: is not an action. Did you mean tui.editor.cursorUp?
-    k.json:zz: is not an action. Remove it, or correct its name; /hotkeys lists what there is
+    k.json:zz: is not an action. Remove it, or correct its name; /hotkeys lists all actions
     "#);
     assert_eq!(keymap.hint(KeyAction::Submit), "enter", "a mistake unbinds nothing");
     assert_eq!(keymap.hint(KeyAction::Undo), "f5");

@@ -135,7 +135,7 @@ impl TranscriptView {
     /// Continues the search by the amount of one frame.
     pub(crate) fn search_step(&mut self, columns: usize, theme: &Palette, keymap: &Keymap) {
         let options = self.options.clone();
-        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms, is_final: false };
+        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.last_activity_ms, is_final: false };
         let mut budget = STEP;
         self.viewport.tails.clear();
         while let Some(search) = &self.viewport.search

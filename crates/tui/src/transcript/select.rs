@@ -174,7 +174,7 @@ impl TranscriptView {
         options: &'a super::TranscriptOptions,
     ) -> ViewCx<'a> {
         let columns = self.viewport.columns.max(1);
-        ViewCx { columns, theme, keymap, options, now_ms: self.heard_ms, is_final: false }
+        ViewCx { columns, theme, keymap, options, now_ms: self.last_activity_ms, is_final: false }
     }
 
     /// Handles a drag.

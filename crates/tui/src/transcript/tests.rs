@@ -122,7 +122,7 @@ fn visible_text_does_not_move_when_new_text_arrives() {
     assert_eq!(window(&mut view), before);
     view.scroll(Scroll::Rows(isize::MAX));
     window(&mut view);
-    assert!(!view.is_scrolled(), "beyond the end it is followed again");
+    assert!(!view.is_scrolled(), "scrolling past the end follows it again");
     view.message_ended(&Arc::new(Message::user("question 51 end", 1)));
     assert!(window(&mut view).contains("question 51 end"));
 }

@@ -97,7 +97,7 @@ impl TranscriptView {
         keymap: &Keymap,
     ) -> TranscriptWindow {
         let options = self.options.clone();
-        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.heard_ms, is_final: false };
+        let cx = ViewCx { columns, theme, keymap, options: &options, now_ms: self.last_activity_ms, is_final: false };
         self.viewport.height = height;
         self.viewport.tails.clear();
         self.keep_place(cx);

@@ -214,7 +214,7 @@ proptest! {
             let pieces = |n: u64| [partial(usize::try_from(n * 3).unwrap(), "abc"), block(n * 3, "abc")];
             let events = (0..10).flat_map(pieces).collect();
             let hour = Duration::from_secs(3600);
-            let delivered = tokio::time::timeout(hour, deliver(&sink, events)).await.expect("the run waits for ever");
+            let delivered = tokio::time::timeout(hour, deliver(&sink, events)).await.expect("the run hangs");
             let sent = delivered.blocks.iter().map(|block| &block.block);
             let mut ids: Vec<&ReplyId> =
                 sent.chain(&delivered.unconfirmed).chain(delivered.not_sent()).map(|block| &block.id).collect();

@@ -190,7 +190,7 @@ mod tests {
         let roots = MediaRoots::new([work.display().to_string()], None);
         let (secret, inside) = (secret.display().to_string(), work.join("a.png").display().to_string());
         roots.report(&format!("MEDIA:{secret}"));
-        assert!(media_target(&secret, true, &roots).is_some(), "what a tool reports counts where nothing is confined");
+        assert!(media_target(&secret, true, &roots).is_some(), "files reported by tools are allowed unless confined");
         let confined = roots.confined();
         for target in ["./link.png", "./up/secret", "./missing.png", &secret] {
             assert_eq!(media_target(target, true, &confined), None, "{target}");

@@ -86,7 +86,7 @@ fn partial_tags_are_never_shown() {
 }
 
 /// Returns the blocks of an answer that arrives in these pieces, and the accumulated partial text.
-fn said(when: BlockBreak, pieces: &[&str]) -> (Vec<String>, String) {
+fn blocks_and_partial(when: BlockBreak, pieces: &[&str]) -> (Vec<String>, String) {
     let options = ReplyOptions { block_streaming: true, block_reply_break: when, ..ReplyOptions::default() };
     let (mut replies, mut out) = (Replies::new(options), Out::new());
     start().into_iter().chain(pieces.iter().map(|piece| delta(piece))).for_each(|event| replies.push(&event, &mut out));
@@ -146,18 +146,18 @@ proptest! {
         let chars: Vec<String> = text.chars().map(String::from).collect();
         let chars: Vec<&str> = chars.iter().map(String::as_str).collect();
         for when in [BlockBreak::Paragraph, BlockBreak::MessageEnd, BlockBreak::TextEnd] {
-            let whole = said(when, &[&text]);
-            prop_assert_eq!(&said(when, &words).0, &whole.0, "{:?}", text);
-            prop_assert_eq!(&said(when, &chars).0, &whole.0, "{:?}", text);
+            let whole = blocks_and_partial(when, &[&text]);
+            prop_assert_eq!(&blocks_and_partial(when, &words).0, &whole.0, "{:?}", text);
+            prop_assert_eq!(&blocks_and_partial(when, &chars).0, &whole.0, "{:?}", text);
         }
         let trimmed = |(_, partial): (Vec<String>, String)| partial.split_whitespace().collect::<String>();
-        prop_assert_eq!(trimmed(said(BlockBreak::TextEnd, &chars)), trimmed(said(BlockBreak::TextEnd, &[&text])), "{:?}", text);
+        prop_assert_eq!(trimmed(blocks_and_partial(BlockBreak::TextEnd, &chars)), trimmed(blocks_and_partial(BlockBreak::TextEnd, &[&text])), "{:?}", text);
     }
 
     /// A token is never shown as a separate message, in a block or in partial text.
     #[test]
     fn tokens_alone_are_never_shown(words in prop::collection::vec(prop::sample::select(vec!["NO_REPLY", "HEARTBEAT_OK", " ", "\n"]), 1..4)) {
-        let (blocks, partial) = said(BlockBreak::TextEnd, &words);
+        let (blocks, partial) = blocks_and_partial(BlockBreak::TextEnd, &words);
         if words.iter().filter(|word| !word.trim().is_empty()).count() <= 1 {
             prop_assert!(blocks.is_empty() && partial.trim().is_empty(), "{:?} {:?}", blocks, partial);
         }

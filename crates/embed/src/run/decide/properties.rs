@@ -288,7 +288,7 @@ fn play(terms: RunTerms, steps: &[PossibleReport]) -> Result<(), TestCaseError> 
         };
         if is_stopped {
             prop_assert!(next.marks.is_empty(), "a stopped run marks {:?}", next.marks);
-            prop_assert!(matches!(next.action, Action::Finish(_)), "a stopped run goes on with {:?}", next.action);
+            prop_assert!(matches!(next.action, Action::Finish(_)), "a stopped run continues with {:?}", next.action);
         }
         decision = next;
     }
@@ -314,15 +314,15 @@ fn check_attempt(state: &RunState, seen: &Record, plan: &AttemptPlan, usable: &[
     prop_assert_eq!(at.is_none(), terms.profiles.is_empty());
     let Some(before) = &seen.before else {
         let is_usable = at.is_none_or(|at| usable[at]);
-        prop_assert!(is_usable || terms.locked || terms.allow_cooldown_probe, "a profile that cools down is used");
+        prop_assert!(is_usable || terms.locked || terms.allow_cooldown_probe, "a profile in cooldown is used");
         return Ok(());
     };
     if before.profile == plan.profile {
         prop_assert!(before.has_changed || before.thinking != plan.thinking, "the same attempt twice: {:?}", plan);
     } else {
         prop_assert!(position(terms, before.profile.as_ref()) < at, "an earlier profile is used again");
-        prop_assert!(at.is_some_and(|at| usable[at]), "a profile that cools down is used");
-        prop_assert!(!terms.locked, "a locked profile is left");
+        prop_assert!(at.is_some_and(|at| usable[at]), "a profile in cooldown is used");
+        prop_assert!(!terms.locked, "a locked profile is rotated");
     }
     Ok(())
 }
@@ -343,7 +343,7 @@ fn check_marks(
             }
             Mark::Good { profile } | Mark::Used { profile } => (profile, true),
         };
-        prop_assert_eq!(Some(marked), profile, "another profile than the one in use is marked");
+        prop_assert_eq!(Some(marked), profile, "a profile other than the current one is marked");
         prop_assert_eq!(praises, is_good);
     }
     Ok(())

@@ -228,7 +228,7 @@ impl RunState {
     }
 
     /// Adds the usage of an attempt.
-    pub(crate) fn take_in(&mut self, outcome: &AttemptOutcome) {
+    pub(crate) fn add_usage(&mut self, outcome: &AttemptOutcome) {
         self.usage.add(&outcome.usage);
         self.compactions += outcome.compactions;
         if outcome.last_call_usage.is_some() {

@@ -205,7 +205,7 @@ fn retries_after_failures_must_begin_within_their_window() {
     answered.last_call_usage = Some(Usage::default());
     state.elapsed = Duration::from_secs(500);
     let decision = decide(&mut state, Observation::Attempt(&answered));
-    assert!(matches!(decision.action, Action::Wait(_)), "a completed answer begins another window");
+    assert!(matches!(decision.action, Action::Wait(_)), "a completed answer restarts the window");
 }
 
 #[test]

@@ -70,14 +70,14 @@ proptest! {
         while let NextCandidate::Run(candidate) = next {
             let at = place(&candidate.model);
             prop_assert!(last.is_none_or(|last| last < at), "{} after {last:?}", at);
-            prop_assert!(min_window == 0 || windows[at] > min_window, "an overflow leads to a window that is not larger");
+            prop_assert!(min_window == 0 || windows[at] > min_window, "an overflow leads to a model without a larger window");
             prop_assert_eq!(candidate.is_last, at + 1 == models.len());
             let follows = windows[at] > 0 && windows[at + 1..].iter().any(|window| *window > windows[at]);
             prop_assert_eq!(candidate.larger_window_follows, follows);
             let is_resting = matches!(health(&candidate.model), ProviderHealth::Resting { .. });
-            prop_assert!(is_resting || !candidate.allow_cooldown_probe, "a provider that may be used is probed");
+            prop_assert!(is_resting || !candidate.allow_cooldown_probe, "a usable provider is probed");
             let is_excused = candidate.allow_cooldown_probe || models.len() == 1 || (at == 0 && is_locked);
-            prop_assert!(!is_resting || is_excused, "a provider that rests is used");
+            prop_assert!(!is_resting || is_excused, "a provider in cooldown is used");
 
             let failure = &rows[at].3;
             let error = failure.error();

@@ -109,9 +109,9 @@ const MAX_FAILURE: usize = 2_000;
 
 /// Returns the failure of a command that exited with a non-zero status, from its output.
 pub fn failure(provider: &ProviderId, status: i32, stdout: &str, stderr: &str) -> LlmError {
-    let said = [stderr, stdout].map(str::trim).into_iter().find(|text| !text.is_empty());
-    let text = said.map_or_else(
-        || format!("the command of {provider} ended with status {status}"),
+    let message = [stderr, stdout].map(str::trim).into_iter().find(|text| !text.is_empty());
+    let text = message.map_or_else(
+        || format!("the command of {provider} exited with status {status}"),
         |text| text.chars().take(MAX_FAILURE).collect(),
     );
     LlmError::refused(provider.clone(), None, None, text)

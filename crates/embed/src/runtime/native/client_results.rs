@@ -24,7 +24,7 @@ pub(super) async fn append(
                 continue;
             }
             return Err(RunError::Config(format!(
-                "no call with the id {:?} waits for a result in this session. Take ids from the pending calls of its last run",
+                "no call with the id {:?} waits for a result in this session. Use the ids of the pending calls of its last run",
                 result.call_id
             )));
         };

@@ -122,7 +122,7 @@ impl PromptFiles {
             }
         }
         if images.len() < n_named {
-            tracing::debug!(named = n_named, loaded = images.len(), "some images that the prompt names were left out");
+            tracing::debug!(named = n_named, loaded = images.len(), "skipped some images that the prompt names");
         }
         images
     }

@@ -55,7 +55,7 @@ pub(super) async fn truncate_tool_results(session: &mut AgentSession) -> RepairO
     for (target_id, content) in too_long {
         let edit = EntryBody::ContextEdit { target_id, replacement: Some(Content::Blocks(content)) };
         if let Err(error) = session.log_mut().append(edit).await {
-            tracing::error!(%error, "a tool result could not be shortened");
+            tracing::error!(%error, "could not shorten a tool result");
             break;
         }
         count += 1;

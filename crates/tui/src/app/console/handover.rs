@@ -45,8 +45,8 @@ impl Console {
         let done = self.front.set_mouse(on);
         self.check(done);
         self.app.status(match on {
-            true => "In fullscreen mode the mouse scrolls and selects; /mouse off leaves it to the terminal",
-            false => "The mouse is left to the terminal; /mouse on takes it back in fullscreen mode",
+            true => "Mouse support is on in fullscreen mode; /mouse off turns it off",
+            false => "Mouse support is off; /mouse on turns it on in fullscreen mode",
         });
     }
 

@@ -77,7 +77,7 @@ impl Console {
         let kept = tokio::task::spawn_blocking(move || history.append(&text, now_ms));
         let work = async move {
             let failure = kept.await.ok().and_then(Result::err);
-            let told = failure.map(|error| format!("The history of prompts cannot be written: {error}"));
+            let told = failure.map(|error| format!("Cannot write the prompt history: {error}"));
             LookupResult::Done(told.map_or(Ok(String::new()), Err))
         };
         self.lookups.push(work.boxed());

@@ -75,7 +75,7 @@ impl Console {
         match (taken, edit) {
             (true, true) => self.app.edit_waiting(&message.text),
             (true, false) => self.app.status("Removed a queued message"),
-            (false, _) => self.app.status("The message is not queued any more"),
+            (false, _) => self.app.status("The message is no longer queued"),
         }
     }
 }

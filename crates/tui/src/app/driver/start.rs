@@ -37,7 +37,7 @@ impl Driver {
         }
         match earlier {
             Ok(texts) => self.console.app.add_older_history(texts),
-            Err(error) => self.console.app.warning(&format!("The history of prompts cannot be read: {error}")),
+            Err(error) => self.console.app.warning(&format!("Cannot read the prompt history: {error}")),
         }
     }
 

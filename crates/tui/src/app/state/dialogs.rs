@@ -93,7 +93,7 @@ impl App {
     pub(crate) fn say_name(&mut self) {
         match self.footer.session_name.clone() {
             Some(name) => self.status(&format!("Session name: {name}")),
-            None => self.status("The session has no name; /name NAME gives it one"),
+            None => self.status("The session has no name; set one with /name NAME"),
         }
     }
 
@@ -141,7 +141,7 @@ impl App {
     }
 
     /// Shows the header and the loaded resources.
-    pub(super) fn greet(&mut self, runtime: &SessionRuntime) {
+    pub(super) fn show_header(&mut self, runtime: &SessionRuntime) {
         let quiet = self.interface.as_ref().map_or(QuietStartup::Off, |interface| interface.quiet_startup);
         if quiet == QuietStartup::On && !self.options.verbose {
             return;

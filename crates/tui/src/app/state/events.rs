@@ -24,7 +24,7 @@ const MAX_KEYS: usize = 64;
 impl App {
     /// Handles an event of the session.
     pub(crate) fn session_event(&mut self, event: &SessionEvent, now_ms: i64) {
-        self.transcript.heard(now_ms);
+        self.transcript.record_activity(now_ms);
         match event {
             SessionEvent::Agent(event) => self.agent_event(event, now_ms),
             SessionEvent::RunEnd { will_retry, .. } => {

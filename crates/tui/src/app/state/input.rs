@@ -16,7 +16,7 @@ use crate::slash;
 use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
 use crate::theme::Palette;
 use crate::transcript::Scroll;
-use crate::typed_line::{self, DialogLine, LineStep, NOT_UNDERSTOOD, NotUnderstood};
+use crate::typed_line::{self, DialogLine, LineStep, UNHANDLED_LINE, UnhandledLine};
 
 /// Maximum time between the presses of a double press, in milliseconds.
 const DOUBLE_PRESS_MS: i64 = 500;
@@ -185,8 +185,8 @@ impl App {
                 Some(effects) => LineStep::Taken(effects),
             }
         });
-        done.unwrap_or_else(|NotUnderstood| {
-            self.warning(NOT_UNDERSTOOD);
+        done.unwrap_or_else(|UnhandledLine| {
+            self.warning(UNHANDLED_LINE);
             Vec::new()
         })
     }

@@ -28,10 +28,10 @@ impl App {
         }
         let news = ChangelogNews::Note(now.clone());
         if interface.collapse_changelog || is_quiet {
-            self.status(&format!("Updated to v{now}. /changelog shows what is new"));
+            self.status(&format!("Updated to v{now}. /changelog shows what's new"));
         } else {
             let texts: Vec<&str> = notes.iter().map(|one| &*one.text).collect();
-            self.transcript.markdown(&format!("# What is new\n\n{}", texts.join("\n\n")));
+            self.transcript.markdown(&format!("# What's new\n\n{}", texts.join("\n\n")));
         }
         news
     }
@@ -61,7 +61,7 @@ impl App {
     /// Announces a later version.
     pub(crate) fn later_version(&mut self, release: &LatestRelease) {
         let version = sanitize(&release.version, SanitizeMode::Output).replace('\n', " ");
-        self.warning(&format!("Version {version} is available. `pinch update` says how to install it"));
+        self.warning(&format!("Version {version} is available. Run `pinch update` for instructions"));
         if let Some(note) = &release.note {
             self.transcript.markdown(note);
         }

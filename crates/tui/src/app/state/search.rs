@@ -92,7 +92,7 @@ impl App {
             SearchStatus::Searching => ("Searching… · ".to_owned(), ColorRole::Dim),
             SearchStatus::NotFound => ("No match · ".to_owned(), ColorRole::Warning),
             SearchStatus::Found { hidden: true, .. } => {
-                (format!("In text that is not shown ({} expands) · ", hint(KeyAction::ToolsExpand)), ColorRole::Warning)
+                (format!("In hidden text ({} expands) · ", hint(KeyAction::ToolsExpand)), ColorRole::Warning)
             }
             SearchStatus::Found { wrapped: Some(SearchDirection::Up), .. } => {
                 ("Continued from the end · ".to_owned(), ColorRole::Warning)
@@ -103,7 +103,7 @@ impl App {
             SearchStatus::Found { .. } => (String::new(), ColorRole::Dim),
         };
         let keys = format!(
-            "{} previous, {} next, {} closes",
+            "{} previous, {} next, {} close",
             hint(KeyAction::SelectUp),
             hint(KeyAction::SelectDown),
             hint(KeyAction::SelectCancel)

@@ -92,7 +92,7 @@ impl ChatApp {
     pub(super) fn use_session(&mut self, named: &str) -> Vec<ChatEffect> {
         let key = self.session_key(named);
         if key == self.session {
-            self.status("This is the session");
+            self.status("This session is already open");
             return Vec::new();
         }
         self.open_session(&key)

@@ -47,7 +47,7 @@ impl ChatApp {
         run.is_own |= is_own;
         run.follow(&update);
         if is_here && !self.is_loading {
-            self.transcript.heard(now_ms);
+            self.transcript.record_activity(now_ms);
             self.show(&update, now_ms);
         }
         match update {
@@ -182,7 +182,7 @@ impl ChatApp {
                 match outcome {
                     Ok(()) => {
                         self.transcript.separate();
-                        self.status("The session starts anew");
+                        self.status("The session was reset");
                     }
                     Err(error) => self.error(&error.message),
                 }
@@ -322,7 +322,7 @@ impl ChatApp {
         self.queued.clear();
         self.transcript.answer_ended();
         self.transcript.run_ended();
-        self.error("The engine is gone");
+        self.error("The engine has stopped");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::keymap::{KeyAction, KeyContext, KeyMatch};
 use crate::slash;
 use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
 use crate::theme::Palette;
-use crate::typed_line::{self, DialogLine, LineStep, NOT_UNDERSTOOD, NotUnderstood};
+use crate::typed_line::{self, DialogLine, LineStep, UNHANDLED_LINE, UnhandledLine};
 
 /// Maximum time between the presses of a double press, in milliseconds.
 pub(super) const DOUBLE_PRESS_MS: i64 = 1_000;
@@ -84,8 +84,8 @@ impl ChatApp {
                 Some(effects) => LineStep::Taken(effects),
             }
         });
-        done.unwrap_or_else(|NotUnderstood| {
-            self.warning(NOT_UNDERSTOOD);
+        done.unwrap_or_else(|UnhandledLine| {
+            self.warning(UNHANDLED_LINE);
             Vec::new()
         })
     }
@@ -292,7 +292,7 @@ impl ChatApp {
 
     fn shell_command(&mut self, command: String) -> Vec<ChatEffect> {
         if !self.setup.has_shell {
-            self.warning("There is no shell to run commands with");
+            self.warning("No shell is available to run commands");
             return Vec::new();
         }
         match self.shell {
@@ -310,7 +310,7 @@ impl ChatApp {
 
     pub(super) fn run_shell(&mut self, command: String) -> Vec<ChatEffect> {
         if self.transcript.runs_bash() {
-            self.warning("A command is running; wait for its end, or cancel it");
+            self.warning("A command is running; wait for it to finish, or cancel it");
             self.editor.set_text(&format!("!{command}"));
             return Vec::new();
         }

@@ -89,7 +89,7 @@ fn other_commands_have_their_effects() {
     chat.say("/status");
     chat.shows("Session: agent:main:main");
     chat.say("/reset");
-    chat.shows("The session starts anew");
+    chat.shows("The session was reset");
     chat.say("/context");
     chat.shows("Context");
     chat.say("/auth local");
@@ -219,7 +219,7 @@ fn shell_permission_is_requested_once_and_defaults_to_no() {
 
     let mut chat = TestChat::with(FakeBackend::default(), |setup| setup.has_shell = false, "");
     chat.say("!ls");
-    chat.shows("There is no shell to run commands with");
+    chat.shows("No shell is available to run commands");
 }
 
 #[test]

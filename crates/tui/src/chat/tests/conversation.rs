@@ -257,6 +257,6 @@ fn the_end_of_the_engine_is_reported() {
     chat.say("hello");
     chat.read("r1");
     chat.state.disconnected();
-    chat.shows("Error: The engine is gone");
+    chat.shows("Error: The engine has stopped");
     chat.shows("disconnected | idle");
 }

@@ -150,7 +150,7 @@ fn tab_accepts_a_command_and_suggests_its_arguments() {
         matches!(prompt.keys(&["enter"]), EditorEvent::Submit(submission) if submission.text == "/model openai/gpt-5")
     );
     prompt.keys(&["/model openai/gpt-5"]);
-    assert!(matches!(prompt.keys(&["enter"]), EditorEvent::Submit(_)), "what is complete is submitted");
+    assert!(matches!(prompt.keys(&["enter"]), EditorEvent::Submit(_)), "a complete text is submitted");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn tab_after_a_slash_completes_a_command_or_else_a_path() {
 fn moving_away_hides_the_suggestions() {
     let mut prompt = prompt();
     prompt.keys(&["see @src", "left"]);
-    assert!(prompt.completion.is_open(), "still in the word");
+    assert!(prompt.completion.is_open(), "the cursor is still in the word");
     prompt.keys(&["home"]);
     assert!(!prompt.completion.is_open());
 }
@@ -306,7 +306,7 @@ fn answers_to_outdated_requests_are_ignored() {
     let new = prompt.completion.take_request().unwrap();
     prompt.editor.move_to(TextPosition::default());
     assert_eq!(prompt.completion.offer(&new, vec![Completion::new("src/")], &mut prompt.editor), EditorEvent::Ignored);
-    assert!(prompt.completion.take_request().is_none(), "a question is asked once");
+    assert!(prompt.completion.take_request().is_none(), "a request is made once");
 }
 
 #[test]

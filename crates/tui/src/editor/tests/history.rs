@@ -105,7 +105,7 @@ fn older_submissions_precede_those_of_the_session_without_duplicates() {
     assert!(editor.recall_older());
     editor.add_older_history(vec!["old".to_owned(), "mine".to_owned(), " older\r\nlines ".to_owned()]);
     for expected in ["older\nlines", "old"] {
-        assert!(editor.recall_older(), "what is looked at stays in its place");
+        assert!(editor.recall_older(), "the browsed entry keeps its position");
         assert_eq!(editor.text(), expected);
     }
     assert!(!editor.recall_older());

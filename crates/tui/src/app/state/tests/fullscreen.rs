@@ -382,7 +382,7 @@ fn a_selection_stays_with_its_text() {
     screen.size = Size::new(60, 24);
     screen.screen.resize(screen.size);
     screen.draw();
-    assert!(screen.reversed().is_empty(), "the rows of another width are others");
+    assert!(screen.reversed().is_empty(), "a change of width clears the selection");
 }
 
 #[test]
