@@ -214,7 +214,10 @@ mod tests {
     #[test]
     fn a_text_must_have_the_placeholders_of_its_phrase() {
         let wrong = TextTable::default().replace(Phrase::NextTry, "Bald.").unwrap_err();
-        assert_eq!(wrong.to_string(), "the text of \"error.next_try\" must name the values {time}, and no others");
+        assert_eq!(
+            wrong.to_string(),
+            "the text of \"error.next_try\" must contain the placeholders {time}, and no others"
+        );
         let unknown = TextTable::default().replace_all([("error.typo", "x")]).unwrap_err();
         assert_eq!(unknown, TextsError::UnknownId("error.typo".into()));
         let texts = TextTable::default().replace_all([("error.next_try", "Nochmal in {time}.")]).unwrap();

@@ -199,8 +199,8 @@ async fn a_broken_configuration_is_reported_and_not_changed() {
     let ask = ["--session-id", "s1", "--message", "x", "--model", "anthropic/claude-sonnet-4-5"];
     let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under \
          auth.profiles in pinch.json.";
-    let place = "Error: HOME/.pinch/openclaw.json:2:11: is not valid JSON5: EOF parsing object. Correct it there: \
-         nothing of the file can be used";
+    let place = "Error: HOME/.pinch/openclaw.json:2:11: is not valid JSON5: EOF parsing object. Correct it there; until \
+         then the file is unusable";
     fails(&user, &ask, 2, place).await;
     assert_eq!(std::fs::read_to_string(&path).unwrap(), broken);
 

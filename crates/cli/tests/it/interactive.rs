@@ -140,7 +140,7 @@ async fn a_long_conversation_is_scrolled_searched_and_copied_in_fullscreen_mode(
     program.keys("\u{1b}").await;
     program.wait_until("no search", |screen| !screen.contains("Search >")).await;
     program.keys("/mouse off\r").await;
-    program.wait_for("left to the terminal").await;
+    program.wait_for("Mouse support is off").await;
     assert!(program.contents().contains("item number 200"));
     program.keys("\u{4}").await;
     assert_eq!(program.end().await, Some(0));

@@ -162,5 +162,5 @@ async fn skills_are_listed_with_the_reason_why_they_cannot_be_used() {
     assert_eq!(json!(shown), expect);
     let problems: Vec<String> = skills.problems.iter().map(ToString::to_string).collect();
     assert!(problems.iter().any(|problem| problem.contains("larger than 256000 bytes")), "{problems:?}");
-    assert!(problems.iter().any(|problem| problem.contains("leads out of the directory of skills")), "{problems:?}");
+    assert!(problems.iter().any(|problem| problem.contains("leads out of the skill directory")), "{problems:?}");
 }

@@ -282,7 +282,7 @@ async fn a_command_line_agent_is_refused_in_a_sandbox() {
         json!({"echo-cli": {"command": "/bin/sh", "args": ["-c", "touch ran; echo hello"], "output": "text"}});
     let engine = world.configured(&document).build();
     match within(engine.run(world.request("s1", "go")).finish()).await {
-        Err(RunError::Config(message)) => assert!(message.contains("outside of the sandbox"), "{message}"),
+        Err(RunError::Config(message)) => assert!(message.contains("outside the sandbox"), "{message}"),
         other => panic!("{other:?}"),
     }
     assert!(!world.path("workspace/ran").exists());
