@@ -20,7 +20,7 @@ pub(crate) enum CliCommand {
     /// Chat with an embedded agent in the terminal
     #[command(visible_alias = "terminal")]
     Chat(chat::Args),
-    /// Check, print or remove credentials
+    /// Log in and out, and check or print credentials
     #[command(subcommand)]
     Auth(auth::AuthCommand),
     /// Show a whole run against a scripted local server: key rotation, compaction, tools, block replies

@@ -5,12 +5,9 @@ use super::help::COMMANDS;
 /// pi's commands that this program does not have, and their replacements.
 const OF_PI: &[(&str, &str)] = &[
     ("mcp", "MCP servers are not supported yet"),
-    (
-        "login",
-        "Add a key to auth.json, or set the environment variable of the provider; \"pinch auth check\" reports what is configured",
-    ),
+    ("login", "Use: pinch login [PROVIDER]"),
     ("logout", "Use: pinch auth logout PROVIDER"),
-    ("uninstall", "Use: pinch uninstall SOURCE"),
+    ("uninstall", "Use: pinch remove SOURCE"),
     ("help", "Use: pinch --help"),
     ("version", "Use: pinch --version"),
 ];
@@ -50,7 +47,7 @@ mod tests {
     fn commands_and_typos_of_commands_are_not_messages() {
         for (word, part) in [
             ("mcp", "MCP servers are not supported"),
-            ("lgoin", "Unknown command \"lgoin\". Add a key to auth.json"),
+            ("lgoin", "Unknown command \"lgoin\". Use: pinch login [PROVIDER]"),
             ("hepl", "Unknown command \"hepl\". Use: pinch --help"),
             ("updaet", "Did you mean \"pinch update\""),
             ("lst", "Did you mean \"pinch list\""),

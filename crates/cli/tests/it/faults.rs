@@ -193,8 +193,8 @@ async fn a_command_is_not_a_prompt() {
     let user = TestUser::new().await;
     let mcp = "Error: Unknown command \"mcp\". MCP servers are not supported yet\nhint: to send it to the model, use: pinch -- mcp";
     fails(&user, &["--model", "local/m1", "mcp", "list"], 1, mcp).await;
-    let login = "Error: Unknown command \"lgoin\". Add a key to auth.json, or set the environment variable of the provider; \
-        \"pinch auth check\" reports what is configured\nhint: to send it to the model, use: pinch -- lgoin";
+    let login = "Error: Unknown command \"lgoin\". Use: pinch login [PROVIDER]\n\
+        hint: to send it to the model, use: pinch -- lgoin";
     fails(&user, &["--model", "local/m1", "lgoin"], 1, login).await;
     assert_eq!(user.server.requests().len(), 0);
     user.answer("sent");
