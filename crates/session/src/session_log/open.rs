@@ -1,4 +1,4 @@
-//! Opening sessions, new and stored ones.
+//! Opening new and stored sessions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl SessionLog {
         Self::read(host, store, journal, at, new).await
     }
 
-    /// Like [`SessionLog::open_or_create`], but does not read a session again that was closed a moment ago and has not changed since.
+    /// Like [`SessionLog::open_or_create`], but takes a session from `recent` instead of reading it again, if its file is unchanged.
     ///
     /// # Errors
     /// Same as [`SessionLog::open`].
@@ -55,7 +55,11 @@ impl SessionLog {
         recent: &RecentSessions,
     ) -> Result<Self, StoreError> {
         let mut journal = store.open(at).await?;
-        match journal.path().and_then(|path| recent.take(path)) {
+        let recent = match journal.path() {
+            Some(path) => recent.take(path).await,
+            None => None,
+        };
+        match recent {
             Some(stored) => {
                 journal.resume();
                 Ok(Self::indexed(host, store, journal, stored, new.cwd))
@@ -64,7 +68,7 @@ impl SessionLog {
         }
     }
 
-    /// A session whose entries are known.
+    /// Creates the log of a stored session whose entries are already indexed.
     fn indexed(
         host: &Host,
         store: Arc<dyn SessionStore>,

@@ -1,4 +1,4 @@
-//! Sessions that were closed a moment ago. One that is opened again, and whose file has not changed since, is not read and parsed again.
+//! A cache of recently closed sessions, so that reopening one does not read and parse an unchanged file again.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,18 @@ use pinch_stdx::fs::stamp::FileStamp;
 use super::SessionLog;
 use super::index::Index;
 use crate::entry::Header;
+use crate::store::aside;
 
-/// The most sessions that are kept.
+/// Maximum number of cached sessions.
 const MAX_SESSIONS: usize = 32;
 
-/// The most bytes of session files that are kept.
+/// Maximum total size of the cached session files, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// A cache of closed sessions, for programs that open the same ones again and again: at most 32 of them, with at most 64 MiB of text.
+/// Recently closed sessions, for programs that reopen the same ones: at most 32, with at most 64 MiB of text.
 ///
-/// A session is used only if its file has the same length, modification time and identity as when it was closed; otherwise it is read anew.
+/// A cached session is used only if its file has the same length, modification time and identity as when it was closed. Expired sessions are
+/// freed when the cache is next used.
 #[derive(Debug)]
 pub struct RecentSessions {
     keep_for: Duration,
@@ -34,7 +36,7 @@ struct ClosedSession {
     stored: StoredSession,
 }
 
-/// What is known of a stored session.
+/// The contents of a stored session.
 #[derive(Debug)]
 pub(super) struct StoredSession {
     pub(super) header: Header,
@@ -43,19 +45,20 @@ pub(super) struct StoredSession {
 }
 
 impl RecentSessions {
-    /// A cache that keeps sessions for a time after they were closed; zero keeps none.
+    /// Creates a cache that keeps each session for `keep_for` after it is closed; zero disables it.
     pub fn new(keep_for: Duration) -> Self {
         Self { keep_for, closed: Mutex::default() }
     }
 
-    /// Remembers a session that nobody will append to any more. Sessions without a file of their own are not kept.
+    /// Caches a session that is about to be closed. Sessions without a file, and files with unread changes, are not cached. Inspects the file
+    /// once.
     pub fn keep(&self, log: &SessionLog) {
         let Some(path) = log.path().filter(|_| log.is_saved() && log.snapshot_of.is_none()) else { return };
         if self.keep_for.is_zero() || log.end > MAX_BYTES {
             return;
         }
-        // A file that has grown holds entries of others, which are not in the index.
-        let Some(stamp) = FileStamp::of(path).filter(|stamp| stamp.len() == log.end) else { return };
+        // A longer file contains entries of other processes, which are not in the index.
+        let Some(stamp) = FileStamp::of(path).filter(|stamp| stamp.size() == log.end) else { return };
         let stored = StoredSession { header: log.header.clone(), index: Arc::clone(&log.index), end: log.end };
         let mut closed = self.lock();
         closed.retain(|session| session.path != path);
@@ -63,15 +66,18 @@ impl RecentSessions {
         self.purge(&mut closed);
     }
 
-    /// Takes a session out, if its file is as it was. Two logs never share one, so that none copies the index when it appends.
-    pub(super) fn take(&self, path: &Path) -> Option<StoredSession> {
+    /// Removes a session from the cache and returns it if its file is unchanged. Removing it leaves the index unshared, so that appending
+    /// does not copy it.
+    pub(super) async fn take(&self, path: &Path) -> Option<StoredSession> {
         let session = {
             let mut closed = self.lock();
             self.purge(&mut closed);
             let at = closed.iter().position(|session| session.path == path)?;
             closed.remove(at)?
         };
-        (FileStamp::of(path) == Some(session.stamp)).then_some(session.stored)
+        let path = session.path;
+        let stamp = aside(move || FileStamp::of(&path)).await.ok()?;
+        (stamp == Some(session.stamp)).then_some(session.stored)
     }
 
     fn purge(&self, closed: &mut VecDeque<ClosedSession>) {

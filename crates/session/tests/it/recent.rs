@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pinch_session::session_log::{NewSession, RecentSessions, SessionLog};
 use pinch_session::store::SessionRef;
-use pinch_testing::logs::{append, create, file, host, run, store, user};
+use pinch_testing::logs::{append, change_unseen, create, file, host, run, store, user};
 
 async fn reopen(path: &Path, recent: &RecentSessions) -> SessionLog {
     let at = SessionRef::Path(path.to_owned());
@@ -20,14 +20,6 @@ fn lines(log: &SessionLog) -> Vec<Vec<u8>> {
 
 fn minute() -> RecentSessions {
     RecentSessions::new(Duration::from_secs(60))
-}
-
-/// Changes a word of a file without a change of its length, its time or its identity.
-fn change_unseen(path: &Path, from: &str, to: &str) {
-    let modified = fs::metadata(path).unwrap().modified().unwrap();
-    let text = fs::read_to_string(path).unwrap().replace(from, to);
-    fs::write(path, text).unwrap();
-    fs::File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
 }
 
 #[test]

@@ -20,14 +20,9 @@ impl FileStamp {
         Some(Self { len: meta.len(), modified: meta.modified().ok(), identity: identity(&meta) })
     }
 
-    /// The length of the file, in bytes.
-    pub fn len(&self) -> u64 {
+    /// Returns the length of the file in bytes.
+    pub fn size(&self) -> u64 {
         self.len
-    }
-
-    /// Whether the file was empty.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 }
 

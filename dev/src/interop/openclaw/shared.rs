@@ -1,4 +1,4 @@
-//! A state directory that both programs use, and the model server that they ask.
+//! The shared state directory, and the model server that both programs use.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use super::program::{self, PeerProgram, Programs};
 /// The arguments for the main session of the main agent.
 pub(super) const MAIN: [&str; 2] = ["--agent", "main"];
 
-/// A key that is always over its rate limit.
+/// A key whose requests always exceed the rate limit.
 pub(super) const LIMITED_KEY: &str = "limited";
 
-/// A key that the server does not know.
+/// A key that the server rejects.
 pub(super) const REFUSED_KEY: &str = "refused";
 
 /// The state and the server.
@@ -93,7 +93,7 @@ impl<'p> SharedState<'p> {
         Ok(std::fs::write(agent.join("auth-profiles.json"), store.to_string())?)
     }
 
-    /// Lets a program answer a message.
+    /// Runs one message through a program.
     pub(super) fn turn(&self, program: PeerProgram, session: &[&str], message: &str) -> anyhow::Result<AnsweredTurn> {
         let before = self.server.requests().len();
         let printed = program::run(program, &mut self.programs.agent(program, self.folder(), session, message))?;
@@ -175,7 +175,7 @@ fn text_of(message: &Value) -> String {
     }
 }
 
-/// What the server says to a request.
+/// Returns the reply of the server to a request.
 fn answer(request: &Recorded) -> ServerReply {
     let refusal = |status: u16, kind: &str, message: &str| {
         ServerReply::json(status, &json!({"type": "error", "error": {"type": kind, "message": message}}))

