@@ -1,7 +1,10 @@
 //! Stores session keys in `sessions.json` of each agent, which OpenClaw also reads and writes.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::io;
+use std::mem;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +15,7 @@ use pinch_ports::{EntryChange, Fence, PortError, SessionEntry, SessionIndex};
 use pinch_stdx::fs::{Access, FileStamp, write_atomic};
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use super::session_lock::{LockAttempt, SessionLock};
@@ -28,8 +31,32 @@ pub struct FileIndex {
     state_dir: PathBuf,
     host: Host,
     loaded: Mutex<HashMap<PathBuf, LoadedIndex>>,
-    /// Writers of this process, per index: they queue in order, and only poll for other processes.
-    writers: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
+    writers: Mutex<HashMap<PathBuf, Arc<IndexWriter>>>,
+}
+
+/// What this process has to write to one index.
+#[derive(Debug, Default)]
+struct IndexWriter {
+    /// Held by the update that writes. The others of this process wait in order, and only the one that holds it polls for other processes.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// The changes that nobody has taken yet: the next writer applies all of them in one read and one write.
+    pending: Mutex<Vec<PendingChange>>,
+}
+
+type Updated = Result<Option<SessionEntry>, PortError>;
+
+/// A change that waits to be written.
+struct PendingChange {
+    key: String,
+    fence: Option<Arc<dyn Fence>>,
+    change: EntryChange,
+    reply: oneshot::Sender<Updated>,
+}
+
+impl fmt::Debug for PendingChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingChange").field("key", &self.key).field("fence", &self.fence).finish_non_exhaustive()
+    }
 }
 
 /// An index as it was last read.
@@ -78,17 +105,18 @@ impl FileIndex {
         entries
     }
 
-    async fn lock(&self, path: &Path) -> Result<(SessionLock, OwnedMutexGuard<()>), PortError> {
-        let writer = {
-            let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(writers.entry(path.to_owned()).or_default())
-        };
-        let writer = writer.lock_owned().await;
+    fn writer(&self, path: &Path) -> Arc<IndexWriter> {
+        let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(writers.entry(path.to_owned()).or_default())
+    }
+
+    /// Locks an index against other processes.
+    async fn lock(&self, path: &Path) -> Result<SessionLock, PortError> {
         let lock = SessionLock::path_for(path).map_err(|error| unwritable(path, error))?;
         let mut waited = Duration::ZERO;
         loop {
             let owner = match SessionLock::try_acquire(&lock, &self.host).map_err(|error| unwritable(path, error))? {
-                LockAttempt::Held(lock) => return Ok((lock, writer)),
+                LockAttempt::Held(lock) => return Ok(lock),
                 LockAttempt::Busy { owner } => owner,
             };
             if waited >= PATIENCE {
@@ -119,29 +147,86 @@ fn entry(path: &Path, key: &str, value: &Value) -> Result<SessionEntry, PortErro
     })
 }
 
-/// Reads, changes and writes an index. The caller holds its lock.
-fn change_file(
-    path: &Path,
-    key: &str,
-    fence: Option<&dyn Fence>,
-    change: &EntryChange,
-) -> Result<(Map<String, Value>, Option<SessionEntry>), PortError> {
-    let mut entries = read(path)?;
-    let before = entries.get(key).map(|value| entry(path, key, value)).transpose()?;
-    let after = change(before.clone());
-    PortError::check(fence)?;
-    if before != after {
+impl IndexWriter {
+    /// Adds a change to those that wait, and returns where its result will arrive.
+    fn add(&self, key: &str, fence: Option<Arc<dyn Fence>>, change: EntryChange) -> oneshot::Receiver<Updated> {
+        let (reply, updated) = oneshot::channel();
+        let pending = PendingChange { key: key.to_owned(), fence, change, reply };
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).push(pending);
+        updated
+    }
+
+    /// Takes the changes that wait, without those whose callers have gone.
+    fn take(&self) -> Vec<PendingChange> {
+        let mut pending = mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        pending.retain(|pending| !pending.reply.is_closed());
+        pending
+    }
+
+    /// Applies every change that waits to an index, and returns the entries as they are then. The caller holds the lock of the file.
+    fn write(&self, path: &Path) -> Option<Map<String, Value>> {
+        let batch = self.take();
+        let mut entries = match document::read_object(path) {
+            Ok(entries) => entries,
+            Err(problem) => {
+                for pending in batch {
+                    pending.answer(Err(unreadable(path, io::Error::other(problem.to_string()))));
+                }
+                return None;
+            }
+        };
+        let mut is_changed = false;
+        let mut applied = Vec::with_capacity(batch.len());
+        for pending in batch {
+            match pending.apply(path, &mut entries) {
+                Ok((after, changes)) => {
+                    is_changed |= changes;
+                    applied.push((pending, after));
+                }
+                Err(error) => pending.answer(Err(error)),
+            }
+        }
+        let written = if is_changed { write(path, &entries) } else { Ok(()) };
+        let failure = written.err().map(|error| (error.kind(), error.to_string()));
+        for (pending, after) in applied {
+            pending.answer(match &failure {
+                None => Ok(after),
+                Some((kind, reason)) => Err(unwritable(path, io::Error::new(*kind, reason.clone()))),
+            });
+        }
+        failure.is_none().then_some(entries)
+    }
+}
+
+impl PendingChange {
+    /// Changes the entry of the key, and returns its new state and whether that differs from the old one.
+    fn apply(&self, path: &Path, entries: &mut Map<String, Value>) -> Result<(Option<SessionEntry>, bool), PortError> {
+        let before = entries.get(&self.key).map(|value| entry(path, &self.key, value)).transpose()?;
+        // A panic is one caller's, and must not cost the others of the batch their changes.
+        let changed = panic::catch_unwind(AssertUnwindSafe(|| (self.change)(before.clone())));
+        let after = changed.map_err(|_| unwritable(path, io::Error::other("the change to the entry panicked")))?;
+        PortError::check(self.fence.as_deref())?;
+        if before == after {
+            return Ok((after, false));
+        }
         match &after {
             Some(after) => {
                 let value = serde_json::to_value(after).map_err(|error| unwritable(path, io::Error::from(error)))?;
-                entries.insert(key.to_owned(), value);
+                entries.insert(self.key.clone(), value);
             }
-            None => drop(entries.shift_remove(key)),
+            None => drop(entries.shift_remove(&self.key)),
         }
-        let text = serde_json::to_vec_pretty(&entries).map_err(|error| unwritable(path, io::Error::from(error)))?;
-        write_atomic(path, &text, Access::Private).map_err(|error| unwritable(path, error))?;
+        Ok((after, true))
     }
-    Ok((entries, after))
+
+    fn answer(self, updated: Updated) {
+        // A caller that has gone no longer waits for it.
+        drop(self.reply.send(updated));
+    }
+}
+
+fn write(path: &Path, entries: &Map<String, Value>) -> io::Result<()> {
+    write_atomic(path, &serde_json::to_vec_pretty(entries)?, Access::Private)
 }
 
 impl SessionIndex for FileIndex {
@@ -169,18 +254,27 @@ impl SessionIndex for FileIndex {
     ) -> BoxFuture<'a, Result<Option<SessionEntry>, PortError>> {
         Box::pin(async move {
             let path = self.path_of_key(key);
+            let writer = self.writer(&path);
+            let mut updated = writer.add(key, fence, change);
+            let turn = Arc::clone(&writer.turn).lock_owned().await;
+            // Whoever had the turn before may have written this change with its own.
+            if let Ok(updated) = updated.try_recv() {
+                return updated;
+            }
             let lock = self.lock(&path).await?;
-            let (writing, key) = (path.clone(), key.to_owned());
-            // The lock moves into the task, so that dropping the future does not release it before the file is written.
+            let writing = path.clone();
+            // Lock and turn move into the task, so that dropping the future does not release them before the file is written.
             let written = spawn_blocking(move || {
-                let changed = change_file(&writing, &key, fence.as_deref(), &change);
+                let entries = writer.write(&writing);
                 let stamp = FileStamp::of(&writing);
-                drop(lock);
-                changed.map(|(entries, after)| (stamp, entries, after))
+                drop((lock, turn));
+                (stamp, entries)
             });
-            let (stamp, entries, after) = written.await.map_err(|error| unwritable(&path, error))??;
-            self.keep(path, stamp, entries);
-            Ok(after)
+            let (stamp, entries) = written.await.map_err(|error| unwritable(&path, error))?;
+            if let Some(entries) = entries {
+                self.keep(path.clone(), stamp, entries);
+            }
+            updated.try_recv().map_err(|error| unwritable(&path, io::Error::other(error)))?
         })
     }
 }
