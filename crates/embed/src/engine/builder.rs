@@ -293,9 +293,17 @@ impl EngineBuilder {
         let store = self.store.unwrap_or_else(|| Arc::new(own_store(&self.state_dir, &loaded.settings)));
         let mut runtimes = self.runtimes;
         runtimes.entry(crate::runtime::CLI.to_owned()).or_insert_with(|| Arc::new(CliRuntime::new(Arc::clone(&store))));
-        runtimes
-            .entry(crate::runtime::NATIVE.to_owned())
-            .or_insert_with(|| Arc::new(native_runtime(self.providers, Arc::clone(&store), &host)));
+        runtimes.entry(crate::runtime::NATIVE.to_owned()).or_insert_with(|| {
+            let ttl = session_cache_ttl(&host).unwrap_or_else(|problem| {
+                problems.push(problem);
+                None
+            });
+            let runtime = NativeRuntime::new(self.providers, Arc::clone(&store));
+            Arc::new(match ttl {
+                Some(ttl) => runtime.with_sessions_kept_for(ttl),
+                None => runtime,
+            })
+        });
         let (leases, lanes) = match self.leases {
             Some(leases) => (leases, None),
             None => {
@@ -348,12 +356,15 @@ fn own_store(state_dir: &Path, settings: &Settings) -> JsonlStore {
     JsonlStore::flat(state_dir.join("agents/main/sessions")).durability(settings.durability)
 }
 
-fn native_runtime(providers: ProviderRegistry, store: Arc<dyn SessionStore>, host: &Host) -> NativeRuntime {
-    let runtime = NativeRuntime::new(providers, store);
-    match host.env().get(SESSION_CACHE_TTL).and_then(|text| text.trim().parse().ok()) {
-        Some(ms) => runtime.with_sessions_kept_for(Duration::from_millis(ms)),
-        None => runtime,
-    }
+/// Returns how long sessions stay in memory after a run, if the environment sets it.
+fn session_cache_ttl(host: &Host) -> Result<Option<Duration>, Problem> {
+    let Some(text) = host.env().get(SESSION_CACHE_TTL).map(str::trim).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    text.parse().map(|ms| Some(Duration::from_millis(ms))).map_err(|_| {
+        let what = format!("\"{text}\" is not a number of milliseconds");
+        Problem::new(Path::new(SESSION_CACHE_TTL), what).remedy("Set a whole number, 0 to keep no session in memory")
+    })
 }
 
 #[cfg(test)]
@@ -371,6 +382,20 @@ mod tests {
             let store = format!("{:?}", own_store(dir.path(), &Settings::load(&path).0));
             assert!(store.contains(&format!("durability: {expected}")), "{store}");
         }
+    }
+
+    #[test]
+    fn an_unreadable_time_for_sessions_in_memory_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let problems_of = |text: &str| {
+            let env = pinch_stdx::host::Env::from_iter([(SESSION_CACHE_TTL, text)]);
+            let engine = Engine::builder(dir.path()).host(Host::builder().env(env).build()).build();
+            engine.problems().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let expected = "OPENCLAW_SESSION_MANAGER_CACHE_TTL_MS: \"45s\" is not a number of milliseconds. \
+                        Set a whole number, 0 to keep no session in memory";
+        assert_eq!(problems_of("45s"), [expected]);
+        assert_eq!(problems_of(" 45000 "), [""; 0]);
     }
 
     #[test]
