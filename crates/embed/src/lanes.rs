@@ -2,12 +2,10 @@
 //! slot in a global lane.
 //!
 //! Lanes are always entered in this order, so runs cannot deadlock. Permits are guards: dropping a run frees its lanes, and dropping a
-//! waiting
-//! future leaves the queue.
+//! waiting future leaves the queue.
 //!
 //! tokio's semaphore, which serves in order of arrival, does not fit: a slot goes to the least recently served session, so that a session
-//! with
-//! many waiting runs does not delay others, and a lane can shrink while all its slots are taken.
+//! with many waiting runs does not delay others, and a lane can shrink while all its slots are taken.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -29,6 +27,9 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use tokio::sync::oneshot;
 
 mod queue;
+
+#[cfg(test)]
+mod laws;
 
 use self::queue::{Queues, Ticket};
 

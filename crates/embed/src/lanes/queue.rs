@@ -39,7 +39,7 @@ struct Waiter {
 
 /// A run that is first in its session gets priority after this many other admissions; otherwise a stream of new, never served sessions
 /// would starve it.
-const MAX_OVERTAKEN: u64 = 16;
+pub(super) const MAX_OVERTAKEN: u64 = 16;
 /// Number of sessions that a lane remembers. Others count as never served.
 const MAX_SERVED: usize = 1024;
 
