@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, answer, attempts, call, is_turn, payload_texts, refusal, stream, within};
 
-fn too_long() -> ServerReply {
+pub(crate) fn too_long() -> ServerReply {
     refusal(400, "invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum")
 }
 

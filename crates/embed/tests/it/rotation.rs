@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::world::{World, answer, attempts, payload_texts, refusal, stream, within};
 
 /// Returns a rate-limit refusal for that long.
-fn too_many(retry_after: &str) -> ServerReply {
+pub(crate) fn too_many(retry_after: &str) -> ServerReply {
     refusal(429, "rate_limit_error", "Number of requests has exceeded your per-minute limit")
         .header("retry-after", retry_after)
 }

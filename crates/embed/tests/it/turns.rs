@@ -1,6 +1,7 @@
 //! Messages to busy sessions: which run reads them, and that none is lost.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -12,7 +13,9 @@ use pinch_stdx::cancel::CancelReason;
 use pinch_testing::server::{Gate, ServerReply};
 use serde_json::json;
 
-use crate::world::{World, answer, stream, within};
+use crate::overflow::too_long;
+use crate::rotation::too_many;
+use crate::world::{World, answer, call, is_turn, stream, within};
 
 const KEY: &str = "agent:main:chat";
 
@@ -230,6 +233,87 @@ async fn a_message_is_read_once_whenever_it_arrives() {
             ran.unwrap();
             assert_eq!(users(&world, &session), ["one", "late"], "{mode:?} after {n_open} events");
         }
+    }
+}
+
+/// What the run does when a message arrives.
+#[derive(Clone, Copy, Debug)]
+enum BusyWith {
+    Tool,
+    Wait,
+    Compaction,
+}
+
+impl BusyWith {
+    /// Scripts the server so that the second run of the session does this. A summary stays open until the gate opens.
+    fn script(self, world: &World, gate: &Gate) {
+        let command = json!({"command": "touch begun; while [ ! -e go ]; do sleep 0.01; done"});
+        let turns = match self {
+            Self::Tool => vec![stream(call("c1", "bash", &command))],
+            Self::Wait => ["1", "1"].map(too_many).into(),
+            Self::Compaction => vec![too_long()],
+        };
+        let long = stream(answer("m0", &"I remember that. ".repeat(100)));
+        let turns = Mutex::new([long].into_iter().chain(turns).collect::<VecDeque<_>>());
+        let gate = gate.clone();
+        world.server.answer_with(move |request| {
+            if !is_turn(request) {
+                return Some(ServerReply::events().gated(&gate, answer("summary", "## Goal\nAnswer.")));
+            }
+            Some(turns.lock().unwrap().pop_front().unwrap_or_else(|| stream(answer("m", "Yes."))))
+        });
+    }
+
+    fn has_begun(self, world: &World) -> bool {
+        match self {
+            Self::Tool => world.path("workspace/begun").exists(),
+            Self::Wait => world.server.requests().len() >= 3,
+            Self::Compaction => world.server.requests().iter().any(|request| !is_turn(request)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_to_a_run_that_is_busy_otherwise_is_read_once() {
+    let modes = [InboxMode::Steer, InboxMode::FollowUp, InboxMode::Collect, InboxMode::Interrupt];
+    let all = [BusyWith::Tool, BusyWith::Wait, BusyWith::Compaction];
+    for (busy, mode) in all.into_iter().flat_map(|busy| modes.map(|mode| (busy, mode))) {
+        let world = world(json!({"debounceMs": 1})).await;
+        let gate = Gate::new();
+        busy.script(&world, &gate);
+        world.write("workspace/notes.md", "");
+        let zero = request(world.engine.send(message("zero")).await);
+        let session = zero.session_id.clone();
+        within(world.engine.run(zero).finish()).await.unwrap();
+        let first = request(world.engine.send(message("one")).await);
+        let running = world.engine.run(first).finish();
+        let arriving = async {
+            while !busy.has_begun(&world) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let late = async {
+                match world.engine.send(message("late").mode(mode)).await.unwrap() {
+                    Turn::Run(request) => world.engine.run(*request).finish().await.err(),
+                    Turn::Joined { .. } => None,
+                    other => panic!("{other:?}"),
+                }
+            };
+            let release = async {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                world.write("workspace/go", "");
+                gate.open_times(100);
+            };
+            tokio::join!(late, release).0
+        };
+        let (ran, failed) = within(async { tokio::join!(running, arriving) }).await;
+        let is_stopped = !ran.is_ok_and(|result| !result.meta.aborted);
+        assert_eq!(is_stopped, mode == InboxMode::Interrupt, "{mode:?} during {busy:?}");
+        // A run that waits for its profiles goes on when they are ready again. A new one is refused, and told when that will be.
+        let is_refused = matches!((busy, mode), (BusyWith::Wait, InboxMode::Interrupt));
+        let told = matches!(&failed, Some(RunError::Failover(error)) if error.retry_after.is_some());
+        assert_eq!((failed.is_some(), told), (is_refused, is_refused), "{mode:?} during {busy:?}: {failed:?}");
+        let expected: &[&str] = if is_refused { &["zero", "one"] } else { &["zero", "one", "late"] };
+        assert_eq!(users(&world, &session), expected, "{mode:?} during {busy:?}");
     }
 }
 
