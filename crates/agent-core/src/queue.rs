@@ -1,4 +1,4 @@
-//! Queued messages: steering is added at the next turn, follow-ups when the run would end.
+//! Queued messages: steering is added at the next turn, which may skip calls, and follow-ups when the run would end.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,6 +29,17 @@ impl QueueMode {
     pub fn parse(word: &str) -> Option<Self> {
         [Self::OneAtATime, Self::All].into_iter().find(|mode| mode.as_str() == word)
     }
+}
+
+/// When a run takes in steering.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SteeringPoint {
+    /// Between two turns: all calls of an answer run first.
+    #[default]
+    BetweenTurns,
+    /// Before a call starts as well. Calls that have not started are skipped: their results tell the model why. Calls that run in parallel
+    /// start together, so that either all or none are skipped.
+    BeforeCalls,
 }
 
 /// Identifies a queue.
@@ -66,6 +77,7 @@ struct QueuesInner {
     follow_up: VecDeque<QueuedMessage>,
     steering_mode: QueueMode,
     follow_up_mode: QueueMode,
+    steering_point: SteeringPoint,
     next_id: u64,
     revision: u64,
 }
@@ -195,6 +207,22 @@ impl MessageQueues {
             QueueKind::Steering => inner.steering_mode,
             QueueKind::FollowUp => inner.follow_up_mode,
         }
+    }
+
+    /// Sets when a run takes in steering.
+    pub fn set_steering_point(&self, point: SteeringPoint) {
+        self.lock().steering_point = point;
+    }
+
+    /// Returns when a run takes in steering.
+    pub fn steering_point(&self) -> SteeringPoint {
+        self.lock().steering_point
+    }
+
+    /// Returns whether steering waits that calls must not start before.
+    pub(crate) fn skips_calls(&self) -> bool {
+        let inner = self.lock();
+        inner.steering_point == SteeringPoint::BeforeCalls && !inner.steering.is_empty()
     }
 }
 

@@ -14,6 +14,9 @@ use crate::hooks::PendingCall;
 use crate::tool::cx::{Progress, ProgressBoard};
 use crate::tool::{ToolError, ToolMode, ToolOutput};
 
+/// The result of a call that did not start because a message waits, in the words of OpenClaw 2026.9.6.
+const SKIPPED: &str = "Skipped to process an incoming message.";
+
 /// Outcome of the calls of one answer.
 pub(super) struct ToolBatch {
     pub(super) results: Vec<Arc<Message>>,
@@ -58,16 +61,25 @@ impl RunDriver<'_> {
         let mut outcomes: Vec<Option<CallOutcome>> = calls.iter().map(|_| None).collect();
         let mut batch = ToolBatch { results: Vec::with_capacity(calls.len()), ends_run: true, pending: Vec::new() };
         if sequential {
+            let mut skips = false;
             for (at, call) in calls.iter().enumerate() {
-                let ready = self.begin(message, call, at, &starts, &mut outcomes).await;
+                skips = skips || self.skips_calls();
+                let ready = match skips {
+                    true => self.skip(at, &starts, &mut outcomes).await,
+                    false => self.begin(message, call, at, &starts, &mut outcomes).await,
+                };
                 let ready = batch.take_pending(ready.into_iter().collect());
                 self.execute(ready, &starts, &mut outcomes).await;
                 self.conclude(call, outcomes[at].take(), &mut batch).await;
             }
         } else {
+            let skips = self.skips_calls();
             let mut ready = Vec::with_capacity(calls.len());
             for (at, call) in calls.iter().enumerate() {
-                ready.extend(self.begin(message, call, at, &starts, &mut outcomes).await);
+                ready.extend(match skips {
+                    true => self.skip(at, &starts, &mut outcomes).await,
+                    false => self.begin(message, call, at, &starts, &mut outcomes).await,
+                });
             }
             let ready = batch.take_pending(ready);
             self.execute(ready, &starts, &mut outcomes).await;
@@ -76,6 +88,17 @@ impl RunDriver<'_> {
             }
         }
         batch
+    }
+
+    fn skips_calls(&self) -> bool {
+        !self.cancel.is_cancelled() && self.agent.queues().skips_calls()
+    }
+
+    /// Ends a call that does not start, because a message waits.
+    async fn skip(&self, at: usize, starts: &[ToolStart], outcomes: &mut [Option<CallOutcome>]) -> Option<Placed> {
+        self.emit(AgentEvent::ToolStart(starts[at].clone())).await;
+        self.end(at, (ToolError::new(SKIPPED).into(), None), starts, outcomes).await;
+        None
     }
 
     /// Announces a call and prepares it; a call that may not run ends immediately.

@@ -46,7 +46,7 @@ impl Hooks for Between {
 }
 
 /// Summarizes a conversation: roles, and the texts of users.
-fn shape(messages: &[Arc<Message>]) -> Vec<String> {
+pub(super) fn shape(messages: &[Arc<Message>]) -> Vec<String> {
     let word = |message: &Arc<Message>| match &**message {
         Message::User(user) => user.content.text(""),
         other => other.role().to_owned(),

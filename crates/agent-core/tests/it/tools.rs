@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
+use pinch_agent_core::queue::{MessageQueues, QueueKind, SteeringPoint};
 use pinch_agent_core::tool::{ExternalTool, JsonObject, ToolMode, ToolOutput, ToolSpec};
 use pinch_agent_core::{AgentEvent, EndReason, Tool, ToolCx, ToolError};
 use pinch_llm::message::{Message, StopReason};
@@ -14,6 +15,7 @@ use pinch_llm::schema::Schema;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use serde_json::json;
 
+use super::hooks::shape;
 use super::{agent, calls, results, run};
 
 type ToolWork = fn(Arc<AtomicBool>) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
@@ -172,4 +174,72 @@ async fn tools_and_their_changes_are_declared() {
         })
         .collect();
     assert_eq!(said, [(vec!["x", "y"], vec![]), (vec![], vec!["y".to_owned()])]);
+}
+
+/// A tool that queues a steering message in the call `first`.
+struct SteeringTool {
+    spec: ToolSpec,
+    queues: MessageQueues,
+}
+
+impl Tool for SteeringTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, _: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            if cx.call.as_str() == "first" {
+                self.queues.push(QueueKind::Steering, Message::user("stop", 1));
+            }
+            Ok(ToolOutput::text("done"))
+        })
+    }
+}
+
+#[tokio::test]
+async fn calls_that_have_not_started_are_skipped_for_a_waiting_message() {
+    let result = |id: &str, is_skipped: bool| match is_skipped {
+        true => (id.to_owned(), true, "Skipped to process an incoming message.".to_owned()),
+        false => (id.to_owned(), false, "done".to_owned()),
+    };
+    for (mode, point, waits, skipped) in [
+        (ToolMode::Sequential, SteeringPoint::BeforeCalls, false, [false, true, true]),
+        (ToolMode::Sequential, SteeringPoint::BeforeCalls, true, [true, true, true]),
+        (ToolMode::Sequential, SteeringPoint::BetweenTurns, true, [false, false, false]),
+        // These start together.
+        (ToolMode::Parallel, SteeringPoint::BeforeCalls, false, [false, false, false]),
+        (ToolMode::Parallel, SteeringPoint::BeforeCalls, true, [true, true, true]),
+    ] {
+        let ids = ["first", "second", "third"];
+        let replies = [calls(&ids.map(|id| (id, "work"))), ScriptedReply::text("well"), ScriptedReply::text("done")];
+        let (mut agent, provider) = agent(replies, Vec::new());
+        let queues = agent.queues();
+        queues.set_steering_point(point);
+        let spec = ToolSpec::new("work", "", Schema::new(json!({"type": "object"})));
+        let tool: Arc<dyn Tool> = Arc::new(SteeringTool { spec, queues: queues.clone() });
+        agent.tools = std::iter::once(tool).collect();
+        agent.execution = mode;
+        let mut running = agent.run(vec![Arc::new(Message::user("go", 1))], Cancel::new()).unwrap();
+        let (mut started, mut ended) = (0, 0);
+        while let Some(event) = running.next().await {
+            match event {
+                // The message comes while the answer with the calls arrives.
+                AgentEvent::MessageStart(message) if message.role() == "assistant" && waits && started == 0 => {
+                    queues.clear(QueueKind::Steering);
+                    queues.push(QueueKind::Steering, Message::user("stop", 1));
+                }
+                AgentEvent::ToolStart(_) => started += 1,
+                AgentEvent::ToolEnd { .. } => ended += 1,
+                _ => {}
+            }
+        }
+        drop(running);
+        let expected: Vec<_> = ids.into_iter().zip(skipped).map(|(id, is_skipped)| result(id, is_skipped)).collect();
+        assert_eq!(results(&agent), expected, "{mode:?} {point:?} {waits}");
+        assert_eq!((started, ended), (3, 3));
+        let told =
+            provider.requests()[1].messages.iter().any(|message| shape(std::slice::from_ref(message)) == ["stop"]);
+        assert!(told, "{mode:?} {point:?} {waits}");
+    }
 }

@@ -57,6 +57,7 @@ async fn problems_are_reported_without_secrets() {
         [
             "ok | agent directory | HOME/agent",
             "ok | sessions | HOME/agent/sessions",
+            "ok | state directory | HOME/.pinch",
             "- | project | none in this directory",
             "warn | auth.json | accessible to other users (mode 640). Run chmod 600 HOME/agent/auth.json",
         ]
@@ -120,6 +121,22 @@ async fn a_good_machine_has_no_problems() {
     assert!(section(&ran, "Configuration files").iter().all(|one| !one.starts_with("fail")), "{}", ran.out);
     let left = crate::help::files(&user.path("agent"));
     assert_eq!(left, [user.path("agent/models.json"), user.path("agent/settings.json")], "it changes nothing");
+}
+
+#[tokio::test]
+async fn the_state_directory_of_openclaw_is_named_and_not_touched() {
+    let user = TestUser::new().await;
+    user.answer("a server that answers anything");
+    let config = user.write(".openclaw/openclaw.json", r#"{"agents": {"defaults": {"model": "a/b"}}}"#);
+    let dir = config.parent().unwrap();
+    let ran = doctor(&user, &["--json"]).await;
+    let note = "- | OpenClaw | HOME/.openclaw is not used. To share it, set PINCH_STATE_DIR=HOME/.openclaw";
+    let found = section(&ran, "Directories");
+    assert!(found.iter().any(|one| one == note), "{found:?}");
+    assert!(
+        found.iter().any(|one| one.starts_with("ok | state directory | ") && one.ends_with(".pinch, not created yet"))
+    );
+    assert_eq!(crate::help::files(dir), [config]);
 }
 
 #[cfg(unix)]

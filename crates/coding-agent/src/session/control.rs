@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pinch_agent_core::queue::{MessageQueues, QueueKind, QueueMode, QueuedMessage};
+use pinch_agent_core::queue::{MessageQueues, QueueKind, QueueMode, QueuedMessage, SteeringPoint};
 use pinch_agent_core::tool::ToolSet;
 use pinch_llm::message::{Image, Message};
 use pinch_llm::model::Model;
@@ -426,6 +426,11 @@ impl SessionControl {
         }
     }
 
+    /// Sets when a run takes in steering; the default is between two turns.
+    pub fn set_steering_point(&self, point: SteeringPoint) {
+        self.queues.set_steering_point(point);
+    }
+
     /// Sets the default for how many queued messages are taken at a time.
     pub(super) fn begin_with_queue_modes(&self, steering: QueueMode, follow_up: QueueMode) {
         self.queues.set_mode(QueueKind::Steering, steering);
@@ -436,6 +441,7 @@ impl SessionControl {
     pub(crate) fn keep_switches_of(&self, other: &Self) {
         let switches = other.switches();
         self.lock().switches = switches;
+        self.queues.set_steering_point(other.queues.steering_point());
         for (kind, mode) in [(QueueKind::Steering, switches.steering), (QueueKind::FollowUp, switches.follow_up)] {
             mode.into_iter().for_each(|mode| self.queues.set_mode(kind, mode));
         }

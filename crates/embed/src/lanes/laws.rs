@@ -11,7 +11,7 @@ const LANE: &str = "main";
 const N_SESSIONS: usize = 6;
 
 #[derive(Clone, Debug)]
-enum Operation {
+enum LaneOperation {
     Acquire {
         session: usize,
     },
@@ -23,14 +23,14 @@ enum Operation {
     Clear,
 }
 
-fn operation() -> impl Strategy<Value = Operation> {
+fn operation() -> impl Strategy<Value = LaneOperation> {
     prop_oneof![
-        40 => (0..N_SESSIONS).prop_map(|session| Operation::Acquire { session }),
-        4 => any::<usize>().prop_map(Operation::DropWaiter),
-        4 => any::<usize>().prop_map(Operation::CancelWaiter),
-        36 => any::<usize>().prop_map(Operation::Release),
-        2 => (1..5_usize).prop_map(Operation::SetConcurrency),
-        1 => Just(Operation::Clear),
+        40 => (0..N_SESSIONS).prop_map(|session| LaneOperation::Acquire { session }),
+        4 => any::<usize>().prop_map(LaneOperation::DropWaiter),
+        4 => any::<usize>().prop_map(LaneOperation::CancelWaiter),
+        36 => any::<usize>().prop_map(LaneOperation::Release),
+        2 => (1..5_usize).prop_map(LaneOperation::SetConcurrency),
+        1 => Just(LaneOperation::Clear),
     ]
 }
 
@@ -53,10 +53,10 @@ struct LaneModel<'a> {
 }
 
 impl LaneModel<'_> {
-    fn apply(&mut self, operation: &Operation) {
+    fn apply(&mut self, operation: &LaneOperation) {
         let chosen = |index: usize, len: usize| (len > 0).then(|| index % len);
         match *operation {
-            Operation::Acquire { session } => {
+            LaneOperation::Acquire { session } => {
                 let (lanes, cancel) = (self.lanes, Cancel::new());
                 let own = cancel.clone();
                 let acquired = async move { lanes.acquire(LANE, &session.to_string(), &own).await };
@@ -64,12 +64,12 @@ impl LaneModel<'_> {
                 let acquired = tokio::task::unconstrained(acquired).boxed_local();
                 self.waiters.push(LaneWaiter { session, cancel, acquired, n_overtaken: 0 });
             }
-            Operation::DropWaiter(index) => {
+            LaneOperation::DropWaiter(index) => {
                 if let Some(index) = chosen(index, self.waiters.len()) {
                     drop(self.waiters.remove(index));
                 }
             }
-            Operation::CancelWaiter(index) => {
+            LaneOperation::CancelWaiter(index) => {
                 if let Some(index) = chosen(index, self.waiters.len()) {
                     let waiter = self.waiters.remove(index);
                     waiter.cancel.cancel(CancelReason::User);
@@ -77,16 +77,16 @@ impl LaneModel<'_> {
                     assert_eq!(ended, Some(Err(LaneError::Cancelled(CancelReason::User))));
                 }
             }
-            Operation::Release(index) => {
+            LaneOperation::Release(index) => {
                 if let Some(index) = chosen(index, self.permits.len()) {
                     drop(self.permits.swap_remove(index));
                 }
             }
-            Operation::SetConcurrency(places) => {
+            LaneOperation::SetConcurrency(places) => {
                 self.places = places;
                 self.lanes.set_concurrency(LANE, places);
             }
-            Operation::Clear => {
+            LaneOperation::Clear => {
                 assert_eq!(self.lanes.clear(LANE), self.waiters.len());
                 for waiter in self.waiters.drain(..) {
                     let ended = waiter.acquired.now_or_never().map(|acquired| acquired.map(drop));
@@ -144,7 +144,7 @@ proptest! {
             }
             // The last permit passes the slot on until nobody waits.
             while !model.permits.is_empty() {
-                model.apply(&Operation::Release(0));
+                model.apply(&LaneOperation::Release(0));
             }
             assert!(model.waiters.is_empty());
         });

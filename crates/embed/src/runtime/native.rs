@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use pinch_agent_core::event::AgentEvent;
-use pinch_agent_core::queue::QueueKind;
+use pinch_agent_core::queue::{QueueKind, SteeringPoint};
 use pinch_coding_agent::auth::{Authorised, FixedAuth, RequestAuth};
 use pinch_coding_agent::compaction::{Compacted, CompactionReason};
 use pinch_coding_agent::entry::CustomMessage;
@@ -118,6 +118,7 @@ impl NativeRuntime {
         parts.plan = RecoveryPlan::report();
         parts.options = options;
         let session = AgentSession::start(parts).await.map_err(session_error)?;
+        session.control().set_steering_point(SteeringPoint::BeforeCalls);
         let is_compacting = Arc::new(AtomicBool::new(false));
         // A run without the tool that reads files must not read any.
         let reads = tools.get(READ).is_some().then(|| PromptFiles::of(scope));

@@ -112,6 +112,32 @@ async fn a_steered_message_is_read_by_the_run_and_one_that_comes_too_late_gets_i
 }
 
 #[tokio::test]
+async fn a_steered_message_skips_calls_that_have_not_started() {
+    let world = world(json!({"mode": "steer", "debounceMs": 1})).await;
+    let first = request(world.engine.send(message("Paint it.")).await);
+    let session = first.session_id.clone();
+    let gate = Gate::new();
+    let painting = call("c1", "bash", &json!({"command": "touch painted"}));
+    world.server.reply(ServerReply::events().gated(&gate, painting)).reply(stream(answer("m2", "Blue it is.")));
+    let mut running = world.engine.run(first);
+    gate.open_times(4);
+    crate::world::pull_to_text(&mut running).await;
+    let (steered, result) = within(async {
+        tokio::join!(world.engine.send(message("In blue!")), async {
+            gate.open_times(100);
+            running.finish().await
+        })
+    })
+    .await;
+    assert!(matches!(steered, Ok(Turn::Joined { .. })));
+    assert_eq!(result.unwrap().meta.tools.iter().map(|tool| tool.errors).sum::<u32>(), 1);
+    assert!(!world.path("workspace/painted").exists());
+    let asked = world.server.requests()[1].json()["messages"].to_string();
+    assert!(asked.contains("Skipped to process an incoming message.") && asked.contains("In blue!"), "{asked}");
+    assert_eq!(users(&world, &session), ["Paint it.", "In blue!"]);
+}
+
+#[tokio::test]
 async fn an_interruption_stops_the_run_and_drops_waiting_messages() {
     let world = world(json!({"mode": "collect", "debounceMs": 1})).await;
     let first = request(world.engine.send(message("one")).await);

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::context::DoctorContext;
 use super::report::{DoctorSection, FindingStatus};
+use crate::commands::agent;
 
 /// Checks the directories.
 pub(super) fn look(context: &DoctorContext) -> DoctorSection {
@@ -11,6 +12,7 @@ pub(super) fn look(context: &DoctorContext) -> DoctorSection {
     let agent_dir = &context.folders.agent_dir;
     folder(&mut section, "agent directory", agent_dir);
     folder(&mut section, "sessions", &context.session_dir);
+    embedded(&mut section, context);
     match &context.project_dir {
         Some(dir) => {
             let is_trusted = context.services.trust().is_trusted();
@@ -27,6 +29,20 @@ pub(super) fn look(context: &DoctorContext) -> DoctorSection {
     private(&mut section, "agent directory", agent_dir, 0o022, "700");
     private(&mut section, "sessions", &context.session_dir, 0o022, "700");
     section
+}
+
+/// Checks the state directory of embedded runs, and names that of OpenClaw, which is only used if it is named.
+fn embedded(section: &mut DoctorSection, context: &DoctorContext) {
+    let state_dir = match agent::state_dir(None, &context.host) {
+        Ok(dir) => dir,
+        Err(failure) => return section.add(FindingStatus::Fail, "state directory", failure.text),
+    };
+    folder(section, "state directory", &state_dir);
+    let of_openclaw = context.host.home().map(|home| home.join(".openclaw")).filter(|dir| dir.is_dir());
+    if let Some(dir) = of_openclaw.filter(|dir| *dir != state_dir) {
+        let text = format!("{0} is not used. To share it, set PINCH_STATE_DIR={0}", dir.display());
+        section.add(FindingStatus::Note, "OpenClaw", text);
+    }
 }
 
 /// Checks a writable directory; a missing one will be created.
