@@ -39,7 +39,7 @@ pub(crate) async fn runtime(
     wanted.services = service_options(options, &folders, host);
     wanted.session = session_options(options, user);
     wanted.session_dir = session_folder(options, host);
-    wanted.session_id.clone_from(&options.session_id);
+    wanted.session_id = options.session_id.as_deref().map(Into::into);
     wanted.name.clone_from(&options.name);
     let sandbox = sandbox::enter(options.sandbox, &folders, host).await?;
     if let Some(sandbox) = &sandbox {

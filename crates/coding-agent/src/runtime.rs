@@ -289,7 +289,7 @@ impl SessionRuntime {
         if !log.is_saved() {
             return Err(match target {
                 SessionRef::Path(path) => RuntimeError::Missing { path },
-                SessionRef::Id(name) => StoreError::NotFound { name }.into(),
+                SessionRef::Id(id) => StoreError::NotFound { name: id.to_string() }.into(),
             });
         }
         if self.options.agent_dir.is_some() && !Path::new(log.cwd()).is_dir() {

@@ -17,7 +17,7 @@ use tracing::Instrument as _;
 
 use crate::delivery::{EngineEvents, Lifecycle, ReplyEvent};
 use crate::inbox::InboundMessage;
-use crate::key::{self, AgentId, Peer};
+use crate::key::{self, AgentId, Peer, SessionKey};
 use crate::parts::Parts;
 pub use crate::parts::active::{ActiveRun, QueueError, RunTarget};
 use crate::plugin::RunHooks;
@@ -156,7 +156,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`RunError::Config`] if the index of sessions cannot be read.
-    pub async fn sessions(&self, agent: &str) -> Result<BTreeMap<String, SessionEntry>, RunError> {
+    pub async fn sessions(&self, agent: &str) -> Result<BTreeMap<SessionKey, SessionEntry>, RunError> {
         self.parts().index.list(AgentId::normalise(agent).as_str()).await.map_err(inbound::port_error)
     }
 

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::config::messages::{DropPolicy, InboxMode, QueueConfig};
+use crate::key::{RunId, SessionKey};
 
 mod known;
 
@@ -33,7 +34,7 @@ const MAX_SUMMARIES: usize = 20;
 #[non_exhaustive]
 pub struct InboundMessage {
     /// The session key; see [`Engine::message`](crate::Engine::message).
-    pub key: String,
+    pub key: SessionKey,
     /// The text.
     pub text: String,
     /// Images after the text.
@@ -51,7 +52,7 @@ pub struct InboundMessage {
 
 impl InboundMessage {
     /// Creates a message from an unknown sender.
-    pub fn new(key: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn new(key: impl Into<SessionKey>, text: impl Into<String>) -> Self {
         Self { key: key.into(), text: text.into(), ..Self::default() }
     }
 
@@ -124,7 +125,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// Notifies the caller of the run that reads the message.
     pub(crate) fn join(self, run_id: &str) {
-        drop(self.outcome.send(Outcome::Joined { run_id: run_id.to_owned() }));
+        drop(self.outcome.send(Outcome::Joined { run_id: run_id.into() }));
     }
 }
 
@@ -133,7 +134,7 @@ pub(crate) enum Outcome {
     /// It is its turn.
     Leads(TurnGuard),
     /// A run started by another message also reads it.
-    Joined { run_id: String },
+    Joined { run_id: RunId },
     /// Too many messages were waiting.
     Dropped,
 }

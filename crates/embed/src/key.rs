@@ -6,9 +6,13 @@ use sha2::{Digest as _, Sha256};
 
 pub mod agent_id;
 pub mod profile_id;
+pub mod run_id;
 
 pub use agent_id::{AgentId, DEFAULT_AGENT_ID};
+pub use pinch_llm::ids::SessionId;
+pub use pinch_ports::SessionKey;
 pub use profile_id::ProfileId;
+pub use run_id::RunId;
 
 /// A parsed key in canonical form.
 #[derive(Clone, Debug, PartialEq, Eq)]

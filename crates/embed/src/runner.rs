@@ -355,7 +355,7 @@ impl Runner<'_> {
                 event = events.next() => event,
                 reason = &mut hard_end => {
                     if !self.scope.request.is_probe() {
-                        tracing::warn!(run = self.scope.request.run_id, "an attempt did not end after the run was stopped");
+                        tracing::warn!(run = self.scope.request.run_id.as_str(), "an attempt did not end after the run was stopped");
                     }
                     return Ok(AttemptOutcome::new(AttemptEnd::stopped(reason, false)));
                 }

@@ -60,7 +60,7 @@ pub enum ExportError {
 
 /// Returns the default file name for a session's page: `pinch-session-` and the name of its file, or its id if it has none.
 pub fn file_name(log: &SessionLog) -> String {
-    file_name_for(log.path().unwrap_or(Path::new(log.id())))
+    file_name_for(log.path().unwrap_or(Path::new(log.id().as_str())))
 }
 
 /// Returns the default file name for the page of a session file.

@@ -90,7 +90,7 @@ fn facts(out: &mut PageWriter<'_>, log: &SessionLog, survey: &Survey) -> io::Res
     let cost = if spent.cost > 0.0 { dollars(spent.cost) } else { String::new() };
     out.html("<dl>\n")?;
     for (name, value) in [
-        ("Session", log.id()),
+        ("Session", log.id().as_str()),
         ("Begun", &moment(&log.header().timestamp)),
         ("Folder", log.cwd()),
         ("Model", &models.join(", ")),

@@ -17,7 +17,7 @@ pub use block::{Block, Image, RawBlock, Text, Thinking, ToolCall};
 pub use image_type::image_type;
 pub use usage::{Cost, Usage};
 
-use crate::ids::{ApiId, ModelId, ProviderId, ToolCallId};
+use crate::ids::{ApiId, ModelId, ProviderId, SessionId, ToolCallId};
 use crate::thinking::ThinkingLevel;
 
 /// One message of a conversation, of any role.
@@ -195,7 +195,7 @@ pub struct Provenance {
     pub kind: String,
     /// The session it originated in.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin_session_id: Option<String>,
+    pub origin_session_id: Option<SessionId>,
     /// The session that sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_session_key: Option<String>,

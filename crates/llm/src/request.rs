@@ -18,6 +18,7 @@ pub use response_format::{JsonSchemaFormat, ResponseFormat};
 pub use tool_choice::ToolChoice;
 
 use crate::error::LlmError;
+use crate::ids::SessionId;
 use crate::message::{Message, ToolDecl};
 use crate::model::Model;
 use crate::thinking::ThinkingLevel;
@@ -307,7 +308,7 @@ pub struct CallOptions {
     /// Caching of the prompt's prefix; the default is long if the environment has `PI_CACHE_RETENTION=long`, else short.
     pub cache_retention: Option<CacheRetention>,
     /// Id of the conversation for the provider: cache key and affinity.
-    pub session_id: Option<String>,
+    pub session_id: Option<SessionId>,
     /// Which tools may or must be called; the default is the provider's, which is [`ToolChoice::Auto`] everywhere.
     pub tool_choice: Option<ToolChoice>,
     /// Required format of the answer; the default is free text.

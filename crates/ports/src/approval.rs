@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use crate::session_key::SessionKey;
+
 /// A request for a person to approve a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -17,7 +19,7 @@ pub struct ApprovalRequest {
     /// The programs that it starts, as far as they are known.
     pub programs: Vec<String>,
     /// The session that it belongs to.
-    pub session_key: Option<String>,
+    pub session_key: Option<SessionKey>,
     /// How long the requester waits for the answer.
     pub expires_in: Duration,
 }

@@ -1,5 +1,7 @@
 //! The sender of a message to an agent, and the channel it came through.
 
+use crate::session_key::SessionKey;
+
 /// Describes who sent a message to an agent, and through which channel. Every field is optional: a host fills in what it knows.
 ///
 /// The engine completes `agent` and `session_key` before a run starts; everything else comes from the host. Field names in parentheses are
@@ -10,7 +12,7 @@ pub struct Caller {
     /// The agent addressed (`agentId`).
     pub agent: Option<String>,
     /// The routing key of the session (`sessionKey`).
-    pub session_key: Option<String>,
+    pub session_key: Option<SessionKey>,
     /// The channel, such as `telegram` (`messageChannel`, else `messageProvider`).
     pub channel: Option<String>,
     /// The channel account that received the message (`agentAccountId`).
@@ -32,7 +34,7 @@ pub struct Caller {
     /// The channel's capabilities, such as `buttons` or `reactions`.
     pub capabilities: Vec<String>,
     /// The session that spawned this one, whose group policy it inherits (`spawnedBy`).
-    pub spawned_by: Option<String>,
+    pub spawned_by: Option<SessionKey>,
 }
 
 /// The person who sent a message.
@@ -127,7 +129,7 @@ impl Caller {
 
     /// Sets the session that spawned this one.
     #[must_use]
-    pub fn spawned_by(mut self, session_key: impl Into<String>) -> Self {
+    pub fn spawned_by(mut self, session_key: impl Into<SessionKey>) -> Self {
         self.spawned_by = Some(session_key.into());
         self
     }

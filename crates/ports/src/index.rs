@@ -5,11 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use pinch_session::llm::ids::SessionId;
 use pinch_session::store::Fence;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::PortError;
+use crate::session_key::SessionKey;
 
 /// Stores one [`SessionEntry`] per session key.
 ///
@@ -25,7 +27,7 @@ pub trait SessionIndex: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Returns [`PortError`] if the index cannot be read.
-    fn list<'a>(&'a self, agent: &'a str) -> BoxFuture<'a, Result<BTreeMap<String, SessionEntry>, PortError>>;
+    fn list<'a>(&'a self, agent: &'a str) -> BoxFuture<'a, Result<BTreeMap<SessionKey, SessionEntry>, PortError>>;
 
     /// Atomically reads, changes and writes an entry, and returns the new state. `fence` is the lease of the calling run, if any; an
     /// outdated one is rejected.
@@ -49,7 +51,7 @@ pub type EntryChange = Arc<dyn Fn(Option<SessionEntry>) -> Option<SessionEntry> 
 #[non_exhaustive]
 pub struct SessionEntry {
     /// The current session.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// Its transcript, if it is not at the store's default path: a path, relative to the index or absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_file: Option<String>,
@@ -109,7 +111,7 @@ pub struct SessionEntry {
     pub aborted_last_run: Option<bool>,
     /// The session that spawned this one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spawned_by: Option<String>,
+    pub spawned_by: Option<SessionKey>,
     /// Where answers are sent (`deliveryContext`).
     #[serde(rename = "deliveryContext", skip_serializing_if = "Option::is_none")]
     pub route: Option<SessionRoute>,
@@ -152,7 +154,7 @@ pub enum OverrideSource {
 
 impl SessionEntry {
     /// Creates the entry of a new session.
-    pub fn new(session_id: impl Into<String>, now_ms: i64) -> Self {
+    pub fn new(session_id: impl Into<SessionId>, now_ms: i64) -> Self {
         Self { session_id: session_id.into(), updated_at: now_ms, ..Self::default() }
     }
 }

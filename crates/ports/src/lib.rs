@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod session_key;
 mod approval;
 mod caller;
 mod error;
@@ -16,3 +17,4 @@ pub use index::{EntryChange, OverrideSource, SessionEntry, SessionIndex, Session
 pub use lease::{LeaseError, LeaseRequest, LeaseWait, RunLease, RunLeases};
 pub use pinch_session::store::Fence;
 pub use question::{QuestionBroker, QuestionOption, QuestionReply, QuestionRequest, UserQuestion};
+pub use session_key::SessionKey;

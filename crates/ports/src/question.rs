@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use crate::session_key::SessionKey;
+
 /// A question with suggested answers. A person may always give a different answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,7 +39,7 @@ pub struct QuestionRequest {
     /// The questions.
     pub questions: Vec<UserQuestion>,
     /// The session that they belong to.
-    pub session_key: Option<String>,
+    pub session_key: Option<SessionKey>,
     /// How long the requester waits for the answers.
     pub expires_in: Duration,
 }

@@ -7,7 +7,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-use pinch_llm::ids::{ModelId, ProviderId};
+use pinch_llm::ids::{ModelId, ProviderId, SessionId};
 use pinch_llm::message::{Content, Message, Usage};
 use pinch_stdx::host::ms_from_iso;
 use serde_json::{Map, Value};
@@ -70,7 +70,7 @@ pub struct Header {
     /// Format version; files without one have version 1.
     pub version: u64,
     /// Id of the session.
-    pub id: String,
+    pub id: SessionId,
     /// ISO time at which the session started.
     pub timestamp: String,
     /// Working directory; missing in very old files.
@@ -104,7 +104,7 @@ impl Header {
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         Some(Self {
             version: value.get("version").map_or(1, |v| v.as_f64().map_or(1, |v| v as u64)),
-            id: text("id")?,
+            id: text("id")?.into(),
             timestamp: text("timestamp").unwrap_or_default(),
             cwd: text("cwd"),
             parent_session: text("parentSession"),

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pinch_llm::ids::SessionId;
 use pinch_llm::message::{Message, ToolCall};
 use pinch_stdx::host::Host;
 
@@ -239,7 +240,7 @@ impl SessionLog {
     }
 
     /// Returns the session's id.
-    pub fn id(&self) -> &str {
+    pub fn id(&self) -> &SessionId {
         &self.header.id
     }
 
@@ -343,11 +344,11 @@ fn line(text: &str) -> Vec<u8> {
 }
 
 /// Creates a header of the current version.
-pub(crate) fn new_header(host: &Host, id: Option<String>, cwd: &str, parent: Option<String>) -> Header {
+pub(crate) fn new_header(host: &Host, id: Option<SessionId>, cwd: &str, parent: Option<String>) -> Header {
     let now = host.now_ms();
     Header {
         version: VERSION,
-        id: id.unwrap_or_else(|| host.ids().uuid_v7(now)),
+        id: id.unwrap_or_else(|| host.ids().uuid_v7(now).into()),
         timestamp: pinch_stdx::host::iso_from_ms(now),
         cwd: Some(cwd.to_owned()),
         parent_session: parent,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use pinch_llm::ids::SessionId;
 
 use crate::entry::Header;
 
@@ -181,7 +182,7 @@ pub enum SessionRef {
     /// By its file.
     Path(PathBuf),
     /// By its id.
-    Id(String),
+    Id(SessionId),
 }
 
 impl SessionRef {
@@ -189,7 +190,7 @@ impl SessionRef {
     pub(crate) fn to_path(&self) -> PathBuf {
         match self {
             Self::Path(path) => path.clone(),
-            Self::Id(id) => id.into(),
+            Self::Id(id) => id.as_str().into(),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! * [`cancel`]: a cancellation token with a typed reason and a deadline;
 //! * [`queue`]: a bounded queue that merges items, so that writers never wait and nothing is lost;
 //! * [`pull`]: streams made from functions that wait for their reader;
+//! * [`string_id!`]: declares types for ids;
 //! * [`secret`]: text that never appears in `Debug` output;
 //! * [`text`]: measuring, truncating and cleaning text;
 //! * [`json`]: JSON as JavaScript reads and writes it;
@@ -20,6 +21,11 @@
 //! cancel.cancel(CancelReason::User);
 //! assert_eq!(child.reason(), Some(CancelReason::User));
 //! ```
+
+#[doc(hidden)]
+pub use serde;
+
+mod ids;
 
 pub mod host;
 

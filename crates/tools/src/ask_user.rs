@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use pinch_llm::schema::Schema;
-use pinch_ports::{QuestionBroker, QuestionOption, QuestionReply, QuestionRequest, UserQuestion};
+use pinch_ports::{QuestionBroker, QuestionOption, QuestionReply, QuestionRequest, SessionKey, UserQuestion};
 use serde_json::{Map, Value, json};
 
 /// The name of the tool.
@@ -59,12 +59,12 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
 /// The `ask_user` tool.
 pub struct AskUserTool {
     broker: Arc<dyn QuestionBroker>,
-    session_key: Option<String>,
+    session_key: Option<SessionKey>,
 }
 
 impl AskUserTool {
     /// Creates a tool that asks through this broker on behalf of a session.
-    pub fn new(broker: Arc<dyn QuestionBroker>, session_key: Option<String>) -> Self {
+    pub fn new(broker: Arc<dyn QuestionBroker>, session_key: Option<SessionKey>) -> Self {
         Self { broker, session_key }
     }
 

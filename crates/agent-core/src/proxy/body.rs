@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pinch_llm::http::url_parts;
+use pinch_llm::ids::SessionId;
 use pinch_llm::message::{Message, ToolDecl};
 use pinch_llm::model::Model;
 use pinch_llm::model::record::RecordError;
@@ -196,7 +197,7 @@ fn read_options(encoded: &Value) -> CallOptions {
     options.cache_retention = retention.map(|(retention, _)| *retention);
     options.tool_choice = ToolChoice::from_value(&encoded["toolChoice"]);
     options.response_format = ResponseFormat::from_value(&encoded["responseFormat"]);
-    options.session_id = encoded["sessionId"].as_str().map(str::to_owned);
+    options.session_id = encoded["sessionId"].as_str().map(SessionId::from);
     options.headers = headers
         .filter(|(_, value)| value.is_string() || value.is_null())
         .map(|(name, value)| (name.clone(), value.as_str().map(str::to_owned)))

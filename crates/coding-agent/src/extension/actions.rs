@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use pinch_agent_core::ToolSet;
 use pinch_agent_core::queue::QueueKind;
-use pinch_llm::ids::{ModelId, ProviderId};
+use pinch_llm::ids::{ModelId, ProviderId, SessionId};
 use pinch_llm::message::Content;
 use pinch_llm::model::Model;
 use pinch_llm::thinking::ThinkingLevel;
@@ -23,7 +23,7 @@ use crate::tools::facts::SessionDetails;
 #[non_exhaustive]
 pub struct SessionSnapshot {
     /// Id of the session.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// Its file, if it has one.
     pub session_file: Option<PathBuf>,
     /// Its name.

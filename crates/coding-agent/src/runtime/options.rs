@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pinch_agent_core::tool::Tool;
+use pinch_llm::ids::SessionId;
 use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
 use pinch_stdx::host::Host;
@@ -31,7 +32,7 @@ pub struct AgentSessionOptions {
     /// Which session to open.
     pub target: SessionTarget,
     /// Id of a new session; `None` generates one.
-    pub session_id: Option<String>,
+    pub session_id: Option<SessionId>,
     /// Name to give to the session.
     pub name: Option<String>,
     /// Where sessions are stored; `None`: as JSONL files in `session_dir`, or in memory without an agent directory.

@@ -198,7 +198,7 @@ impl Summariser {
             limit => prompt.max_tokens.min(limit),
         });
         options.cache_retention = Some(CacheRetention::None);
-        options.session_id = Some(self.host.ids().uuid_v7(self.host.now_ms()));
+        options.session_id = Some(self.host.ids().uuid_v7(self.host.now_ms()).into());
         options.tool_choice = None;
         options.response_format = None;
         options.thinking = ThinkingChoice::Level(if self.model.reasoning { self.thinking } else { ThinkingLevel::Off });

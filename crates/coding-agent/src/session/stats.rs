@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pinch_llm::ids::SessionId;
 use pinch_llm::message::Message;
 
 use super::{AgentSession, SessionView};
@@ -18,7 +19,7 @@ pub struct SessionStats {
     /// Path of the file, if there is one.
     pub session_file: Option<PathBuf>,
     /// Id of the session.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// User messages on all branches, including compacted ones.
     pub user_messages: usize,
     /// Answers on all branches.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use pinch_llm::ids::SessionId;
 use pinch_llm::model::{ImageLimits, Model};
 use pinch_llm::thinking::ThinkingLevel;
 
@@ -19,7 +20,7 @@ pub struct SessionFacts(Arc<RwLock<Option<SessionDetails>>>);
 #[non_exhaustive]
 pub struct SessionDetails {
     /// Id of the session.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// Path of its file, if it has one.
     pub session_file: Option<PathBuf>,
     /// The model.
@@ -54,7 +55,7 @@ impl SessionFacts {
         let Some(facts) = self.get() else { return Vec::new() };
         let file = facts.session_file.map(|file| file.to_string_lossy().into_owned());
         let values = [
-            Some(facts.session_id),
+            Some(facts.session_id.to_string()),
             file,
             Some(facts.model.provider.to_string()),
             Some(facts.model.id.to_string()),

@@ -119,7 +119,7 @@ async fn an_export_is_the_branch_as_a_chain() {
     log.export_to(&path).unwrap();
     let lines: Vec<Value> =
         std::fs::read_to_string(&path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((&lines[0]["id"], &lines[0]["cwd"]), (&Value::from(log.id()), &Value::from("/w")));
+    assert_eq!((&lines[0]["id"], &lines[0]["cwd"]), (&Value::from(log.id().as_str()), &Value::from("/w")));
     assert_ne!(lines[0]["timestamp"], log.header().timestamp);
     let chain: Vec<_> = lines[1..].iter().map(|line| (line["parentId"].as_str(), line["id"].as_str())).collect();
     assert!(chain.windows(2).all(|pair| pair[1].0 == pair[0].1) && chain[0].0.is_none(), "{chain:?}");

@@ -115,11 +115,12 @@ async fn a_session_in_memory_neither_reads_nor_writes_files() {
     assert_eq!(agent.ask("/greet me").await.unwrap(), "hello");
     let asked = serde_json::to_string(&provider.requests()[2].messages).unwrap();
     assert!(asked.contains("Say hello to me") && !asked.contains("nineteen"), "{asked}");
-    let mut ids: Vec<String> = store.list(ListScope::All).await.unwrap().into_iter().map(|one| one.id).collect();
+    let mut ids: Vec<pinch_llm::ids::SessionId> =
+        store.list(ListScope::All).await.unwrap().into_iter().map(|one| one.id).collect();
     ids.sort_by_key(|id| *id != first);
     assert_eq!((ids.len(), &ids[0]), (2, &first));
     assert!(agent.switch_session(&SessionRef::Id(first.clone())).await.unwrap());
-    assert_eq!(agent.session().log().id(), first);
+    assert_eq!(*agent.session().log().id(), first);
     assert_eq!(agent.ask("more").await.unwrap(), "back again");
     let asked = serde_json::to_string(&provider.requests()[3].messages).unwrap();
     assert!(asked.contains("nineteen"), "{asked}");
@@ -128,7 +129,7 @@ async fn a_session_in_memory_neither_reads_nor_writes_files() {
     settings.set("compaction.enabled", json!(true)).unwrap();
     agent.reload().await.unwrap();
     assert!(agent.session().auto_compaction());
-    assert_eq!(agent.session().log().id(), first);
+    assert_eq!(*agent.session().log().id(), first);
     agent.close().await;
     assert_eq!(files(dir.path()), before);
 }
@@ -144,7 +145,7 @@ async fn switching_to_a_session_missing_from_the_store_keeps_the_current_one() {
     let id = agent.session().log().id().to_owned();
     let error = agent.switch_session(&SessionRef::Id("none".into())).await.unwrap_err();
     assert!(matches!(error, RuntimeError::Store(StoreError::NotFound { name }) if name == "none"));
-    assert_eq!(agent.session().log().id(), id);
+    assert_eq!(*agent.session().log().id(), id);
     assert_eq!(agent.ask("there?").await.unwrap(), "still here");
     let error = agent.ask("there?").await.unwrap_err();
     assert!(matches!(&error, AskError::Failed(why) if why == "no such model"), "{error}");

@@ -169,7 +169,7 @@ async fn a_fork_starts_before_the_message_to_edit() {
     let texts: Vec<String> = scene.session.messages().iter().map(|m| logs::text_of(m)).collect();
     assert_eq!(texts[1..], ["q1", "a1", "other", "b2"]);
     let ids = scene.provider.requests().into_iter().map(|request| request.options.session_id).collect::<Vec<_>>();
-    assert_eq!(ids[2].as_deref(), Some(scene.session.log().id()), "requests name the session they belong to");
+    assert_eq!(ids[2].as_deref(), Some(scene.session.log().id().as_str()), "requests name the session they belong to");
     assert_ne!(ids[1], ids[2]);
     let (_, first) = (scene.session.fork(&points[0].0, ForkAt::Before).await.unwrap(), &points[0].1);
     assert_eq!(first, "q1");

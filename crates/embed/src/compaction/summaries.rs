@@ -124,7 +124,7 @@ impl Summaries {
             limit => prompt.max_tokens.min(limit),
         });
         options.cache_retention = Some(CacheRetention::None);
-        options.session_id = Some(self.host.ids().uuid_v7(self.host.now_ms()));
+        options.session_id = Some(self.host.ids().uuid_v7(self.host.now_ms()).into());
         options.thinking = ThinkingChoice::Level(if model.reasoning { ThinkingLevel::Low } else { ThinkingLevel::Off });
         let message = Message::user(prompt.text.as_str(), self.host.now_ms());
         Request::new(Arc::clone(model), vec![Arc::new(message)])

@@ -102,7 +102,7 @@ mod tests {
         assert!(!check(&all, Some(&own), "discord", "7", "x"), "an agent cannot add senders");
         assert!(!check(&all, Some(&read(json!({"enabled": false}))), "telegram", "7", "x"));
         let mut caller = Caller::new().channel("cli");
-        caller.session_key = Some("agent:main:subagent:1".to_owned());
+        caller.session_key = Some("agent:main:subagent:1".into());
         assert!(!all.rules(None, &caller, ElevatedLevel::Full).is_allowed);
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::contract::RunId;
 use super::event::Lifecycle;
+use crate::key::SessionKey;
 use crate::replies::piece::AgentStream;
 
 /// Number of events kept for a slow listener.
@@ -41,7 +42,7 @@ pub struct Envelope {
     /// Milliseconds since the epoch.
     pub ts_ms: i64,
     /// Routing key of the session, if the request has one.
-    pub session_key: Option<Arc<str>>,
+    pub session_key: Option<SessionKey>,
     /// Stream that the event belongs to.
     pub stream: AgentStream,
     /// The payload; see the table above.
@@ -105,7 +106,7 @@ impl EventBus {
 
     /// Returns the publisher of one run.
     pub(crate) fn publisher(&self, run_id: RunId, session_key: Option<&str>, host: Host) -> RunPublisher {
-        RunPublisher { bus: self.clone(), run_id, session_key: session_key.map(Arc::from), host, n: 0, is_open: false }
+        RunPublisher { bus: self.clone(), run_id, session_key: session_key.map(Into::into), host, n: 0, is_open: false }
     }
 }
 
@@ -114,7 +115,7 @@ impl EventBus {
 pub(crate) struct RunPublisher {
     bus: EventBus,
     run_id: RunId,
-    session_key: Option<Arc<str>>,
+    session_key: Option<SessionKey>,
     host: Host,
     n: u64,
     /// Whether the start has been published and the end has not.

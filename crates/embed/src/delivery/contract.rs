@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, ready};
@@ -14,31 +13,9 @@ use pinch_ports::BoxError;
 
 use super::event::Lifecycle;
 use super::snapshot::{PartialReply, ReasoningSnapshot};
+pub use crate::key::RunId;
 use crate::replies::piece::{BlockReply, ReplySpan, ToolNote};
 use crate::replies::unit::{TextLimit, TextUnit};
-
-/// Id of a run, unique among the runs of a host.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RunId(Arc<str>);
-
-impl RunId {
-    /// Returns the text of the id.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<&str> for RunId {
-    fn from(text: &str) -> Self {
-        Self(text.into())
-    }
-}
-
-impl fmt::Display for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// Identifies a part of a run's reply. Displayed as `run/message/start-end`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -45,7 +45,7 @@ pub(super) async fn remember(
     if let Ok(result) = result
         && let Some(id) = learned.get(&result.meta.agent.provider)
     {
-        result.meta.agent.session_id.clone_from(id);
+        result.meta.agent.session_id = id.into();
     }
     let change = move |known: &SessionEntry| entry::after_cli(known, &learned);
     if let Err(error) = entries::change(parts, &scope.request, fence, change).await {

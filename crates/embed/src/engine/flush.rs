@@ -84,7 +84,7 @@ fn size(parts: &Parts, known: &SessionEntry, model: &Model) -> SessionSize {
 /// Builds the request of the silent run: the user's, with another prompt and no delivery.
 fn flush_request(of_user: &RunRequest, run_id: String, texts: FlushTexts) -> RunRequest {
     let mut request = of_user.clone();
-    request.run_id = run_id;
+    request.run_id = run_id.into();
     request.trigger = RunTrigger::Memory;
     request.prompt = texts.prompt;
     request.images = Vec::new();

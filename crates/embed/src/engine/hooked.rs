@@ -19,7 +19,7 @@ pub(super) fn of_run(parts: &Parts, request: &RunRequest) -> RunHooks {
     }
     let mut cx = HookContext::default();
     cx.run_id.clone_from(&request.run_id);
-    request.agent(&parts.config.agents).as_str().clone_into(&mut cx.agent_id);
+    cx.agent_id = request.agent(&parts.config.agents);
     cx.session_key.clone_from(&request.session_key);
     cx.session_id.clone_from(&request.session_id);
     cx.workspace = resolve::workspace(parts, request).ok().map(|workspace| workspace.dir);

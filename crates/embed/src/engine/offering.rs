@@ -144,7 +144,7 @@ fn command_tools(
         approvals: Arc::clone(&registered.approvals),
         approvals_file: parts.state_dir.join("exec-approvals.json"),
         agent: agent.as_str().to_owned(),
-        scope: request.session_key.clone().unwrap_or_else(|| request.session_id.clone()),
+        scope: request.session_key.as_deref().unwrap_or(&request.session_id).to_owned(),
         files: registered.files.clone(),
     };
     own.tools(&names).map_err(|error| RunError::Config(format!("{error}. No command runs until this is corrected")))

@@ -34,9 +34,9 @@ pub(super) async fn notify(parts: &Parts, session_key: &str, session_id: &str, r
     }
     let agent = key::agent(session_key);
     let cx = |session_id: &str| SessionContext {
-        agent_id: agent.to_string(),
-        session_key: session_key.to_owned(),
-        session_id: session_id.to_owned(),
+        agent_id: agent.clone(),
+        session_key: session_key.into(),
+        session_id: session_id.into(),
     };
     let before = replaced.take();
     if let Some((entry, reason)) = &before {

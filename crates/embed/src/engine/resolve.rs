@@ -83,10 +83,10 @@ pub(super) fn request(
     let (agent, _) = workspace::agent_of(&parts.config.agents, agent_id, session_key);
     let dir = parts.state_dir.join("agents").join(agent.as_str()).join("sessions");
     let mut request = RunRequest::new(session_id, SessionRef::Path(session_file(&dir, session_id)), prompt);
-    request.agent_id = agent_id.map(str::to_owned);
+    request.agent_id = agent_id.map(AgentId::normalise);
     // Two runs of a session need different ids.
-    request.run_id = parts.host.ids().uuid_v4();
-    request.session_key = session_key.map(str::to_owned);
+    request.run_id = parts.host.ids().uuid_v4().into();
+    request.session_key = session_key.map(Into::into);
     let defaults = &parts.config.agents.defaults;
     let own = parts.config.agents.get(&agent);
     request.think_level = own.and_then(|agent| agent.thinking).or(defaults.thinking);

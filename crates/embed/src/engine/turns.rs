@@ -9,6 +9,7 @@ use pinch_stdx::cancel::CancelReason;
 use super::inbound;
 use crate::config::messages::InboxMode;
 use crate::inbox::{Arrival, InboundMessage, MessageRefusal, Outcome, Pending, TurnGuard, Waiting};
+use crate::key::RunId;
 use crate::parts::Parts;
 use crate::parts::active::RunTarget;
 use crate::plugin::{MessageContext, MessageHooks};
@@ -23,14 +24,14 @@ pub enum Turn {
     /// A current or past run has read it, or a run that another caller starts will.
     Joined {
         /// Id of the run.
-        run_id: String,
+        run_id: RunId,
     },
     /// Too many messages were waiting, or a later one interrupted them.
     Dropped,
     /// It was already sent with the same idempotency key.
     Duplicate {
         /// Id of the run that read it, if any yet.
-        run_id: Option<String>,
+        run_id: Option<RunId>,
     },
 }
 
@@ -102,7 +103,7 @@ fn refused(refusal: MessageRefusal) -> Result<Turn, RunError> {
 }
 
 /// Steers the active run of a session with a message. Returns the id of the run that read it, or `None`.
-async fn steer(parts: &Parts, key: &str, message: &InboundMessage) -> Option<String> {
+async fn steer(parts: &Parts, key: &str, message: &InboundMessage) -> Option<RunId> {
     let target = RunTarget::Session(key);
     let run_id = parts.active.find_id(target)?;
     let (text, images) = (message.text.clone(), message.images.clone());

@@ -13,6 +13,7 @@ use pinch_stdx::fs::{Access, FileLock, create_private_dir, make_private, open_re
 use serde::{Deserialize, Serialize};
 
 use super::known::{KnownMessages, MAX_KNOWN, MessageHash, MessageId, MessageRefusal};
+use crate::key::RunId;
 
 /// Name of the journal in a state directory.
 const FILE: &str = "seen-messages.jsonl";
@@ -31,7 +32,7 @@ const MAX_BYTES: u64 = 8 << 20;
 struct JournalLine {
     key: String,
     content: String,
-    run_id: String,
+    run_id: RunId,
     /// Milliseconds since the Unix epoch.
     at: i64,
     /// The run was never handed out, so the message may be sent again.
@@ -41,7 +42,7 @@ struct JournalLine {
 
 impl JournalLine {
     fn new(id: &MessageId, run_id: &str, at: i64) -> Self {
-        Self { key: to_hex(&id.key), content: to_hex(&id.content), run_id: run_id.to_owned(), at, withdrawn: false }
+        Self { key: to_hex(&id.key), content: to_hex(&id.content), run_id: run_id.into(), at, withdrawn: false }
     }
 
     fn to_json(&self) -> io::Result<Vec<u8>> {
@@ -119,7 +120,7 @@ impl MessageJournal {
             return Ok(Err(refusal));
         }
         self.write(&mut position, lock.file(), &JournalLine::new(id, run_id, now))?;
-        self.known().insert(id, Some(run_id.to_owned()), now);
+        self.known().insert(id, Some(run_id.into()), now);
         if position.lines > MAX_LINES
             && let Err(error) = self.compact(&mut position)
         {

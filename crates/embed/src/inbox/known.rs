@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use sha2::{Digest as _, Sha256};
 
 use super::InboundMessage;
+use crate::key::RunId;
 
 /// Maximum number of messages.
 pub(super) const MAX_KNOWN: usize = 4096;
@@ -47,7 +48,7 @@ fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> MessageHash {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MessageRefusal {
     /// It was accepted before. `run_id`: the run that read it, if any yet.
-    Known { run_id: Option<String> },
+    Known { run_id: Option<RunId> },
     /// Another message had the same key.
     Conflict,
 }
@@ -64,7 +65,7 @@ pub(super) struct KnownMessages {
 struct Accepted {
     content: MessageHash,
     /// `None` if no run has read it yet.
-    run_id: Option<String>,
+    run_id: Option<RunId>,
     /// Milliseconds since the Unix epoch.
     at: i64,
 }
@@ -88,7 +89,7 @@ impl KnownMessages {
     }
 
     /// Records an accepted message, or replaces its record.
-    pub(super) fn insert(&mut self, id: &MessageId, run_id: Option<String>, at: i64) {
+    pub(super) fn insert(&mut self, id: &MessageId, run_id: Option<RunId>, at: i64) {
         if self.messages.insert(id.key, Accepted { content: id.content, run_id, at }).is_none() {
             self.order.push_back(id.key);
         }

@@ -12,6 +12,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use super::InboundMessage;
 use super::journal::MessageJournal;
 use super::known::{MessageId, MessageRefusal};
+use crate::key::RunId;
 
 /// Accepted messages of a state directory that have an idempotency key.
 #[derive(Clone, Debug)]
@@ -77,7 +78,7 @@ impl Pending {
     /// Another process has started a run for it in the meantime.
     pub(crate) async fn claim(mut self, run_id: &str) -> Result<(), MessageRefusal> {
         let Some(id) = self.id else { return Ok(()) };
-        let mut claim = Claim { seen: &self.seen, id, run_id: run_id.to_owned(), is_over: Arc::default(), armed: true };
+        let mut claim = Claim { seen: &self.seen, id, run_id: run_id.into(), is_over: Arc::default(), armed: true };
         let (is_over, owned) = (Arc::clone(&claim.is_over), claim.run_id.clone());
         let appended = self.seen.blocking(move |journal, now| {
             let appended = journal.append(&id, &owned, now)?;
@@ -92,14 +93,14 @@ impl Pending {
         // Without the file, the message is at least known in this process.
         appended.unwrap_or(Ok(()))?;
         self.id = None;
-        self.seen.journal.known().insert(&id, Some(run_id.to_owned()), self.seen.host.now_ms());
+        self.seen.journal.known().insert(&id, Some(run_id.into()), self.seen.host.now_ms());
         Ok(())
     }
 
     /// Records that a run has read the message. The write happens in the background, since the answer may already be on its way.
     pub(crate) fn confirm(mut self, run_id: &str) {
         let Some(id) = self.id.take() else { return };
-        let (seen, owned) = (self.seen.clone(), run_id.to_owned());
+        let (seen, owned) = (self.seen.clone(), RunId::from(run_id));
         let mut notes = self.seen.notes.lock().unwrap_or_else(PoisonError::into_inner);
         while notes.try_join_next().is_some() {}
         notes.spawn(async move {
@@ -129,7 +130,7 @@ impl Drop for Pending {
 struct Claim<'a> {
     seen: &'a Seen,
     id: MessageId,
-    run_id: String,
+    run_id: RunId,
     is_over: Arc<AtomicBool>,
     armed: bool,
 }
@@ -192,7 +193,7 @@ mod tests {
             one.admit("s", &message).await.unwrap().claim("run-2").await.unwrap();
             assert_eq!(
                 other.admit("s", &message).await.unwrap_err(),
-                MessageRefusal::Known { run_id: Some("run-2".to_owned()) }
+                MessageRefusal::Known { run_id: Some("run-2".into()) }
             );
         }
     }

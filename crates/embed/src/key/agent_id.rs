@@ -1,6 +1,7 @@
 //! Ids of agents.
 
 use std::fmt;
+use std::ops::Deref;
 
 /// Id of the default agent.
 pub const DEFAULT_AGENT_ID: &str = "main";
@@ -36,6 +37,28 @@ impl AgentId {
 impl Default for AgentId {
     fn default() -> Self {
         Self(DEFAULT_AGENT_ID.into())
+    }
+}
+
+impl Deref for AgentId {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for AgentId {
+    /// Normalises the text.
+    fn from(text: &str) -> Self {
+        Self::normalise(text)
+    }
+}
+
+impl From<String> for AgentId {
+    /// Normalises the text.
+    fn from(text: String) -> Self {
+        Self::normalise(&text)
     }
 }
 

@@ -10,6 +10,7 @@ use pinch_llm::message::{Image, Message};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use tokio::sync::{oneshot, watch};
 
+use crate::key::{RunId, SessionId, SessionKey};
 use crate::run::RunRequest;
 use crate::runtime::{QueueRefusal, RunControl};
 
@@ -27,11 +28,11 @@ pub enum RunTarget<'a> {
 #[non_exhaustive]
 pub struct ActiveRun {
     /// The id of the run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The id of its session.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// The routing key of its session.
-    pub session_key: Option<String>,
+    pub session_key: Option<SessionKey>,
     /// Whether an attempt is in progress, so that messages can be queued.
     pub is_streaming: bool,
     /// Whether the conversation is being compacted.
@@ -78,9 +79,9 @@ pub(crate) struct ActiveRuns(Arc<Mutex<Vec<Arc<RunEntry>>>>);
 
 /// One run.
 struct RunEntry {
-    run_id: String,
-    session_id: String,
-    session_key: Option<String>,
+    run_id: RunId,
+    session_id: SessionId,
+    session_key: Option<SessionKey>,
     cancel: Cancel,
     state: Mutex<State>,
     /// Becomes true when the run ends.
@@ -137,7 +138,7 @@ impl ActiveRuns {
     }
 
     /// Returns the id of the latest matching run.
-    pub(crate) fn find_id(&self, target: RunTarget<'_>) -> Option<String> {
+    pub(crate) fn find_id(&self, target: RunTarget<'_>) -> Option<RunId> {
         self.find(target).pop().map(|entry| entry.run_id.clone())
     }
 
@@ -233,7 +234,10 @@ impl Registered {
             for left in before.take_queued() {
                 // If the new runtime does not accept the message, its sender is notified when the run ends.
                 if control.queue(left.kind, left.text, left.images).is_err() {
-                    tracing::warn!(run = self.entry.run_id, "a queued message cannot be moved to the next model");
+                    tracing::warn!(
+                        run = self.entry.run_id.as_str(),
+                        "a queued message cannot be moved to the next model"
+                    );
                 }
             }
         }

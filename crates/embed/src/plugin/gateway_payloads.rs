@@ -7,6 +7,7 @@ use pinch_llm::message::Message;
 use pinch_ports::Caller;
 
 use super::answers::{CombineAnswers, LastAnswer};
+use crate::key::{AgentId, RunId, SessionId, SessionKey};
 
 /// Origin or destination of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,9 +20,9 @@ pub struct MessageContext {
     /// Group or thread within the channel; in a direct conversation, the person.
     pub conversation: Option<String>,
     /// Routing key of the session.
-    pub session_key: Option<String>,
+    pub session_key: Option<SessionKey>,
     /// The run that the reply belongs to; `None` for incoming messages.
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
 }
 
 impl MessageContext {
@@ -30,8 +31,8 @@ impl MessageContext {
             channel: caller.channel.clone(),
             account: caller.account.clone(),
             conversation: caller.thread.clone().or_else(|| caller.group.clone()).or_else(|| caller.sender.id.clone()),
-            session_key: session_key.map(str::to_owned),
-            run_id: run_id.map(str::to_owned),
+            session_key: session_key.map(Into::into),
+            run_id: run_id.map(Into::into),
         }
     }
 }
@@ -99,11 +100,11 @@ pub struct MessageSent {
 #[non_exhaustive]
 pub struct SessionContext {
     /// The agent.
-    pub agent_id: String,
+    pub agent_id: AgentId,
     /// Routing key.
-    pub session_key: String,
+    pub session_key: SessionKey,
     /// Id of the session.
-    pub session_id: String,
+    pub session_id: SessionId,
 }
 
 /// A session key has got a new session.
@@ -111,7 +112,7 @@ pub struct SessionContext {
 #[non_exhaustive]
 pub struct SessionStart {
     /// Id of the session that it replaces.
-    pub resumed_from: Option<String>,
+    pub resumed_from: Option<SessionId>,
 }
 
 /// A session key has got another session; this one is not continued.

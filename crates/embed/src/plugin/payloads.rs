@@ -6,19 +6,20 @@ use std::sync::Arc;
 use pinch_llm::message::{AssistantMessage, Message, Usage};
 
 use super::answers::{CombineAnswers, FirstAnswer, JoinedText, LastAnswer};
+use crate::key::{AgentId, RunId, SessionId, SessionKey};
 
 /// The run that a hook is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookContext {
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Id of the agent.
-    pub agent_id: String,
+    pub agent_id: AgentId,
     /// Routing key of the session.
-    pub session_key: Option<String>,
+    pub session_key: Option<SessionKey>,
     /// Id of the session.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// Working directory of the tools, if known.
     pub workspace: Option<PathBuf>,
     /// The channel that the message came through.

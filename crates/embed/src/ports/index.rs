@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_coding_agent::document;
-use pinch_ports::{EntryChange, Fence, PortError, SessionEntry, SessionIndex};
+use pinch_ports::{EntryChange, Fence, PortError, SessionEntry, SessionIndex, SessionKey};
 use pinch_stdx::fs::{Access, FileStamp, write_atomic};
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value};
@@ -238,11 +238,11 @@ impl SessionIndex for FileIndex {
         })
     }
 
-    fn list<'a>(&'a self, agent: &'a str) -> BoxFuture<'a, Result<BTreeMap<String, SessionEntry>, PortError>> {
+    fn list<'a>(&'a self, agent: &'a str) -> BoxFuture<'a, Result<BTreeMap<SessionKey, SessionEntry>, PortError>> {
         Box::pin(async move {
             let path = self.path_of_agent(agent);
             let entries = self.entries(path.clone()).await?;
-            entries.iter().map(|(key, value)| Ok((key.clone(), entry(&path, key, value)?))).collect()
+            entries.iter().map(|(key, value)| Ok((SessionKey::from(key), entry(&path, key, value)?))).collect()
         })
     }
 

@@ -7,6 +7,7 @@ use pinch_llm::message::{AssistantMessage, Usage};
 use pinch_llm::thinking::ThinkingLevel;
 
 use super::outcome::FailureStage;
+use crate::key::{RunId, SessionId, SessionKey};
 use crate::profiles::ProfileId;
 use crate::prompt::PromptReport;
 use crate::reason::FailoverReason;
@@ -68,7 +69,7 @@ pub struct SystemPromptMeta {
     /// The sizes.
     pub report: PromptReport,
     /// Routing key of the session.
-    pub session_key: Option<String>,
+    pub session_key: Option<SessionKey>,
     /// Working directory of the tools.
     pub workspace: PathBuf,
 }
@@ -149,7 +150,7 @@ pub struct PartialAnswer {
 #[non_exhaustive]
 pub struct AgentMeta {
     /// The session id.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// The provider of the last answer.
     pub provider: String,
     /// The model of the last answer.
@@ -214,7 +215,7 @@ impl ContextBudget {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TerminalReceipt {
     /// The id of the run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The provider's id of the last answer, if it has one.
     pub turn_id: Option<String>,
     /// The provider and model that the run started with.

@@ -18,7 +18,7 @@ use super::client_tools::ClientToolResult;
 use crate::config::agents::Agents;
 pub use crate::config::params::StreamParams;
 use crate::inbox::TurnGuard;
-use crate::key::{self, AgentId};
+use crate::key::{self, AgentId, RunId, SessionId, SessionKey};
 use crate::profiles::ProfileId;
 pub use crate::profiles::choice::{ProfileChoice, ProfileSource};
 use crate::prompt::PromptMode;
@@ -51,11 +51,11 @@ pub use trigger::RunTrigger;
 #[non_exhaustive]
 pub struct RunRequest {
     /// Identifies the conversation; any non-empty text. Failures of ids that start with `probe-` are not logged.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// Routing key of the session, which also names its lane. Without a key, the session id is used.
-    pub session_key: Option<String>,
+    pub session_key: Option<SessionKey>,
     /// The agent, if not the one in the key.
-    pub agent_id: Option<String>,
+    pub agent_id: Option<AgentId>,
     /// Where the transcript is stored (`sessionFile`).
     pub session: SessionRef,
     /// Working directory of the tools; `None`: the agent's. A leading `~` is the home directory.
@@ -100,7 +100,7 @@ pub struct RunRequest {
     /// A memory flush before a compaction has the same limit separately.
     pub timeout: Option<Duration>,
     /// Id that correlates all events; by default the session id.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Name of the global lane; `None`: `main`.
     pub lane: Option<String>,
     /// Replaces the whole system prompt (`systemPromptOverride`). Surrounding white space is removed, and a blank text replaces nothing.
@@ -167,10 +167,10 @@ pub struct Budget {
 
 impl RunRequest {
     /// Creates a request from the values that have no default. The run id is the session id unless [`Self::run_id`] sets another.
-    pub fn new(session_id: impl Into<String>, session: SessionRef, prompt: impl Into<String>) -> Self {
+    pub fn new(session_id: impl Into<SessionId>, session: SessionRef, prompt: impl Into<String>) -> Self {
         let session_id = session_id.into();
         Self {
-            run_id: session_id.clone(),
+            run_id: RunId::new(&session_id),
             session_id,
             session_key: None,
             agent_id: None,
@@ -223,14 +223,14 @@ impl RunRequest {
 
     /// Sets the routing key of the session.
     #[must_use]
-    pub fn session_key(mut self, key: impl Into<String>) -> Self {
+    pub fn session_key(mut self, key: impl Into<SessionKey>) -> Self {
         self.session_key = Some(key.into());
         self
     }
 
     /// Sets the agent.
     #[must_use]
-    pub fn agent_id(mut self, id: impl Into<String>) -> Self {
+    pub fn agent_id(mut self, id: impl Into<AgentId>) -> Self {
         self.agent_id = Some(id.into());
         self
     }
@@ -385,7 +385,7 @@ impl RunRequest {
 
     /// Sets the id that correlates all events.
     #[must_use]
-    pub fn run_id(mut self, id: impl Into<String>) -> Self {
+    pub fn run_id(mut self, id: impl Into<RunId>) -> Self {
         self.run_id = id.into();
         self
     }

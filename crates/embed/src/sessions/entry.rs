@@ -50,7 +50,7 @@ pub(crate) fn begin(session_id: &str, now_ms: i64, parent: Option<&SessionEntry>
 /// Returns the entry with a new session. Settings of the user and the route are kept.
 pub(crate) fn start_anew(entry: &SessionEntry, session_id: &str, now_ms: i64) -> SessionEntry {
     let mut next = entry.clone();
-    session_id.clone_into(&mut next.session_id);
+    next.session_id = session_id.into();
     next.updated_at = now_ms;
     next.session_file = None;
     (next.input_tokens, next.output_tokens, next.total_tokens) = (None, None, None);

@@ -23,7 +23,7 @@ async fn talked(world: &World) -> String {
     let mut session = String::new();
     for text in ["Remember that I like tea.", "What is in missing.md?", "Which tea should I buy?"] {
         let request = world.engine.message(KEY, text).await.unwrap();
-        session.clone_from(&request.session_id);
+        session = request.session_id.to_string();
         within(world.engine.run(request).finish()).await.unwrap();
     }
     session

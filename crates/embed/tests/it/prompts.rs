@@ -82,7 +82,7 @@ async fn sub_agents_get_a_shorter_prompt_and_a_request_may_reduce_it_to_one_line
         world.server.reply(stream(answer(id, "Hello.")));
     }
     let mut request = world.request("s1", "hello");
-    request.session_key = Some("agent:main:subagent:x".to_owned());
+    request.session_key = Some("agent:main:subagent:x".into());
     world.engine.run(request).finish().await.unwrap();
     let run = world.engine.run(world.request("s2", "hello").prompt_mode(PromptMode::None));
     let report = run.finish().await.unwrap().meta.into_json()["systemPromptReport"].clone();

@@ -167,7 +167,7 @@ async fn sessions_share_a_sandbox_according_to_its_scope() {
         let world = world(json!({"workspaceAccess": "rw", "scope": scope})).await;
         let request = |key: &str, id: &str| {
             let mut request = world.request(id, "go");
-            request.session_key = Some(format!("agent:main:{key}"));
+            request.session_key = Some(format!("agent:main:{key}").into());
             request
         };
         let keep = json!({"command": "echo kept > $TMPDIR/kept"});
@@ -191,7 +191,7 @@ async fn only_the_main_session_stays_outside_in_mode_non_main() {
         [(Some("main"), true), (Some("agent:main:MAIN"), true), (Some("agent:main:x"), false), (None, false)]
     {
         let mut request = world.request(&format!("s{key:?}"), "go");
-        request.session_key = key.map(str::to_owned);
+        request.session_key = key.map(Into::into);
         let (result, system) = called(&world, &world.engine, request, "bash", command.clone()).await;
         assert_eq!(result.contains("top secret"), is_outside, "{key:?}: {result}");
         assert_eq!(!system.contains("## Sandbox"), is_outside, "{key:?}");

@@ -22,7 +22,7 @@ async fn say(world: &World, key: &str, text: &str) -> String {
     let session = request.session_id.clone();
     let result = within(world.engine.run(request).finish()).await.unwrap();
     assert_eq!(payload_texts(&result), ["Yes."]);
-    session
+    session.to_string()
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn a_thread_inherits_the_settings_of_its_conversation_and_a_topic_has_its_
     let group = "agent:main:telegram:group:-100";
     let set = |entry: Option<_>| {
         let mut entry: pinch_embed::ports::SessionEntry = entry.unwrap_or_default();
-        entry.session_id = "group".to_owned();
+        entry.session_id = "group".into();
         entry.updated_at = 1;
         entry.thinking_level = Some("high".to_owned());
         Some(entry)
@@ -103,7 +103,7 @@ async fn a_thread_inherits_the_settings_of_its_conversation_and_a_topic_has_its_
     assert_eq!(request.think_level.map(|level| level.as_str()), Some("high"));
     let file = format!("{}-topic-5.jsonl", request.session_id);
     assert!(format!("{:?}", request.session).contains(&file), "{:?}", request.session);
-    let keys: Vec<String> = world.engine.sessions("main").await.unwrap().into_keys().collect();
+    let keys: Vec<pinch_embed::ports::SessionKey> = world.engine.sessions("main").await.unwrap().into_keys().collect();
     assert_eq!(keys, [group.to_owned(), format!("{group}:topic:5")]);
 }
 

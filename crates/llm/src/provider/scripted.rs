@@ -30,6 +30,7 @@ use self::pieces::DeltaSizes;
 use super::Provider;
 use crate::error::LlmError;
 use crate::event::EventStream;
+use crate::ids::SessionId;
 use crate::message::{AssistantMessage, Block, StopReason, Usage};
 use crate::model::Model;
 use crate::request::Request;
@@ -41,7 +42,7 @@ pub struct ScriptedProvider {
     pieces: Mutex<DeltaSizes>,
     tokens_per_second: Option<f64>,
     /// The last prompt of each session, if usage is estimated.
-    prompts: Option<Mutex<HashMap<String, String>>>,
+    prompts: Option<Mutex<HashMap<SessionId, String>>>,
     exhausted: String,
 }
 

@@ -25,7 +25,7 @@ mod continuation;
 mod sessions;
 
 use self::continuation::Continuation;
-use self::sessions::{SessionKey, Sessions, SocketSlot};
+use self::sessions::{Sessions, SocketKey, SocketSlot};
 use super::Provider;
 use super::budget::ResponseBudget;
 use super::http::{HttpProvider, observe_payload, stopped};
@@ -153,7 +153,7 @@ struct SocketTurn {
     shared: Arc<SocketShared>,
     transport: SocketTransport,
     made: HttpRequest,
-    key: Option<SessionKey>,
+    key: Option<SocketKey>,
     lease: Option<SocketLease>,
     /// Whether the whole request was resent.
     resent: bool,
@@ -172,7 +172,7 @@ struct SocketTurn {
 struct SocketLease {
     shared: Arc<SocketShared>,
     /// The slot in use.
-    seat: Option<SessionKey>,
+    seat: Option<SocketKey>,
     socket: Option<WebSocket>,
 }
 
@@ -297,7 +297,7 @@ impl SocketTurn {
         let Some(transport) = SocketTransport::of(request) else { return Ok(None) };
         cancel.check().map_err(|_| stopped(request, Interrupted::Cancelled))?;
         let mut made = codex::request::encode_for_socket(call)?;
-        let key = request.options.session_id.as_ref().filter(|id| !id.is_empty()).map(|session| SessionKey {
+        let key = request.options.session_id.as_ref().filter(|id| !id.is_empty()).map(|session| SocketKey {
             session: session.clone(),
             account: text_of(&made.headers, "chatgpt-account-id"),
             url: made.url.clone(),

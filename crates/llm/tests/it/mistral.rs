@@ -95,7 +95,7 @@ fn thinking_is_requested_by_mode_or_by_effort() {
 #[test]
 fn the_session_id_is_sent_for_affinity_and_caching() {
     let mut request = request_to("m", json!({}));
-    request.options.session_id = Some("s".repeat(65));
+    request.options.session_id = Some("s".repeat(65).into());
     let made = encode(&request);
     assert_eq!(made.headers["x-affinity"].len(), 64);
     assert_eq!(made.body["prompt_cache_key"].as_str().unwrap().len(), 64);

@@ -53,7 +53,7 @@ impl Bench {
         let mut request = request(model);
         request.auth = Auth::key(token("acc-1"));
         request.system = SystemPrompt::text("S");
-        request.options.session_id = session.map(str::to_owned);
+        request.options.session_id = session.map(Into::into);
         request
     }
 

@@ -134,7 +134,7 @@ impl SessionLog {
                         Appended::At(end) => self.end = end,
                         // Another process created a session under this name.
                         Appended::Moved { .. } if self.waiting.is_some() => {
-                            let path = self.path().map_or_else(|| self.header.id.clone().into(), Path::to_owned);
+                            let path = self.path().map_or_else(|| self.header.id.as_str().into(), Path::to_owned);
                             return Err(StoreError::Exists { path });
                         }
                         Appended::Moved { tail } => {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pinch_llm::ids::SessionId;
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ pub struct NewSession {
     /// Its working directory.
     pub cwd: String,
     /// Its id; `None` generates one.
-    pub id: Option<String>,
+    pub id: Option<SessionId>,
     /// The session it continues.
     pub parent_session: Option<String>,
 }

@@ -5,7 +5,7 @@ use super::SessionLog;
 impl SessionLog {
     /// Describes problems in the tree of the file, for people. The session is usable nevertheless.
     pub fn problems(&self) -> Vec<String> {
-        let name = self.path().map_or_else(|| self.id().to_owned(), |path| path.display().to_string());
+        let name = self.path().map_or_else(|| self.id().to_string(), |path| path.display().to_string());
         let (n_duplicates, n_cycles) = (self.index.n_duplicates(), self.index.n_cycles);
         let mut problems = Vec::new();
         if n_duplicates > 0 {

@@ -146,7 +146,7 @@ impl JsonlStore {
 
     fn create_now(&self, header: &Header) -> Result<Box<dyn Journal>, StoreError> {
         if !names::is_session_id(&header.id) {
-            return Err(StoreError::BadId { id: header.id.clone() });
+            return Err(StoreError::BadId { id: header.id.to_string() });
         }
         let folder = self.dir_for(header.cwd.as_deref().unwrap_or(""));
         create_private_dir(&folder).map_err(StoreError::io("create", &folder))?;
@@ -177,7 +177,7 @@ impl JsonlStore {
                     !path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&ending))
                 });
                 let is_it = |path: &PathBuf| read_header(path).is_some_and(|header| header.id == *id);
-                paths.into_iter().find(is_it).ok_or_else(|| StoreError::NotFound { name: id.clone() })
+                paths.into_iter().find(is_it).ok_or_else(|| StoreError::NotFound { name: id.to_string() })
             }
         }
     }

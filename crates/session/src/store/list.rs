@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use pinch_llm::ids::SessionId;
 use pinch_llm::message::{Block, Content, Message};
 use pinch_stdx::host::ms_from_iso;
 
@@ -35,7 +36,7 @@ pub struct SessionSummary {
     /// Path of the file; for stores without files, the session's id.
     pub path: PathBuf,
     /// The session's id.
-    pub id: String,
+    pub id: SessionId,
     /// Its working directory; empty when its header has none.
     pub cwd: String,
     /// Its name.
@@ -187,7 +188,7 @@ impl SummaryReader {
     fn new(path: PathBuf, file_modified: i64) -> Self {
         let summary = SessionSummary {
             path,
-            id: String::new(),
+            id: SessionId::default(),
             cwd: String::new(),
             name: None,
             parent_session: None,

@@ -31,7 +31,7 @@ fn lock(texts: &Texts) -> MutexGuard<'_, BTreeMap<String, BytesMut>> {
 
 fn name(at: &SessionRef) -> String {
     match at {
-        SessionRef::Id(id) => id.clone(),
+        SessionRef::Id(id) => id.to_string(),
         SessionRef::Path(path) => path.display().to_string(),
     }
 }

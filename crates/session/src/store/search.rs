@@ -157,7 +157,7 @@ mod tests {
     fn session(id: &str, name: Option<&str>, text: &str, modified: i64) -> SessionSummary {
         SessionSummary {
             path: id.into(),
-            id: id.to_owned(),
+            id: id.into(),
             cwd: "/w".to_owned(),
             name: name.map(str::to_owned),
             parent_session: None,

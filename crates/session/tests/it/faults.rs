@@ -132,5 +132,5 @@ async fn a_refused_branched_session_keeps_the_old_one() {
     let (before, id) = (all(&log), log.id().to_owned());
     store.fail(1);
     assert!(log.create_branched_session(&ids[0]).await.is_err());
-    assert_eq!((all(&log), log.id()), (before, &*id));
+    assert_eq!((all(&log), log.id()), (before, &id));
 }

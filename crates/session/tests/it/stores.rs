@@ -37,7 +37,7 @@ impl StorePlace for FileStores {
     }
 
     fn put<'a>(&'a self, id: &'a str, text: &'a [u8]) -> BoxFuture<'a, SessionRef> {
-        let path = self.open().file_of(&SessionRef::Id(id.to_owned())).unwrap_or_else(|| {
+        let path = self.open().file_of(&SessionRef::Id(id.into())).unwrap_or_else(|| {
             let folder = self.open().dir_for("/work/here");
             std::fs::create_dir_all(&folder).unwrap();
             folder.join(format!("{id}.jsonl"))
@@ -66,7 +66,7 @@ impl StorePlace for MemoryStores {
 
     fn put<'a>(&'a self, id: &'a str, text: &'a [u8]) -> BoxFuture<'a, SessionRef> {
         Box::pin(async move {
-            let (at, text) = (SessionRef::Id(id.to_owned()), Bytes::copy_from_slice(text));
+            let (at, text) = (SessionRef::Id(id.into()), Bytes::copy_from_slice(text));
             let mut journal = self.store.open(&at).await.unwrap();
             let put = match journal.load().await {
                 Ok(old) => journal.replace(text, old.len() as u64, "bak").await,

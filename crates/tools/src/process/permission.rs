@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pinch_agent_core::tool::{ToolCx, ToolError};
-use pinch_ports::{ApprovalDecision, ApprovalRequest};
+use pinch_ports::{ApprovalDecision, ApprovalRequest, SessionKey};
 use pinch_stdx::fs::is_executable;
 
 use super::options::CommandOptions;
@@ -107,7 +107,7 @@ impl CommandOptions {
         let reason = call.reason.unwrap_or_else(|| reason(judgement));
         let cwd = call.cwd.to_string_lossy();
         let mut request = ApprovalRequest::new(call.command, cwd, reason, self.approval_timeout);
-        request.session_key = Some(self.scope.clone());
+        request.session_key = Some(SessionKey::from(&self.scope));
         let programs = judgement.programs.iter().filter_map(|call| call.program.as_ref());
         request.programs = programs.map(|path| path.display().to_string()).collect();
         let asked = tokio::time::timeout(self.approval_timeout, self.approvals.request(&request));

@@ -82,7 +82,7 @@ pub(in crate::cases) fn call_options(given: &Map<String, Value>, simple: bool) -
         "long" => CacheRetention::Long,
         _ => CacheRetention::Short,
     });
-    options.session_id = text("sessionId");
+    options.session_id = text("sessionId").map(Into::into);
     options.tool_choice = given.get("toolChoice").cloned().map(ToolChoice::Native);
     options.headers = object("headers")
         .into_iter()

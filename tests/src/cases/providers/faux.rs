@@ -106,7 +106,7 @@ fn request(api: &str, given: &Value) -> Result<Request, String> {
     let context = &given["context"];
     let messages = context["messages"].as_array().into_iter().flatten().map(setup::message);
     let mut options = CallOptions::default();
-    options.session_id = given["sessionId"].as_str().map(str::to_owned);
+    options.session_id = given["sessionId"].as_str().map(Into::into);
     Ok(Request::new(ScriptedProvider::model(api), messages.collect::<Result<_, _>>()?)
         .with_system(context["systemPrompt"].as_str().map(SystemPrompt::text).unwrap_or_default())
         .with_tools(serde_json::from_value::<Vec<_>>(context["tools"].clone()).unwrap_or_default())

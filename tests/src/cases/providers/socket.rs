@@ -142,7 +142,7 @@ async fn play(case: &Case<'_>) -> Result<SocketOutcome, String> {
     let model = setup::model(case, given, Some(&server.url()))?;
     let mut request = setup::request(case, given, model)?;
     let session = given["sessionId"].as_str().unwrap_or(SESSION).to_owned();
-    request.options.session_id = Some(session.clone());
+    request.options.session_id = Some(session.clone().into());
     if let Some(transport) = given.get("transport") {
         request.options.native.insert("transport".into(), transport.clone());
     }

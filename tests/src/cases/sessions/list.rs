@@ -107,7 +107,10 @@ pub(super) fn session_search_filter(world: &SessionWorld) -> Result<Value, Strin
         _ => NameFilter::All,
     };
     let search = |query: &str| -> Value {
-        search::search(summaries.clone(), query, sort, names).into_iter().map(|found| Value::from(found.id)).collect()
+        search::search(summaries.clone(), query, sort, names)
+            .into_iter()
+            .map(|found| Value::from(found.id.as_str()))
+            .collect()
     };
     match input["queries"].as_array() {
         Some(queries) => Ok(queries.iter().filter_map(Value::as_str).map(search).collect()),
@@ -122,7 +125,7 @@ fn summary(given: &Value) -> SessionSummary {
     let name = given["name"].as_str().map(str::trim).filter(|name| !name.is_empty());
     SessionSummary {
         path: text("path").into(),
-        id: text("id"),
+        id: text("id").into(),
         cwd: text("cwd"),
         name: name.map(str::to_owned),
         parent_session: given["parentSessionPath"].as_str().map(str::to_owned),

@@ -130,7 +130,7 @@ impl OpState<'_> {
                 let options = &op["options"];
                 let new = NewSession {
                     cwd: log.cwd().to_owned(),
-                    id: options["id"].as_str().map(str::to_owned),
+                    id: options["id"].as_str().map(Into::into),
                     parent_session: options["parentSession"].as_str().map(str::to_owned),
                 };
                 return Ok(log.new_session(new).await.map(|()| path(log)));

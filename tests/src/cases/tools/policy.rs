@@ -87,12 +87,12 @@ fn caller(input: &Value) -> Result<Caller, String> {
     only(group, &members)?;
     let text = |key: &str| group[key].as_str().map(str::to_owned);
     let mut caller = Caller::new();
-    caller.session_key = Some(input["sessionKey"].as_str().unwrap_or("agent:main:main").to_owned());
+    caller.session_key = Some(input["sessionKey"].as_str().unwrap_or("agent:main:main").into());
     caller.agent = input["agentId"].as_str().map(str::to_owned);
     caller.group = text("groupId").or_else(|| group["groupId"].as_i64().map(|id| id.to_string()));
     caller.group_label = text("groupChannel");
     caller.space = text("groupSpace");
-    caller.spawned_by = text("spawnedBy");
+    caller.spawned_by = text("spawnedBy").map(Into::into);
     caller.channel = text("messageProvider").or_else(|| text("channel"));
     caller.account = text("accountId").or_else(|| text("agentAccountId"));
     let mut sender = Sender::default();

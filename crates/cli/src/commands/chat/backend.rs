@@ -14,7 +14,7 @@ use pinch_embed::key::{self, AgentId};
 use pinch_embed::llm::message::Message;
 use pinch_embed::llm::model::{Model, thinking};
 use pinch_embed::llm::thinking::ThinkingLevel;
-use pinch_embed::ports::SessionEntry;
+use pinch_embed::ports::{SessionEntry, SessionKey};
 use pinch_embed::prompt::report::PromptReport;
 use pinch_embed::replies::tool_notes::Verbose;
 use pinch_embed::run::request::ElevatedLevel;
@@ -154,7 +154,7 @@ impl EmbeddedChat {
     async fn entry(&self, session_key: &str) -> Result<Option<SessionEntry>, ChatError> {
         let (key, agent) = self.place(session_key)?;
         let mut sessions = self.engine.sessions(agent.as_str()).await.map_err(|error| self.error(&error))?;
-        Ok(sessions.remove(&key))
+        Ok(sessions.remove(key.as_str()))
     }
 
     /// Returns the model that answers in a session with this entry, and the configured thinking level.
@@ -403,8 +403,8 @@ impl ChatBackend for EmbeddedChat {
     fn list_sessions<'a>(&'a self, agent: &'a str) -> BoxFuture<'a, Result<Vec<ChatSession>, ChatError>> {
         Box::pin(async move {
             let sessions = self.engine.sessions(agent).await.map_err(|error| self.error(&error))?;
-            let session = |(key, entry): (String, SessionEntry)| ChatSession {
-                key,
+            let session = |(key, entry): (SessionKey, SessionEntry)| ChatSession {
+                key: key.into(),
                 label: entry.label,
                 updated_ms: entry.updated_at,
                 tokens: entry.total_tokens,

@@ -76,7 +76,7 @@ impl ApprovalBroker for Questions {
             let _waiting = OpenQuestion { questions: self, id: id.clone() };
             let question = CommandQuestion {
                 id,
-                session_key: request.session_key.clone(),
+                session_key: request.session_key.clone().map(Into::into),
                 command: request.command.clone(),
                 cwd: request.cwd.clone(),
                 reason: request.reason.clone(),
@@ -99,7 +99,7 @@ impl QuestionBroker for Questions {
             let limit_ms = i64::try_from(request.expires_in.as_millis()).unwrap_or(i64::MAX);
             let asked = AgentQuestions {
                 id,
-                session_key: request.session_key.clone(),
+                session_key: request.session_key.clone().map(Into::into),
                 questions: request.questions.iter().map(shown).collect(),
                 expires_ms: self.host.now_ms().saturating_add(limit_ms),
             };

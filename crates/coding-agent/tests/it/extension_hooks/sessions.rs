@@ -55,7 +55,7 @@ async fn a_session_is_left_only_if_no_extension_objects() {
     let point: EntryId = minds.scene.session.fork_points()[0].0.clone();
     let forked = minds.scene.session.fork(&point, ForkAt::Before).await;
     assert!(matches!(forked, Err(ForkError::Session(SessionError::SwitchCancelled))));
-    assert_eq!(minds.scene.session.log().id(), id);
+    assert_eq!(*minds.scene.session.log().id(), id);
     assert_eq!(minds.notes(), ["a before_switch new", "a before_switch resume", "a before_fork true"]);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 

@@ -11,7 +11,7 @@ fn id(key: &str) -> MessageId {
 }
 
 fn known(run_id: &str) -> Result<(), MessageRefusal> {
-    Err(MessageRefusal::Known { run_id: Some(run_id.to_owned()) })
+    Err(MessageRefusal::Known { run_id: Some(run_id.into()) })
 }
 
 fn check(dir: &Path, key: &str, now: i64) -> Result<(), MessageRefusal> {

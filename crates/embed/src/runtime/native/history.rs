@@ -109,7 +109,7 @@ pub async fn record(log: &mut SessionLog, model: &Model, now: i64) -> Result<boo
         && begins_with_answer(&convert_to_llm(&log.context().messages))
         && log.last_custom(BOOTSTRAP).is_none()
     {
-        tracing::warn!(session = log.id(), "the conversation begins with an answer; inserting a user message");
+        tracing::warn!(session = log.id().as_str(), "the conversation begins with an answer; inserting a user message");
         append(log, BOOTSTRAP, json!({"timestamp": now})).await?;
     }
     Ok(changed)

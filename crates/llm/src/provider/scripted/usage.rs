@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::ids::SessionId;
 use crate::message::{Block, Content, Message, Usage};
 use crate::normalise::system;
 use crate::request::{CacheRetention, Request};
@@ -22,7 +23,7 @@ pub(super) struct PromptCost {
 
 impl PromptCost {
     /// Estimates the prompt of a request and caches it for its session.
-    pub(super) fn of(request: &Request, prompts: &mut HashMap<String, String>) -> Self {
+    pub(super) fn of(request: &Request, prompts: &mut HashMap<SessionId, String>) -> Self {
         let text = prompt_text(request);
         let all = tokens(&text);
         let session =

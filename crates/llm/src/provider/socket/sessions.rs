@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::continuation::{Continuation, SentRequest};
+use crate::ids::SessionId;
 
 /// Close code of a socket that is no longer needed.
 const NORMAL: u16 = 1000;
@@ -24,8 +25,8 @@ const MAX_SESSIONS: usize = 1_000;
 
 /// A conversation of an account with a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct SessionKey {
-    pub(super) session: String,
+pub(super) struct SocketKey {
+    pub(super) session: SessionId,
     pub(super) account: String,
     pub(super) url: String,
 }
@@ -66,7 +67,7 @@ pub struct SocketStats {
 
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    by_key: Mutex<HashMap<SessionKey, SocketSession>>,
+    by_key: Mutex<HashMap<SocketKey, SocketSession>>,
     /// Tasks that keep idle sockets alive and close others; aborted when this value is dropped.
     tasks: Mutex<JoinSet<()>>,
 }
@@ -135,11 +136,11 @@ impl SocketSession {
 }
 
 impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, SocketSession>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SocketKey, SocketSession>> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, key: &SessionKey, work: impl FnOnce(&mut SocketSession) -> T) -> T {
+    fn with<T>(&self, key: &SocketKey, work: impl FnOnce(&mut SocketSession) -> T) -> T {
         let mut sessions = self.lock();
         if !sessions.contains_key(key) {
             make_room(&mut sessions);
@@ -150,12 +151,12 @@ impl Sessions {
     }
 
     /// Returns whether a conversation currently avoids sockets.
-    pub(super) fn falls_back(&self, key: &SessionKey) -> bool {
+    pub(super) fn falls_back(&self, key: &SocketKey) -> bool {
         self.lock().get(key).is_some_and(SocketSession::falls_back)
     }
 
     /// Takes the conversation's slot, if it is free.
-    pub(super) fn take(&self, key: &SessionKey) -> SocketSlot {
+    pub(super) fn take(&self, key: &SocketKey) -> SocketSlot {
         self.with(key, |session| match std::mem::replace(&mut session.seat, Seat::Busy) {
             Seat::Busy => SocketSlot::Busy,
             Seat::Empty => SocketSlot::Empty,
@@ -169,12 +170,12 @@ impl Sessions {
     }
 
     /// Takes the server's state for the conversation's socket. It is recorded again after every successful call.
-    pub(super) fn take_continuation(&self, key: &SessionKey) -> Option<Continuation> {
+    pub(super) fn take_continuation(&self, key: &SocketKey) -> Option<Continuation> {
         self.with(key, |session| session.continuation.take())
     }
 
     /// Frees the slot without a socket.
-    pub(super) fn leave(&self, key: &SessionKey) {
+    pub(super) fn leave(&self, key: &SocketKey) {
         if let Some(session) = self.lock().get_mut(key) {
             session.seat = Seat::Empty;
             session.continuation = None;
@@ -182,7 +183,7 @@ impl Sessions {
     }
 
     /// Frees the slot and keeps its socket for the next call.
-    pub(super) fn keep(&self, key: &SessionKey, socket: WebSocket, continuation: Option<Continuation>) {
+    pub(super) fn keep(&self, key: &SocketKey, socket: WebSocket, continuation: Option<Continuation>) {
         let mut sessions = self.lock();
         let Some(session) = sessions.get_mut(key) else {
             // The conversation was closed during the call.
@@ -210,7 +211,7 @@ impl Sessions {
     }
 
     /// Counts a request.
-    pub(super) fn sent(&self, key: &SessionKey, sent: &SentRequest, reused: bool) {
+    pub(super) fn sent(&self, key: &SocketKey, sent: &SentRequest, reused: bool) {
         self.with(key, |session| {
             let stats = &mut session.stats;
             stats.requests += 1;
@@ -235,7 +236,7 @@ impl Sessions {
     }
 
     /// Records that a socket failed, and whether the call continues without one.
-    pub(super) fn failed(&self, key: &SessionKey, error: &str, continues: bool) {
+    pub(super) fn failed(&self, key: &SocketKey, error: &str, continues: bool) {
         self.with(key, |session| {
             session.stats.websocket_failures += 1;
             session.stats.sse_fallbacks += u64::from(continues);
@@ -269,7 +270,7 @@ impl Sessions {
 }
 
 /// Forgets the least recently used conversation.
-fn make_room(sessions: &mut HashMap<SessionKey, SocketSession>) {
+fn make_room(sessions: &mut HashMap<SocketKey, SocketSession>) {
     if sessions.len() < MAX_SESSIONS {
         return;
     }

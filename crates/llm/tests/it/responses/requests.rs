@@ -71,7 +71,7 @@ async fn texts_of_grammar_tools_arrive_as_arguments() {
 fn cache_options_are_encoded() {
     let cache = |more: Value, retention: Option<CacheRetention>| {
         let mut request = asked(OPENAI, more);
-        request.options.session_id = Some("s".repeat(65));
+        request.options.session_id = Some("s".repeat(65).into());
         request.options.cache_retention = retention;
         let made = encode(&request);
         let body = made.body.as_object().unwrap().clone();

@@ -44,7 +44,7 @@ async fn is_shared(open: OpenIndexStore<'_>) -> Result<(), String> {
     equal("what the other reads", two.get(KEY).await.map_err(text)?, Some(entry))?;
     two.update(KEY, None, put(SessionEntry::new("s2", 2_000))).await.map_err(text)?;
     let seen = one.get(KEY).await.map_err(text)?;
-    equal("what the first reads then", seen.map(|entry| entry.session_id), Some("s2".to_owned()))
+    equal("what the first reads then", seen.map(|entry| entry.session_id), Some("s2".into()))
 }
 
 async fn keeps_members(open: OpenIndexStore<'_>) -> Result<(), String> {
@@ -74,8 +74,8 @@ async fn lists(open: OpenIndexStore<'_>) -> Result<(), String> {
         let index = open();
         async move { index.list(agent).await.map(|entries| entries.into_keys().collect::<Vec<_>>()).map_err(text) }
     };
-    equal("the keys of main", keys("main").await?, vec!["agent:main:main".to_owned(), KEY.to_owned()])?;
-    equal("the keys of ops", keys("ops").await?, vec!["agent:ops:main".to_owned()])?;
+    equal("the keys of main", keys("main").await?, vec!["agent:main:main".into(), KEY.into()])?;
+    equal("the keys of ops", keys("ops").await?, vec!["agent:ops:main".into()])?;
     equal("the keys of another", keys("other").await?, Vec::new())
 }
 

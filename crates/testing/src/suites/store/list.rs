@@ -45,7 +45,7 @@ pub(super) fn scopes(place: &dyn StorePlace) -> Result<(), String> {
         let deeper = format!("{deep}/d");
         let cwds = ["/x", "/a/b", "/a-b", &deep, &deeper];
         for (n, cwd) in cwds.into_iter().enumerate() {
-            let new = NewSession { cwd: cwd.to_owned(), id: Some(format!("s{n}")), parent_session: None };
+            let new = NewSession { cwd: cwd.to_owned(), id: Some(format!("s{n}").into()), parent_session: None };
             let mut log = SessionLog::create(&host(n as u64), place.store(), new).await.map_err(text)?;
             append(&mut log, vec![user(cwd)]).await?;
         }
@@ -56,7 +56,7 @@ pub(super) fn scopes(place: &dyn StorePlace) -> Result<(), String> {
             let recent = place.store().most_recent(cwd).await.map_err(text)?;
             let Some(recent) = recent else { return Err(format!("no session of {cwd} to go on with")) };
             let log = SessionLog::open(&host(9), place.store(), &recent, cwd).await.map_err(text)?;
-            equal("the session to go on with", log.id(), &format!("s{n}"))?;
+            equal("the session to go on with", log.id(), &format!("s{n}").into())?;
         }
         let none = place.store().most_recent("/elsewhere").await.map_err(text)?;
         equal("the session of a directory without any", none, None)

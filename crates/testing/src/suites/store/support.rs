@@ -63,7 +63,7 @@ pub(super) fn equal_bytes(what: &str, actual: &[u8], expected: &[u8]) -> Result<
 pub(super) fn header(id: &str) -> Header {
     Header {
         version: 3,
-        id: id.to_owned(),
+        id: id.into(),
         timestamp: "2025-06-01T10:00:00.000Z".to_owned(),
         cwd: Some(CWD.to_owned()),
         parent_session: None,
@@ -119,7 +119,7 @@ pub(super) async fn is_there(place: &dyn StorePlace, at: &SessionRef) -> Result<
 }
 
 pub(super) fn id(id: &str) -> SessionRef {
-    SessionRef::Id(id.to_owned())
+    SessionRef::Id(id.into())
 }
 
 /// Creates a host whose ids differ from those of other seeds, as for separate programs.

@@ -12,7 +12,7 @@ fn caller() -> Caller {
 
 fn speaking_in(key: &str) -> Caller {
     let mut caller = Caller::new();
-    caller.session_key = Some(key.to_owned());
+    caller.session_key = Some(key.into());
     caller
 }
 
