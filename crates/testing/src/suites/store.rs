@@ -18,7 +18,7 @@
 //!     }
 //!
 //!     fn put<'a>(&'a self, id: &'a str, text: &'a [u8]) -> BoxFuture<'a, SessionRef> {
-//!         let named = JsonlStore::flat(&self.0).file_of(&SessionRef::Id(id.to_owned()));
+//!         let named = JsonlStore::flat(&self.0).file_of(&SessionRef::Id(id.into()));
 //!         let path = named.unwrap_or_else(|| self.0.join(format!("{id}.jsonl")));
 //!         std::fs::write(&path, text).expect("the directory can be written");
 //!         Box::pin(async { SessionRef::Path(path) })
