@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use pinch_coding_agent::export::{html, look};
+use pinch_coding_agent::export::{html, page_theme};
 use pinch_coding_agent::resources::themes::Theme;
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_coding_agent::store::{JsonlStore, SessionRef};
@@ -101,7 +101,7 @@ fn make_page(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
     let log = runtime.block_on(SessionLog::open(&Host::system(), store, &SessionRef::Path(session), "/"))?;
     let themes = Theme::builtin();
     let theme = themes.first().context("there is no theme")?;
-    Ok(html::export(&log, &look(theme), None, folder)?)
+    Ok(html::export(&log, &page_theme(theme), None, folder)?)
 }
 
 /// Verifies that a page that does contact a server is noticed; otherwise the check below would be meaningless.

@@ -81,7 +81,7 @@ pub struct RunEnd {
     /// All messages that the run added, including prompts.
     pub messages: Vec<Arc<Message>>,
     /// Why it ended.
-    pub why: EndReason,
+    pub reason: EndReason,
     /// The failure, if `why` is `Failed`.
     pub error: Option<Arc<LlmError>>,
     /// Calls of [external tools](crate::tool::ToolMode::External) that wait for their results, if `why` is `CallsPending`. Hooks may have

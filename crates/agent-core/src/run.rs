@@ -156,7 +156,7 @@ impl RunDriver<'_> {
         let mut first = true;
         let mut broken = None;
         let mut pending_calls = Vec::new();
-        let why = loop {
+        let reason = loop {
             self.emit(AgentEvent::TurnStart).await;
             self.adopt_replacement();
             self.announce(&mut pending);
@@ -197,7 +197,7 @@ impl RunDriver<'_> {
             broken = self.prepare_next(&ended, &mut pending).await.err();
         };
         let messages = std::mem::take(&mut self.new);
-        self.emit(AgentEvent::AgentEnd(RunEnd { messages, why: why.0, error: why.1, pending_calls })).await;
+        self.emit(AgentEvent::AgentEnd(RunEnd { messages, reason: reason.0, error: reason.1, pending_calls })).await;
     }
 
     /// Calls the hook between two turns. Steering that arrives meanwhile is still added, unless this turn already has some: one at a time

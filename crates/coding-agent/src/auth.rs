@@ -72,30 +72,30 @@ pub enum AuthError {
         provider: ProviderId,
     },
     /// A login has expired and could not be refreshed.
-    #[error("Authentication failed for \"{provider}\": {why}{}", if *is_final { ". Sign in again." } else { "" })]
+    #[error("Authentication failed for \"{provider}\": {reason}{}", if *is_final { ". Sign in again." } else { "" })]
     Refresh {
         /// Provider of the login.
         provider: ProviderId,
         /// The provider's error message.
-        why: String,
+        reason: String,
         /// Whether only a new login helps.
         is_final: bool,
     },
     /// Another program holds the lock of the credentials file.
-    #[error("The login of \"{provider}\" cannot be refreshed: {why}")]
+    #[error("The login of \"{provider}\" cannot be refreshed: {reason}")]
     Locked {
         /// Provider of the login.
         provider: ProviderId,
         /// Who holds the lock.
-        why: String,
+        reason: String,
     },
     /// The credentials file cannot be written.
-    #[error("The login of \"{provider}\" cannot be refreshed: {why}")]
+    #[error("The login of \"{provider}\" cannot be refreshed: {reason}")]
     Store {
         /// Provider of the login.
         provider: ProviderId,
         /// The cause.
-        why: String,
+        reason: String,
     },
     /// The request was cancelled in the meantime.
     #[error("Request was aborted")]

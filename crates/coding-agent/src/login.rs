@@ -138,10 +138,10 @@ pub enum LoginError {
         source: OAuthError,
     },
     /// The input is not a valid API key.
-    #[error("Invalid API key: {why}")]
+    #[error("Invalid API key: {reason}")]
     InvalidKey {
         /// The reason.
-        why: String,
+        reason: String,
     },
     /// The provider rejected the API key.
     #[error("{name} rejected the API key: {text}")]
@@ -242,14 +242,14 @@ async fn save_key(
             ui.prompt(&prompt).await.ok_or(LoginError::Cancelled)?.into()
         }
     };
-    let value = key_check::trimmed(&entered).map_err(|why| LoginError::InvalidKey { why: why.to_owned() })?;
+    let value = key_check::trimmed(&entered).map_err(|why| LoginError::InvalidKey { reason: why.to_owned() })?;
     let mut unchecked = None;
     if request.check_key {
         ui.progress("Checking the API key…");
         match key_check::check(&provider.id, value, auth, cancel).await {
             KeyCheck::Accepted => {}
             KeyCheck::Unknown(why) => unchecked = Some(why),
-            KeyCheck::Unresolved(why) => return Err(LoginError::InvalidKey { why }),
+            KeyCheck::Unresolved(why) => return Err(LoginError::InvalidKey { reason: why }),
             KeyCheck::Rejected(text) => return Err(LoginError::KeyRejected { name: provider.name.clone(), text }),
         }
     }

@@ -179,7 +179,7 @@ impl Runner<'_> {
         let RunError::Failover(mut error) = error else { return error };
         let now = self.scope.host.now_ms();
         let left = |model: &Arc<Model>| match self.parts.profiles.health(&model.provider, model.id.as_str()) {
-            ProviderHealth::Resting { until, .. } => u64::try_from(until - now).ok().map(Duration::from_millis),
+            ProviderHealth::CoolingDown { until, .. } => u64::try_from(until - now).ok().map(Duration::from_millis),
             ProviderHealth::Usable => None,
         };
         // If a provider can be used immediately, the error keeps its own time.
@@ -242,7 +242,7 @@ impl Runner<'_> {
                 Action::Repair(repair) => {
                     let repaired = match &auth {
                         Some(auth) => Box::pin(self.repair(&mut *attempts, &repair, Arc::clone(auth))).await,
-                        None => RepairOutcome::NotCompacted { why: "There was no attempt yet".to_owned() },
+                        None => RepairOutcome::NotCompacted { reason: "There was no attempt yet".to_owned() },
                     };
                     self.look_at_the_clock(&mut state);
                     // The result of a stopped repair is discarded.
@@ -425,7 +425,7 @@ impl Runner<'_> {
         let repaired = tokio::select! {
             biased;
             repaired = attempts.repair(repair, auth, cancel.clone()) => repaired,
-            _ = hard_end(&cancel) => RepairOutcome::NotCompacted { why: "the run was stopped".to_owned() },
+            _ = hard_end(&cancel) => RepairOutcome::NotCompacted { reason: "the run was stopped".to_owned() },
         };
         self.active.set_compacting(false);
         self.emitter.emit(RunEvent::Repaired(repaired.clone())).await;

@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pinch_export::{Look, export};
+use pinch_export::{PageTheme, export};
 use pinch_session::entry::EntryBody;
 use pinch_session::llm::message::Message;
 use pinch_session::llm::stdx::host::Host;
@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "page.html".to_owned());
     let mut log = SessionLog::in_memory(&Host::system(), NewSession::in_directory("/work"));
     log.append(EntryBody::Message(Arc::new(Message::user("What is **Markdown**?", 0)))).await?;
-    let path = export(&log, &Look::default(), Some(Path::new(&name)), Path::new("."))?;
+    let path = export(&log, &PageTheme::default(), Some(Path::new(&name)), Path::new("."))?;
     println!("{}", path.display());
     Ok(())
 }

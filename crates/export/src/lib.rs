@@ -15,7 +15,7 @@ use pinch_stdx::fs::{Access, write_named_with};
 
 mod out;
 mod words;
-mod look;
+mod theme;
 mod languages;
 mod syntax;
 mod images;
@@ -35,7 +35,7 @@ use pinch_session::session_log::SessionLog;
 use pinch_session::store::StoreError;
 use survey::Survey;
 
-pub use look::{Begins, Look, PageColor, Rgb};
+pub use theme::{ColorScheme, PageColor, PageTheme, Rgb};
 
 /// Why a session could not be exported.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +75,7 @@ pub fn file_name_for(session: &Path) -> String {
 ///
 /// # Errors
 /// Fails if an entry cannot be read, the path is the session's own file, or the file cannot be written; existing content is left unchanged.
-pub fn export(log: &SessionLog, look: &Look, path: Option<&Path>, folder: &Path) -> Result<PathBuf, ExportError> {
+pub fn export(log: &SessionLog, theme: &PageTheme, path: Option<&Path>, folder: &Path) -> Result<PathBuf, ExportError> {
     let path = path.map_or_else(|| folder.join(file_name(log)), Path::to_owned);
     let target = folder.join(&path);
     let unwritten = |source| ExportError::Write { path: target.clone(), source };
@@ -86,7 +86,7 @@ pub fn export(log: &SessionLog, look: &Look, path: Option<&Path>, folder: &Path)
     let mut unread = None;
     let done = write_named_with(&target, Access::NewPrivate, |file| {
         let mut file = BufWriter::with_capacity(64 * 1024, file);
-        match write(log, look, &mut file) {
+        match write(log, theme, &mut file) {
             Err(ExportError::Refused(error)) => Err(error),
             Err(error) => {
                 unread = Some(error);
@@ -105,12 +105,12 @@ pub fn export(log: &SessionLog, look: &Look, path: Option<&Path>, folder: &Path)
 ///
 /// # Errors
 /// Fails if an entry cannot be read, or `to` returns an error.
-pub fn write(log: &SessionLog, look: &Look, to: &mut dyn Write) -> Result<(), ExportError> {
+pub fn write(log: &SessionLog, theme: &PageTheme, to: &mut dyn Write) -> Result<(), ExportError> {
     let survey = Survey::of(log)?;
     let outline = EntryOutline::of(log);
     let ids: Vec<_> = log.entry_ids().collect();
     let mut out = PageWriter::new(to, survey.max_coloured);
-    page::begin(&mut out, log, look, &survey, &outline)?;
+    page::begin(&mut out, log, theme, &survey, &outline)?;
     let mut is_shown = vec![false; ids.len()];
     // The entry written last.
     let mut before = None;

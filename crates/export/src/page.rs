@@ -5,10 +5,10 @@ use std::io;
 use pinch_llm::message::Message;
 
 use super::entry::{self, ShownResult};
-use super::look::{Begins, Look};
 use super::out::{Own, PageWriter};
 use super::outline::EntryOutline;
 use super::survey::{EntryKind, Survey};
+use super::theme::{ColorScheme, PageTheme};
 use super::words::{dollars, grouped, moment};
 use pinch_session::entry::Entry;
 use pinch_session::session_log::SessionLog;
@@ -26,11 +26,11 @@ const SCRIPT: &str = include_str!("page.js");
 pub(super) fn begin(
     out: &mut PageWriter<'_>,
     log: &SessionLog,
-    look: &Look,
+    theme: &PageTheme,
     survey: &Survey,
     outline: &EntryOutline,
 ) -> io::Result<()> {
-    let style = Own::new(format!(":root{{{}}}\n{STYLE}", look.variables()));
+    let style = Own::new(format!(":root{{{}}}\n{STYLE}", theme.variables()));
     out.html("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")?;
     out.html("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src '")?;
     out.checked(&style.hash())?;
@@ -43,7 +43,7 @@ pub(super) fn begin(
     out.html("</title>\n<style>")?;
     out.own(&style)?;
     out.html("</style>\n</head>\n<body>\n")?;
-    schemes(out, look)?;
+    schemes(out, theme)?;
     out.html("<header>\n<h1>")?;
     out.text(&survey.title)?;
     out.html("</h1>\n")?;
@@ -116,11 +116,11 @@ const SCHEMES: [(&str, &str); 3] = [("system", "System"), ("light", "Light"), ("
 
 /// Writes the color scheme switch, which works without scripts. Its inputs come first in the page, so that the style finds them without
 /// searching it; the visible part is in the header.
-fn schemes(out: &mut PageWriter<'_>, look: &Look) -> io::Result<()> {
-    let begun_with = match look.begins {
-        Begins::System => "system",
-        Begins::Light => "light",
-        Begins::Dark => "dark",
+fn schemes(out: &mut PageWriter<'_>, theme: &PageTheme) -> io::Result<()> {
+    let begun_with = match theme.scheme {
+        ColorScheme::System => "system",
+        ColorScheme::Light => "light",
+        ColorScheme::Dark => "dark",
     };
     for (id, _) in SCHEMES {
         out.html("<input type=\"radio\" name=\"scheme\" autocomplete=\"off\" id=\"scheme-")?;

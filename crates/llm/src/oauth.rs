@@ -83,7 +83,7 @@ impl OAuthCredential {
     }
 
     /// Returns whether the access token has expired at this time.
-    pub fn is_over(&self, now: i64) -> bool {
+    pub fn is_expired(&self, now: i64) -> bool {
         self.access.is_empty() || now >= self.expires
     }
 }
@@ -136,7 +136,7 @@ pub trait OAuthFlow: Send + Sync {
     ) -> BoxFuture<'a, Result<OAuthCredential, OAuthError>>;
 
     /// Returns whether a key found elsewhere is the initial state of a login, which must be refreshed before use.
-    fn begins_with(&self, key: &Secret) -> bool {
+    fn is_initial_token(&self, key: &Secret) -> bool {
         let _ = key;
         false
     }
@@ -172,12 +172,12 @@ pub enum OAuthError {
         id: String,
     },
     /// The access token expired and could not be refreshed.
-    #[error("Failed to refresh OAuth token for {id}: {why}")]
+    #[error("Failed to refresh OAuth token for {id}: {reason}")]
     Refresh {
         /// The provider.
         id: String,
         /// The flow's error.
-        why: String,
+        reason: String,
     },
     /// A server refused the request.
     #[error("{what} ({status}): {text}")]
@@ -190,12 +190,12 @@ pub enum OAuthError {
         text: String,
     },
     /// A server could not be reached.
-    #[error("{what}: {why}")]
+    #[error("{what}: {reason}")]
     Network {
         /// The action that failed.
         what: String,
         /// The cause.
-        why: String,
+        reason: String,
     },
     /// A server or user returned something unusable.
     #[error("{0}")]
@@ -281,13 +281,13 @@ impl OAuthRegistry {
         cx: OAuthCx<'_>,
     ) -> Result<(Secret, Option<OAuthCredential>), OAuthError> {
         let flow = self.get(id)?;
-        if !credential.is_over(cx.host.now_ms()) {
+        if !credential.is_expired(cx.host.now_ms()) {
             return Ok((flow.api_key(credential), None));
         }
         match flow.refresh(credential, cx).await {
             Ok(fresh) => Ok((flow.api_key(&fresh), Some(fresh))),
             Err(OAuthError::Cancelled) => Err(OAuthError::Cancelled),
-            Err(why) => Err(OAuthError::Refresh { id: id.to_owned(), why: why.to_string() }),
+            Err(reason) => Err(OAuthError::Refresh { id: id.to_owned(), reason: reason.to_string() }),
         }
     }
 

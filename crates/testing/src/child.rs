@@ -20,26 +20,26 @@ pub fn task() -> Option<(String, PathBuf)> {
 }
 
 /// A running child. It is killed when dropped.
-pub struct Other {
+pub struct TestChild {
     child: Child,
     /// Lines of its standard output, including those of the test harness.
-    pub said: Lines<BufReader<ChildStdout>>,
-    ear: Option<ChildStdin>,
+    pub output: Lines<BufReader<ChildStdout>>,
+    input: Option<ChildStdin>,
 }
 
-impl Drop for Other {
+impl Drop for TestChild {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-impl Other {
+impl TestChild {
     /// Starts a child with this task.
     pub fn start(task: &str, file: &Path) -> Self {
         Self::spawn(Command::new(std::env::current_exe().unwrap()), task, file, &[])
     }
 
-    /// Starts a child that waits after each line for [`Other::go_on`].
+    /// Starts a child that waits after each line for [`TestChild::resume`].
     pub fn stepped(task: &str, file: &Path) -> Self {
         Self::spawn(Command::new(std::env::current_exe().unwrap()), task, file, &[(STEP, "1")])
     }
@@ -69,14 +69,14 @@ impl Other {
         command.args(["--exact", "child::child", "--nocapture", "--test-threads=1"]);
         command.env(TASK, task).env(FILE, file).envs(env.iter().copied());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap()).lines();
-        let ear = child.stdin.take();
-        Self { child, said, ear }
+        let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        let input = child.stdin.take();
+        Self { child, output, input }
     }
 
     /// Returns the next line printed by the child itself, or none if it has exited.
     pub fn next_line(&mut self) -> Option<String> {
-        self.said.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("> ").map(str::to_owned))
+        self.output.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("> ").map(str::to_owned))
     }
 
     /// Reads until a line starts with this word; returns the rest of the line.
@@ -85,9 +85,9 @@ impl Other {
             .find_map(|line| line.strip_prefix(word).map(|rest| rest.trim().to_owned()))
     }
 
-    /// Lets a child started with [`Other::stepped`] continue.
-    pub fn go_on(&mut self) {
-        self.ear.as_mut().unwrap().write_all(b"\n").unwrap();
+    /// Lets a child started with [`TestChild::stepped`] continue.
+    pub fn resume(&mut self) {
+        self.input.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
     /// Kills the child immediately.
@@ -98,23 +98,23 @@ impl Other {
 
     /// Waits for its exit; returns whether it was successful.
     pub fn ends_well(&mut self) -> bool {
-        self.ear = None;
+        self.input = None;
         self.child.wait().unwrap().success()
     }
 }
 
 /// Prints a line; returns false if the pipe is closed.
-pub fn say(words: &str) -> bool {
+pub fn report(words: &str) -> bool {
     let mut out = std::io::stdout().lock();
     // On a separate line, because the test harness has started one.
-    let said = out.write_all(format!("\n> {words}\n").as_bytes()).and_then(|()| out.flush()).is_ok();
-    if said && std::env::var_os(STEP).is_some() {
-        return hear();
+    let output = out.write_all(format!("\n> {words}\n").as_bytes()).and_then(|()| out.flush()).is_ok();
+    if output && std::env::var_os(STEP).is_some() {
+        return wait_for_parent();
     }
-    said
+    output
 }
 
 /// Waits for a line; returns false if the pipe is closed.
-pub fn hear() -> bool {
+pub fn wait_for_parent() -> bool {
     std::io::stdin().lock().read_line(&mut String::new()).is_ok_and(|n_bytes| n_bytes > 0)
 }

@@ -185,7 +185,7 @@ impl Attempts for MemoryAttempts<'_> {
         // Neither is requested: conversations cannot be compacted, and no outcome reports oversized tool results.
         Box::pin(ready(match repair {
             Repair::Compact { .. } => {
-                RepairOutcome::NotCompacted { why: "conversations in memory stay whole".to_owned() }
+                RepairOutcome::NotCompacted { reason: "conversations in memory stay whole".to_owned() }
             }
             Repair::TruncateToolResults => RepairOutcome::NotTruncated,
         }))
@@ -197,7 +197,7 @@ impl Attempts for MemoryAttempts<'_> {
 }
 
 fn attempt_end(end: &RunEnd, cancel: &Cancel) -> AttemptEnd {
-    match (end.why, &end.error) {
+    match (end.reason, &end.error) {
         (EndReason::Aborted, _) => AttemptEnd::stopped(cancel.reason().unwrap_or(CancelReason::User), false),
         (EndReason::Failed, Some(error)) => {
             let stage = if error.emitted == Emitted::Nothing { FailureStage::Prompt } else { FailureStage::Answer };

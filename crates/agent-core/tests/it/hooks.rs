@@ -113,7 +113,7 @@ async fn a_failure_between_turns_is_a_regular_error_turn() {
     agent.hooks = Arc::new(Between { next: Mutex::new(vec![Err("no room".into())]), ..Between::default() });
     let events = run(&mut agent, &Cancel::new()).await;
     let Some(AgentEvent::AgentEnd(end)) = events.last() else { panic!("no end") };
-    assert_eq!(end.why, EndReason::Failed);
+    assert_eq!(end.reason, EndReason::Failed);
     assert_eq!(agent.error_message.as_deref(), Some("no room"));
     assert_eq!(provider.n_calls(), 1);
 }
@@ -235,7 +235,7 @@ async fn hooks_of_a_cancelled_run_have_the_grace_period_of_tools() {
         let (events, ()) = tokio::join!(run(&mut agent, &cancel), stop);
         assert_eq!(began.elapsed().as_secs(), 65, "{at}");
         let AgentEvent::AgentEnd(end) = events.last().unwrap() else { panic!("the run has an end") };
-        assert_eq!(end.why, EndReason::Aborted, "{at}");
+        assert_eq!(end.reason, EndReason::Aborted, "{at}");
         assert_eq!(super::results(&agent), [("a".to_owned(), false, "fine".to_owned())], "{at}");
     }
 }

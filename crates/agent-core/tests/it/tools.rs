@@ -93,7 +93,7 @@ async fn a_tool_that_ignores_cancellation_is_dropped_after_its_grace_period() {
     assert_eq!(results(&agent), [("a".into(), true, "Operation aborted".into())]);
     assert_eq!(provider.requests().len(), 1, "no request after an aborted batch");
     let AgentEvent::AgentEnd(end) = events.last().unwrap() else { panic!("the run has an end") };
-    assert_eq!(end.why, EndReason::Aborted);
+    assert_eq!(end.reason, EndReason::Aborted);
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn calls_of_external_tools_end_the_run_after_the_others() {
         }
         let events = run(&mut agent, &Cancel::new()).await;
         let AgentEvent::AgentEnd(end) = events.last().unwrap() else { panic!("the run has an end") };
-        assert_eq!(end.why, EndReason::CallsPending);
+        assert_eq!(end.reason, EndReason::CallsPending);
         assert_eq!(end.pending_calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["a", "c"]);
         assert_eq!(results(&agent), [("b".into(), false, "fine".into())]);
         assert_eq!(provider.requests().len(), 1, "the model is not asked before the results are there");

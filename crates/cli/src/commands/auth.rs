@@ -381,7 +381,7 @@ async fn print_bearer_token(args: &Bearer) -> Result<ExitCode, CommandFailure> {
     let answer = match found {
         Ok(Some(login)) => {
             let left = i64::try_from(min_expiry.as_millis()).unwrap_or(i64::MAX);
-            if !login.is_over(context.host.now_ms().saturating_add(left)) {
+            if !login.is_expired(context.host.now_ms().saturating_add(left)) {
                 return print(login.access.reveal()).map(|()| ExitCode::SUCCESS);
             }
             let wanted = min_expiry.as_secs();

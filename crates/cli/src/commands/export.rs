@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use pinch_embed::coding_agent::document;
 use pinch_embed::coding_agent::entry::VERSION;
-use pinch_embed::coding_agent::export::html::{self, ExportError, Look};
-use pinch_embed::coding_agent::export::{fixed_look, look};
+use pinch_embed::coding_agent::export::html::{self, ExportError, PageTheme};
+use pinch_embed::coding_agent::export::{fixed_page_theme, page_theme};
 use pinch_embed::coding_agent::resources::themes::Theme;
 use pinch_embed::coding_agent::session_log::SessionLog;
 use pinch_embed::coding_agent::settings::Settings;
@@ -51,11 +51,11 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     let folders = Folders::find(args.agent_dir.as_deref(), &host)?;
     let (settings, _) = Settings::load(&folders.agent_dir.join("settings.json"));
     let theme = theme(args.theme.as_deref(), &folders, &host)?;
-    let look = if args.theme.is_some() { fixed_look(&theme) } else { look(&theme) };
+    let page_theme = if args.theme.is_some() { fixed_page_theme(&theme) } else { page_theme(&theme) };
     let session = find_file(&args.session, args.session_dir, &folders, &settings, &host).await?;
     let log = open(&session, &folders, &host).await?;
     let path = match args.out.as_deref() {
-        Some("-") => return print(&log, &look),
+        Some("-") => return print(&log, &page_theme),
         Some(out) if out.ends_with(".jsonl") => {
             let path = expand_home(Path::new(out), &host);
             let target = absolute(&folders.cwd, out, &host);
@@ -74,16 +74,16 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
                     session.display()
                 )));
             }
-            html::export(&log, &look, Some(&path), &folders.cwd).map_err(failure)?
+            html::export(&log, &page_theme, Some(&path), &folders.cwd).map_err(failure)?
         }
     };
     writeln!(output::stdout(), "Exported to: {}", path.display()).map_err(|error| unwritten(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(log: &SessionLog, look: &Look) -> Result<ExitCode, CommandFailure> {
+fn print(log: &SessionLog, page_theme: &PageTheme) -> Result<ExitCode, CommandFailure> {
     let mut out = BufWriter::new(output::stdout());
-    html::write(log, look, &mut out).map_err(failure)?;
+    html::write(log, page_theme, &mut out).map_err(failure)?;
     out.flush().map_err(|error| unwritten(&error))?;
     Ok(ExitCode::SUCCESS)
 }

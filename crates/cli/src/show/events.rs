@@ -54,8 +54,8 @@ impl EventLines {
             },
             RunEvent::Repaired(done) => match done {
                 RepairOutcome::Compacted => json!({"type": "run_repaired", "result": "compacted"}),
-                RepairOutcome::NotCompacted { why } => {
-                    json!({"type": "run_repaired", "result": "not_compacted", "why": why})
+                RepairOutcome::NotCompacted { reason } => {
+                    json!({"type": "run_repaired", "result": "not_compacted", "why": reason})
                 }
                 RepairOutcome::Truncated { count } => {
                     json!({"type": "run_repaired", "result": "truncated", "count": count})

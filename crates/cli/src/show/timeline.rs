@@ -67,7 +67,7 @@ impl Timeline {
             RunEvent::Repaired(done) => {
                 let text = match done {
                     RepairOutcome::Compacted => "compacted: older messages became a summary".to_owned(),
-                    RepairOutcome::NotCompacted { why } => format!("not compacted: {why}"),
+                    RepairOutcome::NotCompacted { reason } => format!("not compacted: {reason}"),
                     RepairOutcome::Truncated { count } => format!("{count} tool results shortened"),
                     RepairOutcome::NotTruncated => "no tool result was too long".to_owned(),
                 };

@@ -163,7 +163,7 @@ impl Logins {
         }
         match rx.await {
             // A login that has not expired is good enough if it cannot be refreshed.
-            Ok(Err(AuthError::Refresh { .. } | AuthError::Locked { .. })) if !login.is_over(host.now_ms()) => {
+            Ok(Err(AuthError::Refresh { .. } | AuthError::Locked { .. })) if !login.is_expired(host.now_ms()) => {
                 Ok(Some(login))
             }
             Ok(done) => done,
@@ -196,13 +196,13 @@ impl Logins {
     /// # Errors
     /// Fails if the provider rejects the key.
     pub async fn exchange(&self, provider: &ProviderId, key: &Secret, host: &Host) -> Result<Option<Auth>, AuthError> {
-        let Some(flow) = self.flows.get(provider.as_str()).ok().filter(|flow| flow.begins_with(key)) else {
+        let Some(flow) = self.flows.get(provider.as_str()).ok().filter(|flow| flow.is_initial_token(key)) else {
             return Ok(None);
         };
         let turn = self.turn(provider);
         let _turn = turn.lock().await;
         let exchanged = || self.exchanged.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(login) = exchanged().get(key).filter(|login| !login.is_over(host.now_ms())) {
+        if let Some(login) = exchanged().get(key).filter(|login| !login.is_expired(host.now_ms())) {
             return Ok(Some(flow.auth(login)));
         }
         let never = Cancel::new();
@@ -257,7 +257,7 @@ impl Lasting {
 
     fn is_met(&self, flow: &dyn OAuthFlow, login: &OAuthCredential, now: i64) -> bool {
         let is_refused = || self.refused.as_ref().is_some_and(|refused| flow.api_key(login) == *refused);
-        !login.is_over(now.saturating_add(self.margin_ms)) && !is_refused()
+        !login.is_expired(now.saturating_add(self.margin_ms)) && !is_refused()
     }
 }
 
@@ -307,8 +307,8 @@ impl Refresh {
             match tokio::time::timeout(RENEWAL, &mut answer).await {
                 Ok(fresh) => return fresh.map_err(|error| refused(&self.provider, &error)),
                 Err(_) if left <= RENEWAL => {
-                    let why = format!("no answer within {} s", REFRESH_LIMIT.as_secs());
-                    return Err(AuthError::Refresh { provider: self.provider.clone(), why, is_final: false });
+                    let reason = format!("no answer within {} s", REFRESH_LIMIT.as_secs());
+                    return Err(AuthError::Refresh { provider: self.provider.clone(), reason, is_final: false });
                 }
                 Err(_) => {
                     left -= RENEWAL;
@@ -332,7 +332,7 @@ impl Refresh {
         }
         let (mut entries, revision) = open.read()?;
         let now = login_in(&entries, &self.provider);
-        if let Some(other) = now.filter(|now| now.refresh != old.refresh && !now.is_over(self.host.now_ms())) {
+        if let Some(other) = now.filter(|now| now.refresh != old.refresh && !now.is_expired(self.host.now_ms())) {
             self.storage.adopt(entries, revision);
             return Ok(other);
         }
@@ -344,14 +344,14 @@ impl Refresh {
 
     fn unstored(&self, error: &StoreAuthError) -> AuthError {
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        let (provider, why) = (self.provider.clone(), format!("{error}{cause}"));
+        let (provider, reason) = (self.provider.clone(), format!("{error}{cause}"));
         match error {
-            StoreAuthError::Lock { .. } => AuthError::Locked { provider, why },
-            StoreAuthError::Damaged(_) | StoreAuthError::Io { .. } => AuthError::Store { provider, why },
+            StoreAuthError::Lock { .. } => AuthError::Locked { provider, reason },
+            StoreAuthError::Damaged(_) | StoreAuthError::Io { .. } => AuthError::Store { provider, reason },
         }
     }
 }
 
 fn refused(provider: &ProviderId, error: &OAuthError) -> AuthError {
-    AuthError::Refresh { provider: provider.clone(), why: error.to_string(), is_final: error.is_final() }
+    AuthError::Refresh { provider: provider.clone(), reason: error.to_string(), is_final: error.is_final() }
 }

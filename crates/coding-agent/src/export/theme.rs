@@ -1,23 +1,23 @@
 //! Converting a theme into page colors for light and dark mode.
 
-use pinch_export::{Begins, Look, PageColor, Rgb};
+use pinch_export::{ColorScheme, PageColor, PageTheme, Rgb};
 
 use crate::resources::themes::{COLORS, Color, EXPORT_COLORS, Theme};
 
-/// Returns the look of a page in a theme's colors. The theme supplies the mode it is made for, light or dark; the built-in theme supplies
+/// Returns the colors of a page in a theme. The theme supplies the mode it is made for, light or dark; the built-in theme supplies
 /// the other one. The page follows the reader's system.
-pub fn look(theme: &Theme) -> Look {
+pub fn page_theme(theme: &Theme) -> PageTheme {
     let builtin = Theme::builtin();
     let other = |dark: bool| builtin.iter().find(|theme| is_dark(theme) == dark).unwrap_or(theme);
     let (light, dark) = if is_dark(theme) { (other(false), theme) } else { (theme, other(true)) };
     let names = COLORS.into_iter().chain(EXPORT_COLORS);
     let colors = names.map(|name| PageColor { name, light: color(light, name), dark: color(dark, name) }).collect();
-    Look { colors, begins: Begins::System }
+    PageTheme { colors, scheme: ColorScheme::System }
 }
 
-/// Returns the look of a page in a theme's colors that starts in the theme's own mode.
-pub fn fixed_look(theme: &Theme) -> Look {
-    Look { begins: if is_dark(theme) { Begins::Dark } else { Begins::Light }, ..look(theme) }
+/// Returns the colors of a page in a theme that starts in the theme's own mode.
+pub fn fixed_page_theme(theme: &Theme) -> PageTheme {
+    PageTheme { scheme: if is_dark(theme) { ColorScheme::Dark } else { ColorScheme::Light }, ..page_theme(theme) }
 }
 
 /// Returns whether a theme is dark.
@@ -117,18 +117,22 @@ mod tests {
     fn a_theme_supplies_its_own_mode() {
         let mut themes = Theme::builtin();
         assert_eq!(themes.iter().map(is_dark).collect::<Vec<_>>(), [true, false]);
-        assert_eq!(look(&themes[0]), look(&themes[1]));
-        assert_eq!([&themes[0], &themes[1]].map(|theme| fixed_look(theme).begins), [Begins::Dark, Begins::Light]);
+        assert_eq!(page_theme(&themes[0]), page_theme(&themes[1]));
+        assert_eq!(
+            [&themes[0], &themes[1]].map(|theme| fixed_page_theme(theme).scheme),
+            [ColorScheme::Dark, ColorScheme::Light]
+        );
         let light = &mut themes[1];
         light.colors.insert("accent".into(), Color::Index(196));
         light.colors.insert("text".into(), Color::Default);
         light.export.clear();
-        let look = look(light);
-        let color = |name| look.colors.iter().find(|color| color.name == name).map(|color| (color.light, color.dark));
+        let page_theme = page_theme(light);
+        let color =
+            |name| page_theme.colors.iter().find(|color| color.name == name).map(|color| (color.light, color.dark));
         assert_eq!(color("accent"), Some((Rgb(0xff, 0, 0), Rgb(0xf2, 0x83, 0x6b))));
         assert_eq!(color("text"), Some((Rgb(0, 0, 0), Rgb(0xe5, 0xe5, 0xe7))));
         assert_eq!(color("pageBg"), Some((Rgb(0xf4, 0xf5, 0xf7), Rgb(0x15, 0x18, 0x1d))));
-        assert_eq!(look.colors.len(), COLORS.len() + EXPORT_COLORS.len());
+        assert_eq!(page_theme.colors.len(), COLORS.len() + EXPORT_COLORS.len());
     }
 
     #[test]

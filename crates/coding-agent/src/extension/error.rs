@@ -30,10 +30,10 @@ pub enum ExtensionError {
         text: String,
     },
     /// Its process has exited.
-    #[error("The extension's process is not running: {why}")]
+    #[error("The extension's process is not running: {reason}")]
     Gone {
         /// How it exited.
-        why: String,
+        reason: String,
     },
     /// The session refused a request.
     #[error("{text}")]

@@ -67,7 +67,7 @@ pub(super) async fn check(provider: &ProviderId, value: &str, auth: &RegistryAut
     let cancel = cancel.child_until(Deadline::after(LIMIT));
     let credentials = match cancel.run(auth.complete(&model, Auth::key(key), KeyLookup::Value)).await {
         Ok(Ok(credentials)) => credentials,
-        Ok(Err(AuthError::Refresh { why, is_final: true, .. })) => return KeyCheck::Rejected(why),
+        Ok(Err(AuthError::Refresh { reason, is_final: true, .. })) => return KeyCheck::Rejected(reason),
         Ok(Err(error)) => return KeyCheck::Unknown(error.to_string()),
         Err(_) => return timed_out(),
     };

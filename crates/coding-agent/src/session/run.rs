@@ -189,7 +189,7 @@ impl PromptRun<'_> {
         };
         loop {
             let end = self.run_once(std::mem::take(&mut input)).await?;
-            let is_aborted = end.why == EndReason::Aborted;
+            let is_aborted = end.reason == EndReason::Aborted;
             if let Next::Settled = Box::pin(self.after_run(end)).await? {
                 self.take_changes().await?;
                 if self.cancel.is_cancelled()

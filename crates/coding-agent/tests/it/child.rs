@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pinch_stdx::cancel::Cancel;
-use pinch_testing::child::{say, task};
+use pinch_testing::child::{report, task};
 use pinch_testing::logs::run;
 use serde_json::Value;
 
@@ -24,6 +24,6 @@ async fn tool(file: &Path) {
     let text = tool_calls::text_of(tool_calls::call(folder, tool, ask["input"].clone(), &Cancel::new()).await);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-    say(&format!("peak {}", peak.trim_end_matches("kB").trim()));
-    say(&format!("told {}", Value::from(text)));
+    report(&format!("peak {}", peak.trim_end_matches("kB").trim()));
+    report(&format!("told {}", Value::from(text)));
 }

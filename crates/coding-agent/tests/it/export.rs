@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use base64::Engine as _;
-use pinch_coding_agent::export::html::{self, ExportError, Look};
-use pinch_coding_agent::export::{fixed_look, look};
+use pinch_coding_agent::export::html::{self, ExportError, PageTheme};
+use pinch_coding_agent::export::{fixed_page_theme, page_theme};
 use pinch_coding_agent::resources::themes::Theme;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ async fn log(dir: &Path, text: &[u8]) -> SessionLog {
 
 fn written(log: &SessionLog) -> String {
     let mut page = Vec::new();
-    html::write(log, &look(&Theme::builtin()[0]), &mut page).unwrap();
+    html::write(log, &page_theme(&Theme::builtin()[0]), &mut page).unwrap();
     String::from_utf8(page).unwrap()
 }
 
@@ -152,15 +152,15 @@ async fn the_page_starts_in_the_mode_of_its_look() {
     let dir = tempfile::tempdir().unwrap();
     let log = log(dir.path(), session(&[user("x")]).as_bytes()).await;
     let themes = Theme::builtin();
-    let checked = |look: Look| {
+    let checked = |page_theme: PageTheme| {
         let mut page = Vec::new();
-        html::write(&log, &look, &mut page).unwrap();
+        html::write(&log, &page_theme, &mut page).unwrap();
         let page = String::from_utf8(page).unwrap();
         ["system", "light", "dark"].map(|id| page.contains(&format!("id=\"scheme-{id}\" checked")))
     };
-    assert_eq!(checked(look(&themes[0])), [true, false, false]);
-    assert_eq!(checked(fixed_look(&themes[0])), [false, false, true]);
-    assert_eq!(checked(fixed_look(&themes[1])), [false, true, false]);
+    assert_eq!(checked(page_theme(&themes[0])), [true, false, false]);
+    assert_eq!(checked(fixed_page_theme(&themes[0])), [false, false, true]);
+    assert_eq!(checked(fixed_page_theme(&themes[1])), [false, true, false]);
 }
 
 #[tokio::test]
@@ -236,7 +236,7 @@ async fn files_are_replaced_completely_or_not_at_all() {
     // Long enough to stay in its file.
     let log = log(dir.path(), session(&[user(&"x".repeat(4 << 20))]).as_bytes()).await;
     let theme = &Theme::builtin()[1];
-    let export = |path: Option<&Path>| html::export(&log, &look(theme), path, dir.path());
+    let export = |path: Option<&Path>| html::export(&log, &page_theme(theme), path, dir.path());
     let usual = dir.path().join("pinch-session-2025_s1.html");
     assert_eq!(export(None).unwrap(), usual);
     assert_eq!(export(Some(Path::new("new/a.html"))).unwrap(), Path::new("new/a.html"));

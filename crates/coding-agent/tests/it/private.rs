@@ -8,7 +8,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use pinch_coding_agent::auth::AuthStorage;
-use pinch_coding_agent::export::{html, look};
+use pinch_coding_agent::export::{html, page_theme};
 use pinch_coding_agent::machine::{LocalMachine, Machine as _};
 use pinch_coding_agent::resources::themes::Theme;
 use pinch_coding_agent::session_log::{NewSession, SessionLog};
@@ -47,7 +47,7 @@ async fn sessions_settings_and_imports_are_private() {
     append(&mut log, [user("private")]).await;
     let beside = file(&log).with_extension("export.jsonl");
     log.export_to(&beside).unwrap();
-    html::export(&log, &look(&Theme::builtin()[0]), None, beside.parent().unwrap()).unwrap();
+    html::export(&log, &page_theme(&Theme::builtin()[0]), None, beside.parent().unwrap()).unwrap();
     let source = dir.path().join("other.jsonl");
     fs::copy(file(&log), &source).unwrap();
     fs::set_permissions(&source, Permissions::from_mode(0o644)).unwrap();
@@ -128,24 +128,24 @@ async fn exports_write_to_devices_but_not_over_the_session() {
     let mut log = pinch_testing::logs::create(dir.path()).await;
     append(&mut log, [user("q")]).await;
     let themes = Theme::builtin();
-    let look = look(&themes[0]);
+    let page_theme = page_theme(&themes[0]);
     let null = dir.path().join("null");
     std::os::unix::fs::symlink("/dev/null", &null).unwrap();
     for path in [Path::new("/dev/null"), &null] {
-        html::export(&log, &look, Some(path), dir.path()).unwrap();
+        html::export(&log, &page_theme, Some(path), dir.path()).unwrap();
         log.export_to(path).unwrap();
     }
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
     assert!(fs::symlink_metadata(&null).unwrap().is_symlink());
     let before = fs::read(file(&log)).unwrap();
-    let page = html::export(&log, &look, Some(&file(&log)), dir.path()).unwrap_err();
+    let page = html::export(&log, &page_theme, Some(&file(&log)), dir.path()).unwrap_err();
     assert!(std::error::Error::source(&page).unwrap().to_string().contains("the session's own file"));
     log.export_to(&file(&log)).unwrap_err();
     assert_eq!(fs::read(file(&log)).unwrap(), before);
     let page = dir.path().join("page.html");
-    html::export(&log, &look, Some(&page), dir.path()).unwrap();
+    html::export(&log, &page_theme, Some(&page), dir.path()).unwrap();
     assert_eq!(mode(&page), 0o600);
     fs::set_permissions(&page, Permissions::from_mode(0o644)).unwrap();
-    html::export(&log, &look, Some(&page), dir.path()).unwrap();
+    html::export(&log, &page_theme, Some(&page), dir.path()).unwrap();
     assert_eq!(mode(&page), 0o644, "a page that is there keeps its mode");
 }

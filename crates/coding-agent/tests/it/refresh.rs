@@ -300,7 +300,7 @@ async fn a_lock_held_too_long_is_a_distinct_error() {
     let path = auth_json(dir.path(), 0);
     let _held = DirLock::acquire(&path, &DirLockOptions::PATIENT, &host()).unwrap();
     let error = resolve(&logins("http://127.0.0.1:1"), &opened(&path)).await.unwrap_err();
-    assert!(matches!(&error, AuthError::Locked { why, .. } if why.contains("auth.json")), "{error}");
+    assert!(matches!(&error, AuthError::Locked { reason, .. } if reason.contains("auth.json")), "{error}");
 }
 
 #[cfg(unix)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::tool_calls::FileTree;
-use pinch_testing::child::Other;
+use pinch_testing::child::TestChild;
 
 mod commands;
 mod devices;
@@ -34,7 +34,7 @@ impl FileTree {
         let ask = tempfile::NamedTempFile::new().unwrap();
         let task = json!({"folder": self.root(), "tool": tool, "input": input});
         std::fs::write(ask.path(), task.to_string()).unwrap();
-        let mut child = Other::hurried("tool", ask.path(), 60);
+        let mut child = TestChild::hurried("tool", ask.path(), 60);
         let peak = child.wait_for("peak").unwrap_or_else(|| panic!("{tool} used its time up for {input:.200}"));
         let text: String = serde_json::from_str(&child.wait_for("told").unwrap()).unwrap();
         let text = text.replace(&*self.root().to_string_lossy(), ".");

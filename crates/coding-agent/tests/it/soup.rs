@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pinch_coding_agent::compaction::prepare::prepare_log;
-use pinch_coding_agent::export::{html, look};
+use pinch_coding_agent::export::{html, page_theme};
 use pinch_coding_agent::resources::themes::Theme;
 use pinch_coding_agent::runtime::SessionTarget;
 use pinch_coding_agent::session_log::SessionLog;
@@ -71,7 +71,7 @@ fn walk(log: &SessionLog) -> Result<(), TestCaseError> {
     let lines = log.export_jsonl().unwrap();
     prop_assert!(lines.iter().filter(|byte| **byte == b'\n').count() <= n + 1);
     let mut page = Vec::new();
-    html::write(log, &look(&Theme::builtin()[0]), &mut page).unwrap();
+    html::write(log, &page_theme(&Theme::builtin()[0]), &mut page).unwrap();
     prop_assert!(page.windows(8).filter(|bytes| bytes == b"<article").count() <= n);
     drop(prepare_log(log, &pinch_coding_agent::compaction::CompactionSettings::default()));
     Ok(())

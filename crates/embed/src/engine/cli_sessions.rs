@@ -38,7 +38,7 @@ pub(super) async fn remember(
     fence: Arc<dyn Fence>,
     result: &mut Result<RunResult, RunError>,
 ) {
-    let learned = scope.cli_sessions.learned();
+    let learned = scope.cli_sessions.recorded();
     if learned.is_empty() {
         return;
     }

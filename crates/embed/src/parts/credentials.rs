@@ -93,7 +93,7 @@ impl Credentials {
     pub(crate) fn health(&self, provider: &ProviderId, model: &str) -> ProviderHealth {
         let reason = || self.profiles.unavailable_reason(provider, Some(model));
         match self.profiles.soonest_expiry(provider, Some(model)) {
-            Some(until) => ProviderHealth::Resting { until, reason: reason() },
+            Some(until) => ProviderHealth::CoolingDown { until, reason: reason() },
             None => ProviderHealth::Usable,
         }
     }

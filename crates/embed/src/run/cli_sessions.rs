@@ -29,12 +29,12 @@ impl CliSessions {
     }
 
     /// Records a conversation id reported by a backend.
-    pub fn learn(&self, backend: &str, id: &str) {
+    pub fn record(&self, backend: &str, id: &str) {
         self.names().learned.insert(backend.to_owned(), id.to_owned());
     }
 
     /// Returns the ids learned during the run.
-    pub(crate) fn learned(&self) -> BTreeMap<String, String> {
+    pub(crate) fn recorded(&self) -> BTreeMap<String, String> {
         self.names().learned.clone()
     }
 }

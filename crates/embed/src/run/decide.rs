@@ -55,7 +55,7 @@ pub enum RepairOutcome {
     /// The conversation could not be compacted.
     NotCompacted {
         /// The reason, for people.
-        why: String,
+        reason: String,
     },
     /// Tool results were truncated.
     Truncated {

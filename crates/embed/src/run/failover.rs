@@ -124,7 +124,7 @@ pub enum ProviderHealth {
     /// At least one can be used, or the provider needs none.
     Usable,
     /// All are in cooldown.
-    Resting {
+    CoolingDown {
         /// When the first can be used again, in milliseconds since the epoch.
         until: i64,
         /// Why they are in cooldown.
@@ -178,8 +178,8 @@ pub fn next_candidate(
         let admission = match health(&model) {
             ProviderHealth::Usable => Admission::Run,
             // Without an alternative, the runner reports the cooldown itself. A profile chosen by the user is always tried.
-            ProviderHealth::Resting { .. } if is_alone || (state.at == 0 && state.is_locked) => Admission::Run,
-            ProviderHealth::Resting { until, reason } => {
+            ProviderHealth::CoolingDown { .. } if is_alone || (state.at == 0 && state.is_locked) => Admission::Run,
+            ProviderHealth::CoolingDown { until, reason } => {
                 let reason = reason.unwrap_or(FailoverReason::Unknown);
                 let may_probe = if state.at == 0 {
                     may_probe_first(throttle, &model, reason, until, now)
@@ -394,7 +394,7 @@ mod tests {
         use FailoverReason::{Auth, Billing, RateLimit};
         let resting = |minutes: i64, reason| {
             move |model: &ModelRef| match model.provider.as_str() {
-                "a" => ProviderHealth::Resting { until: minutes * MINUTE, reason },
+                "a" => ProviderHealth::CoolingDown { until: minutes * MINUTE, reason },
                 _ => ProviderHealth::Usable,
             }
         };

@@ -270,7 +270,7 @@ impl CliAttempts<'_> {
     ) -> Result<(), StoreError> {
         history::record(log, &self.model, self.scope.host.now_ms()).await?;
         if let Some(id) = session {
-            self.scope.cli_sessions.learn(self.name(), id);
+            self.scope.cli_sessions.record(self.name(), id);
             let data = json!({"backend": self.name(), "sessionId": id});
             if log.last_custom(CLI_SESSION).flatten().as_ref() != Some(&data) {
                 append(log, data).await?;
@@ -372,8 +372,8 @@ impl Attempts for CliAttempts<'_> {
     }
 
     fn repair<'a>(&'a mut self, _: &'a Repair, _: Arc<dyn RequestAuth>, _: Cancel) -> BoxFuture<'a, RepairOutcome> {
-        let why = "a command-line agent keeps its conversation itself".to_owned();
-        Box::pin(async { RepairOutcome::NotCompacted { why } })
+        let reason = "a command-line agent keeps its conversation itself".to_owned();
+        Box::pin(async { RepairOutcome::NotCompacted { reason } })
     }
 
     fn control(&self) -> Arc<dyn RunControl> {

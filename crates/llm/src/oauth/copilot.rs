@@ -255,7 +255,7 @@ impl OAuthFlow for Copilot {
         Box::pin(self.renew(credential, cx))
     }
 
-    fn begins_with(&self, key: &Secret) -> bool {
+    fn is_initial_token(&self, key: &Secret) -> bool {
         GITHUB_TOKENS.iter().any(|prefix| key.reveal().starts_with(prefix))
     }
 

@@ -122,7 +122,7 @@ impl<'a> OAuthRequest<'a> {
     pub(super) async fn answer(self, cx: OAuthCx<'_>) -> Result<OAuthAnswer<'a>, OAuthError> {
         let Self { what, outgoing, secrets } = self;
         let sent = cx.cancel.run(cx.transport.send(outgoing)).await.map_err(|_| OAuthError::Cancelled)?;
-        let answer = sent.map_err(|why| OAuthError::Network { what: what.to_owned(), why })?;
+        let answer = sent.map_err(|reason| OAuthError::Network { what: what.to_owned(), reason })?;
         let json = serde_json::from_slice(&answer.body).unwrap_or(Value::Null);
         Ok(OAuthAnswer { what, status: answer.status, json, body: answer.body, secrets })
     }

@@ -214,7 +214,7 @@ impl ScriptedProvider {
     }
 
     /// Returns the number of replies that have not been used yet.
-    pub fn n_left(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         lock(&self.answers).len()
     }
 
@@ -233,7 +233,7 @@ impl ScriptedProvider {
 impl std::fmt::Debug for ScriptedProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ScriptedProvider")
-            .field("n_left", &self.n_left())
+            .field("remaining", &self.remaining())
             .field("n_calls", &self.n_calls())
             .finish_non_exhaustive()
     }

@@ -8,7 +8,7 @@ use pinch_session::entry::EntryBody;
 use pinch_session::session_log::{NewSession, SessionLog};
 use pinch_session::store::{Durability, JsonlStore, SessionRef};
 use pinch_stdx::host::Host;
-use pinch_testing::child::{hear, say, task};
+use pinch_testing::child::{report, task, wait_for_parent};
 use pinch_testing::logs::{answer, result, run, user};
 
 /// Environment variable with the durability that a child uses.
@@ -57,14 +57,14 @@ fn body(step: usize) -> EntryBody {
 /// Appends forever, acknowledging each entry.
 async fn append(file: &Path) {
     let mut log = open(file).await;
-    say("open");
+    report("open");
     for step in 0.. {
-        if !say("next") {
+        if !report("next") {
             return;
         }
         let id = log.append(body(step)).await.unwrap();
         // Entries before the first prompt wait in memory; this starts with one, so everything is in the file.
-        if !say(&format!("ack {id}")) {
+        if !report(&format!("ack {id}")) {
             return;
         }
     }
@@ -74,8 +74,8 @@ async fn append(file: &Path) {
 async fn talk(file: &Path) {
     let mut log = open(file).await;
     let n_known = log.entry_ids().len();
-    say("open");
-    hear();
+    report("open");
+    wait_for_parent();
     let mut n_told = 0;
     for turn in 0..TALK {
         let long = if turn % 10 == 0 { 100_000 } else { 10 };
@@ -84,9 +84,9 @@ async fn talk(file: &Path) {
             assert!(conflict.followed);
             n_told += conflict.n_entries;
         }
-        say(&format!("ack {id}"));
+        report(&format!("ack {id}"));
     }
-    say(&format!("told {n_told} of {}", log.entry_ids().len() - TALK - n_known));
+    report(&format!("told {n_told} of {}", log.entry_ids().len() - TALK - n_known));
 }
 
 /// Appends until the disk is full, twice, and prints the state of the log.
@@ -94,15 +94,15 @@ async fn fill(file: &Path) {
     let mut log = open(file).await;
     for step in 0.. {
         match log.append(body(step)).await {
-            Ok(id) => say(&format!("ack {id}")),
+            Ok(id) => report(&format!("ack {id}")),
             Err(error) => {
                 let before = (log.leaf_id().cloned(), log.entry_ids().len(), log.awaited_calls().len());
                 let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-                say(&format!("full {error}: {source}"));
+                report(&format!("full {error}: {source}"));
                 assert!(log.append(body(step)).await.is_err(), "there is still no room");
                 let after = (log.leaf_id().cloned(), log.entry_ids().len(), log.awaited_calls().len());
                 assert_eq!(after, before, "an entry that was not written does not exist");
-                say(&format!("entries {}", after.1));
+                report(&format!("entries {}", after.1));
                 return;
             }
         };
@@ -113,15 +113,15 @@ async fn fill(file: &Path) {
 fn hold(file: &Path) {
     let held = File::open(file).unwrap();
     held.lock().unwrap();
-    say("held");
-    hear();
+    report("held");
+    wait_for_parent();
 }
 
 /// Imports the file into a directory next to it.
 fn import(file: &Path) {
     let store = JsonlStore::flat(file.parent().unwrap().join("sessions"));
     let error = store.import(file, "/w").unwrap_err();
-    say(&format!("full {error}"));
+    report(&format!("full {error}"));
 }
 
 /// Starts a session next to the file whose first message does not fit on the disk.
@@ -129,5 +129,5 @@ async fn begin(file: &Path) {
     let store = Arc::new(JsonlStore::flat(file.parent().unwrap().join("sessions")));
     let mut log = SessionLog::create(&Host::system(), store, NewSession::in_directory("/w")).await.unwrap();
     let error = log.append(user(&"x".repeat(100_000))).await.unwrap_err();
-    say(&format!("full {error}"));
+    report(&format!("full {error}"));
 }

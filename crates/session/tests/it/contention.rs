@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use pinch_session::entry::EntryId;
 
 use crate::child::TALK;
-use pinch_testing::child::Other;
+use pinch_testing::child::TestChild;
 use pinch_testing::logs::run;
 use pinch_testing::logs::{append, create, file, open, user};
 
@@ -19,12 +19,12 @@ fn parallel_processes_never_interleave_lines_or_fork_silently() {
         append(&mut log, [user("begin")]).await;
         file(&log)
     });
-    let mut children: Vec<Other> = (0..PROCESSES).map(|_| Other::start("talk", &path)).collect();
+    let mut children: Vec<TestChild> = (0..PROCESSES).map(|_| TestChild::start("talk", &path)).collect();
     for child in &mut children {
         child.wait_for("open").unwrap();
     }
     for child in &mut children {
-        child.go_on();
+        child.resume();
     }
     let mut acknowledged = Vec::new();
     let mut n_told = 0;

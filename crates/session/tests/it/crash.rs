@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::child::DURABILITY;
 use crate::properties::is_paired;
-use pinch_testing::child::Other;
+use pinch_testing::child::TestChild;
 use pinch_testing::logs::run;
 use pinch_testing::logs::{append, create, file, open, user};
 
@@ -22,7 +22,7 @@ fn kills() -> u64 {
 }
 
 /// Reads the entries a child acknowledged until it was killed.
-fn acknowledged(child: &mut Other) -> Vec<String> {
+fn acknowledged(child: &mut TestChild) -> Vec<String> {
     std::iter::from_fn(|| child.next_line()).filter_map(|line| line.strip_prefix("ack ").map(str::to_owned)).collect()
 }
 
@@ -65,12 +65,12 @@ fn acknowledged_entries_survive_a_kill_at_any_moment() {
         let acknowledged = match kill % 5 {
             // Exactly between two of its steps.
             0 => {
-                let mut child = Other::stepped("append", &path);
+                let mut child = TestChild::stepped("append", &path);
                 let mut seen = Vec::new();
                 for _ in 0..1 + kill * 7 % 31 {
                     let line = child.next_line().expect("it goes on until it is killed");
                     seen.extend(line.strip_prefix("ack ").map(str::to_owned));
-                    child.go_on();
+                    child.resume();
                 }
                 let line = child.next_line().unwrap();
                 seen.extend(line.strip_prefix("ack ").map(str::to_owned));
@@ -81,9 +81,9 @@ fn acknowledged_entries_survive_a_kill_at_any_moment() {
             // At a random moment.
             n => {
                 let mut child = if n == 1 {
-                    Other::with_env("append", &path, DURABILITY, "entry")
+                    TestChild::with_env("append", &path, DURABILITY, "entry")
                 } else {
-                    Other::start("append", &path)
+                    TestChild::start("append", &path)
                 };
                 child.wait_for("open").unwrap();
                 std::thread::sleep(Duration::from_micros(kill * 7919 % 9000));
@@ -105,7 +105,7 @@ fn a_killed_lock_holder_does_not_block_others() {
         append(&mut log, [user("q")]).await;
         log
     });
-    let mut holder = Other::start("hold", &file(&log));
+    let mut holder = TestChild::start("hold", &file(&log));
     holder.wait_for("held").unwrap();
     let mine = std::fs::File::open(file(&log)).unwrap();
     assert!(mine.try_lock().is_err(), "it is held");

@@ -4,7 +4,7 @@
 //! in the middle of a line instead.
 #![cfg(unix)]
 
-use pinch_testing::child::Other;
+use pinch_testing::child::TestChild;
 use pinch_testing::logs::run;
 use pinch_testing::logs::{append, open, user};
 
@@ -12,7 +12,7 @@ use pinch_testing::logs::{append, open, user};
 fn a_full_disk_is_reported_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
-    let mut child = Other::limited("fill", &path, "trap '' XFSZ;");
+    let mut child = TestChild::limited("fill", &path, "trap '' XFSZ;");
     let mut n_acknowledged = 0;
     let error = loop {
         let line = child.next_line().unwrap();
@@ -39,7 +39,7 @@ fn a_full_disk_is_reported_and_loses_nothing() {
 fn a_kill_in_the_middle_of_a_line_loses_only_that_line() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
-    let mut child = Other::limited("fill", &path, "");
+    let mut child = TestChild::limited("fill", &path, "");
     let n_acknowledged = std::iter::from_fn(|| child.next_line()).filter(|line| line.starts_with("ack ")).count();
     assert!(!child.ends_well());
     let text = std::fs::read(&path).unwrap();
@@ -59,7 +59,7 @@ fn a_copy_that_does_not_fit_is_removed() {
     let long =
         format!("{{\"type\":\"session\",\"id\":\"s\"}}\n{{\"type\":\"x\",\"id\":\"{}\"}}\n", "x".repeat(200_000));
     std::fs::write(&path, long).unwrap();
-    let mut child = Other::limited("import", &path, "trap '' XFSZ;");
+    let mut child = TestChild::limited("import", &path, "trap '' XFSZ;");
     let folder = dir.path().join("sessions");
     assert_eq!(child.wait_for("full").unwrap(), format!("cannot write {}", folder.join("s.jsonl").display()));
     assert!(child.ends_well());
@@ -69,7 +69,7 @@ fn a_copy_that_does_not_fit_is_removed() {
 #[test]
 fn a_session_that_does_not_fit_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = Other::limited("begin", &dir.path().join("s.jsonl"), "trap '' XFSZ;");
+    let mut child = TestChild::limited("begin", &dir.path().join("s.jsonl"), "trap '' XFSZ;");
     assert!(child.wait_for("full").unwrap().contains("cannot write"));
     assert!(child.ends_well());
     assert_eq!(std::fs::read_dir(dir.path().join("sessions")).unwrap().count(), 0);

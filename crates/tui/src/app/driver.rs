@@ -11,7 +11,7 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::compaction::CompactError;
 use pinch_coding_agent::entry::EntryId;
 use pinch_coding_agent::event::SessionEvent;
-use pinch_coding_agent::export::{html, look};
+use pinch_coding_agent::export::{html, page_theme};
 use pinch_coding_agent::extension::InputSource;
 use pinch_coding_agent::runtime::SessionRuntime;
 use pinch_coding_agent::session::{
@@ -405,7 +405,8 @@ impl Driver {
             Some(path) if is_jsonl => log.export_to(&path).map(|()| path).map_err(|error| with_causes(&error)),
             path => {
                 let theme = services.theme().ok_or("there is no theme")?;
-                html::export(&log, &look(&theme), path.as_deref(), services.cwd()).map_err(|error| with_causes(&error))
+                html::export(&log, &page_theme(&theme), path.as_deref(), services.cwd())
+                    .map_err(|error| with_causes(&error))
             }
         };
         let written = tokio::task::spawn_blocking(write);

@@ -225,13 +225,13 @@ fn fallback(given: &Value, expect: &Value) -> Result<(), String> {
         let provider = model.provider.as_str();
         let reason = given["cooldownReason"].as_str().and_then(FailoverReason::parse);
         if let Some(left) = given["cooldown"][provider].as_i64() {
-            return ProviderHealth::Resting { until: NOW + left, reason };
+            return ProviderHealth::CoolingDown { until: NOW + left, reason };
         }
         let ids = given["profiles"][provider].as_array().map_or(&[][..], Vec::as_slice);
         let left = |id: &Value| given["cooldownProfiles"][id.as_str().unwrap_or("")].as_i64();
         match ids.iter().map(left).collect::<Option<Vec<i64>>>() {
             Some(left) if !left.is_empty() => {
-                ProviderHealth::Resting { until: NOW + left.into_iter().min().unwrap_or(0), reason }
+                ProviderHealth::CoolingDown { until: NOW + left.into_iter().min().unwrap_or(0), reason }
             }
             _ => ProviderHealth::Usable,
         }

@@ -130,7 +130,7 @@ impl Attempts for Playing {
                 let why = script["reason"].as_str().or_else(|| script["throws"].as_str()).unwrap_or("");
                 match script["compacted"] == true {
                     true => RepairOutcome::Compacted,
-                    false => RepairOutcome::NotCompacted { why: why.to_owned() },
+                    false => RepairOutcome::NotCompacted { reason: why.to_owned() },
                 }
             }
             Repair::TruncateToolResults => {

@@ -189,7 +189,8 @@ impl Feed {
         Ok(match text(&event["type"]) {
             "agent_start" => agent(AgentEvent::AgentStart),
             "agent_end" => {
-                let end = RunEnd { messages: Vec::new(), why: EndReason::Done, error: None, pending_calls: Vec::new() };
+                let end =
+                    RunEnd { messages: Vec::new(), reason: EndReason::Done, error: None, pending_calls: Vec::new() };
                 vec![SessionEvent::RunEnd { end, will_retry: false }]
             }
             "message_start" if is_assistant => {

@@ -43,10 +43,10 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
 
 fn login(context: &DoctorContext, provider: &ProviderId) -> String {
     let entry = context.auth.storage().get(provider);
-    let is_over = entry
+    let is_expired = entry
         .and_then(|entry| OAuthCredential::from_value(&entry))
-        .is_some_and(|login| login.is_over(context.host.now_ms()));
-    if is_over {
+        .is_some_and(|login| login.is_expired(context.host.now_ms()));
+    if is_expired {
         "a login in auth.json, expired; it is refreshed when it is used".to_owned()
     } else {
         "a login in auth.json".to_owned()

@@ -121,7 +121,7 @@ impl Link {
 
     /// Returns the error of a process that is not running.
     pub(super) fn gone(&self) -> Option<ExtensionError> {
-        self.gone.get().map(|why| ExtensionError::Gone { why: why.clone() })
+        self.gone.get().map(|why| ExtensionError::Gone { reason: why.clone() })
     }
 
     /// Sends a line; waits while too many are unread.
@@ -129,7 +129,7 @@ impl Link {
         if line.len() > MAX_LINE {
             return Err(ExtensionError::new("The message is longer than 16 MiB"));
         }
-        let gone = || self.gone().unwrap_or_else(|| ExtensionError::Gone { why: "it is shutting down".to_owned() });
+        let gone = || self.gone().unwrap_or_else(|| ExtensionError::Gone { reason: "it is shutting down".to_owned() });
         match self.gone() {
             Some(error) => Err(error),
             None => self.out.send(line).await.map_err(|_| gone()),
@@ -167,7 +167,9 @@ impl Link {
         if let Some(error) = self.gone() {
             return Err(error);
         }
-        answer.await.unwrap_or_else(|_| Err(self.gone().unwrap_or(ExtensionError::Gone { why: "it ended".to_owned() })))
+        answer
+            .await
+            .unwrap_or_else(|_| Err(self.gone().unwrap_or(ExtensionError::Gone { reason: "it ended".to_owned() })))
     }
 
     /// Pauses the stopwatches of handlers waiting for the process.

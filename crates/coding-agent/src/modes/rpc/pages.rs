@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::context::RpcContext;
 use super::io::{FinishedTask, Io};
-use crate::export::{html, look};
+use crate::export::{html, page_theme};
 use crate::protocol::response::Answerer;
 use crate::session::SessionView;
 use crate::session_log::SessionLog;
@@ -56,7 +56,8 @@ impl RpcContext {
     /// Writes a page and returns its path. Blocks.
     fn page(&self, log: &SessionLog, path: Option<&Path>) -> Result<String, String> {
         let theme = self.services.theme().ok_or("No theme found")?;
-        let path = html::export(log, &look(&theme), path, self.services.cwd()).map_err(|error| with_causes(&error))?;
+        let path =
+            html::export(log, &page_theme(&theme), path, self.services.cwd()).map_err(|error| with_causes(&error))?;
         Ok(path.to_string_lossy().into_owned())
     }
 }

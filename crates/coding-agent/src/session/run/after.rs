@@ -32,7 +32,7 @@ impl PromptRun<'_> {
             recover(&mut self.session.state, &failure, &plan)
         });
         let will_retry = matches!(recovery, Recovery::Retry { .. });
-        let aborted = end.why == EndReason::Aborted;
+        let aborted = end.reason == EndReason::Aborted;
         let error_message = answer.as_ref().and_then(|answer| answer.error_message.clone()).unwrap_or_default();
         let is_failure = answer.as_ref().is_some_and(|answer| answer.stop_reason.is_failure());
         self.emit_end(SessionEvent::RunEnd { end, will_retry }).await?;

@@ -113,7 +113,7 @@ fn any_outcome() -> impl Strategy<Value = AttemptOutcome> {
 fn any_repaired() -> impl Strategy<Value = RepairOutcome> {
     prop_oneof![
         3 => Just(RepairOutcome::Compacted),
-        1 => Just(RepairOutcome::NotCompacted { why: "no".into() }),
+        1 => Just(RepairOutcome::NotCompacted { reason: "no".into() }),
         1 => Just(RepairOutcome::Truncated { count: 1 }),
         1 => Just(RepairOutcome::NotTruncated),
     ]

@@ -239,7 +239,7 @@ fn profiles_in_cooldown_are_skipped() {
 fn an_overflow_is_compacted_three_times_then_truncated_once_then_fails() {
     let mut big = overflows();
     big.oversized_tool_results = true;
-    let not = || Fix(RepairOutcome::NotCompacted { why: "nothing to compact".into() });
+    let not = || Fix(RepairOutcome::NotCompacted { reason: "nothing to compact".into() });
     let c = "compact:overflow";
     check(
         terms(&["p1"]),
@@ -302,7 +302,7 @@ fn timeouts_rotate_without_a_mark_and_compact_long_conversations() {
         vec![long(), done(), long(), done(), long()],
         &format!("p1!/off {c} p1/off {c} p1/off TimedOut"),
     );
-    let not = Fix(RepairOutcome::NotCompacted { why: "no".into() });
+    let not = Fix(RepairOutcome::NotCompacted { reason: "no".into() });
     check(terms(&["p1", "p2"]), vec![long(), not], &format!("p1!/off {c} p2/off"));
     let in_compaction =
         AttemptOutcome { has_payload: true, ..AttemptOutcome::new(AttemptEnd::TimedOut { during_compaction: true }) };

@@ -40,7 +40,7 @@ fn any_failure() -> impl Strategy<Value = Failure> {
 fn any_health() -> impl Strategy<Value = ProviderHealth> {
     prop_oneof![
         Just(ProviderHealth::Usable),
-        (0_i64..1_200_000, any_reason()).prop_map(|(until, reason)| ProviderHealth::Resting { until, reason }),
+        (0_i64..1_200_000, any_reason()).prop_map(|(until, reason)| ProviderHealth::CoolingDown { until, reason }),
     ]
 }
 
@@ -74,7 +74,7 @@ proptest! {
             prop_assert_eq!(candidate.is_last, at + 1 == models.len());
             let follows = windows[at] > 0 && windows[at + 1..].iter().any(|window| *window > windows[at]);
             prop_assert_eq!(candidate.larger_window_follows, follows);
-            let is_resting = matches!(health(&candidate.model), ProviderHealth::Resting { .. });
+            let is_resting = matches!(health(&candidate.model), ProviderHealth::CoolingDown { .. });
             prop_assert!(is_resting || !candidate.allow_cooldown_probe, "a usable provider is probed");
             let is_excused = candidate.allow_cooldown_probe || models.len() == 1 || (at == 0 && is_locked);
             prop_assert!(!is_resting || is_excused, "a provider in cooldown is used");

@@ -53,7 +53,7 @@ impl Watcher {
                 self.facts.compactions.in_flight,
             );
         };
-        match end.why {
+        match end.reason {
             EndReason::Aborted => {
                 AttemptEnd::stopped(cancel.reason().unwrap_or(CancelReason::User), self.facts.compactions.in_flight)
             }

@@ -15,12 +15,12 @@ use crate::runtime::CompactRefusal;
 /// Replaces old messages with a summary.
 pub(super) async fn compact(session: &mut AgentSession, reason: CompactionReason, cancel: &Cancel) -> RepairOutcome {
     if let Err(error) = session.omit_failed().await {
-        return RepairOutcome::NotCompacted { why: error.to_string() };
+        return RepairOutcome::NotCompacted { reason: error.to_string() };
     }
     let request = CompactRequest { reason, focus: None, cancel: cancel.clone() };
     match session.compact(request, &|_| {}).await {
         Ok(_) => RepairOutcome::Compacted,
-        Err(error) => RepairOutcome::NotCompacted { why: error.to_string() },
+        Err(error) => RepairOutcome::NotCompacted { reason: error.to_string() },
     }
 }
 

@@ -39,11 +39,11 @@ async fn an_empty_script_fails_without_any_other_event() {
 async fn replies_are_used_in_order_and_then_exhausted() {
     let provider = ScriptedProvider::new([ScriptedReply::text("a")]);
     provider.push(ScriptedReply::blocks([text("b")]));
-    assert_eq!(provider.n_left(), 2);
+    assert_eq!(provider.remaining(), 2);
     assert_eq!(end(&provider).await.message.text(""), "a");
     assert_eq!(end(&provider).await.message.text(""), "b");
     assert_eq!(end(&provider).await.error.unwrap().text, "No more faux responses queued");
-    assert_eq!((provider.n_left(), provider.n_calls()), (0, 3));
+    assert_eq!((provider.remaining(), provider.n_calls()), (0, 3));
 }
 
 #[tokio::test]

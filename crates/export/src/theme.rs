@@ -2,12 +2,12 @@
 
 /// The colors of a page, and whether it starts light or dark.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct PageTheme {
     /// The colors. Their names are those of pi's themes (`accent`, `mdHeading`, `syntaxString`, …) plus `pageBg`, `cardBg` and `infoBg`;
     /// elements without a color inherit one.
     pub colors: Vec<PageColor>,
     /// Whether the page starts light or dark.
-    pub begins: Begins,
+    pub scheme: ColorScheme,
 }
 
 /// A color of a page.
@@ -27,7 +27,7 @@ pub struct Rgb(pub u8, pub u8, pub u8);
 
 /// Whether a page starts light or dark; the reader can switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Begins {
+pub enum ColorScheme {
     /// The setting of the reader's system.
     #[default]
     System,
@@ -37,7 +37,7 @@ pub enum Begins {
     Dark,
 }
 
-impl Look {
+impl PageTheme {
     /// Returns the CSS variables for all colors.
     pub(super) fn variables(&self) -> String {
         let mut css = String::new();
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn colors_are_css_variables_for_light_and_dark() {
         let color = PageColor { name: "accent", light: Rgb(1, 2, 255), dark: Rgb(0, 0, 0) };
-        let look = Look { colors: vec![color], begins: Begins::System };
-        assert_eq!(look.variables(), "--accent:light-dark(#0102ff,#000000);");
+        let theme = PageTheme { colors: vec![color], scheme: ColorScheme::System };
+        assert_eq!(theme.variables(), "--accent:light-dark(#0102ff,#000000);");
     }
 }
