@@ -47,8 +47,10 @@ impl PartialText {
         self.report(&[])
     }
 
-    /// Ends the text block: returns what only the end of a line reveals, such as media.
+    /// Ends the text block: returns what only the end of a line reveals, such as media and brackets that began no directive.
     pub fn settle(&mut self) -> Option<Growth> {
+        self.line.release();
+        self.show_line();
         self.report(&self.line.media())
     }
 
@@ -212,6 +214,14 @@ mod tests {
         assert_eq!(partial.push("MEDIA:https://e"), None);
         let end = partial.push(".com/a.png\n").unwrap();
         assert_eq!(end.media_urls, ["https://e.com/a.png"]);
+    }
+
+    #[test]
+    fn brackets_that_begin_no_directive_are_shown_at_the_end() {
+        let mut partial = PartialText::default();
+        assert_eq!(partial.push("see [[reply_to").unwrap().delta, "see");
+        assert_eq!(parts_of(partial.settle()), Some((3, String::new(), " [[reply_to".into())));
+        assert_eq!(parts_of(partial.push("\nmore")), Some((14, String::new(), "\nmore".into())));
     }
 
     proptest! {
