@@ -204,11 +204,14 @@ impl Chunker {
         self.n_before + self.offset + self.head
     }
 
-    /// Returns the first `max` units of the buffer.
+    /// Returns the first `max` units of the buffer, or its first character if that one is longer.
     fn window(&self) -> String {
         let mut window = self.reopened.clone();
         let left = self.max.saturating_sub(self.options.unit.len(&window));
-        window.push_str(self.options.unit.prefix(&self.text[self.head..], left));
+        let rest = &self.text[self.head..];
+        let n_first = rest.chars().next().map_or(0, char::len_utf8);
+        let n_bytes = self.options.unit.prefix(rest, left).len().max(n_first);
+        window.push_str(&rest[..n_bytes]);
         window
     }
 
@@ -317,10 +320,9 @@ impl Chunker {
             // The fence begins near the end of the window, so all of it goes into the next block.
             return Break::At(span.start - start + self.reopened.len());
         }
-        // If a block has no room for the fence's own lines, the fence cannot be preserved.
-        if content >= window.len()
-            || self.options.unit.len(&reopen) + self.options.unit.len(&span.closing) + 2 > self.max
-        {
+        // If a block has no room for the fence's own lines and a character, the fence cannot be preserved.
+        let unit = self.options.unit;
+        if content >= window.len() || unit.len(&reopen) + unit.len(&span.closing) + 1 + unit.widest() > self.max {
             return Break::At(window.len());
         }
         let newline = inside.get(content..).and_then(|rest| rest.rfind('\n')).map(|n| content + n);

@@ -59,6 +59,12 @@ fn code_spans_directives_and_tables_stay_whole() {
 }
 
 #[test]
+fn characters_longer_than_a_block_are_sent_one_by_one() {
+    let options = Chunking { unit: TextUnit::Bytes, ..chunking(1, 1, BreakPreference::Newline) };
+    assert_eq!(cut(options, &["é😀\n~~~\né"]), ["é", "😀", "~", "~", "~", "é"]);
+}
+
+#[test]
 fn equal_pieces_have_different_positions() {
     let text = format!("```\n{}\n```", "x".repeat(80));
     let blocks = cut(chunking(10, 33, BreakPreference::Paragraph), &[&text]);
