@@ -85,7 +85,13 @@ fn check_content(block: &str, part: &str, content: &str) {
     let part = part.trim();
     let at = block.find(part).unwrap_or_else(|| panic!("{block:?} is not {part:?}"));
     let (before, after) = (&block[..at], &block[at + part.len()..]);
-    let is_markup = |text: &str| text.chars().all(|c| c.is_whitespace() || matches!(c, '`' | '~' | '*' | '_'));
+    let is_markup = |text: &str| text.chars().all(|c| c.is_whitespace() || matches!(c, '`' | '~' | '*' | '_' | '['));
+    let mut after = after;
+    while let Some((markup, rest)) = after.split_once("](") {
+        let (address, rest) = rest.split_once(')').unwrap_or((rest, ""));
+        assert!(is_markup(markup) && content.contains(&format!("]({address})")), "added {after:?} at the end");
+        after = rest;
+    }
     assert!(is_markup(after), "added {after:?} at the end");
     for line in before.lines() {
         assert!(is_markup(line) || content.contains(line), "added {line:?} at the start");
