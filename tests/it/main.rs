@@ -6,4 +6,6 @@ mod edges;
 
 mod first_programs;
 
+mod fuzz_corpus;
+
 mod prefix;

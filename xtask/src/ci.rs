@@ -16,6 +16,9 @@ pub(crate) struct Args {
 
 const CLIPPY: &[&str] =
     &["clippy", "--locked", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+/// The library of the fuzz targets is outside of the workspace. It shares the workspace's build output.
+const FUZZ_CLIPPY: &[&str] =
+    &["clippy", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target", "--", "-D", "warnings"];
 const DOC: &[&str] = &["doc", "--locked", "--workspace", "--no-deps"];
 
 /// A step: its name and its function.
@@ -42,6 +45,7 @@ const STEPS: &[CiStep] = &[
     ("licences and sources", || tool(&DENY)),
     ("unused dependencies", || tool(&SHEAR)),
     ("lints", || Ok(cargo::run(CLIPPY, &[])?.into())),
+    ("lints of the fuzz targets", || Ok(cargo::run(FUZZ_CLIPPY, &[])?.into())),
     ("features", || Ok(features::run(&features::Args {})?.into())),
     ("documentation", || Ok(cargo::run(DOC, &[("RUSTDOCFLAGS", "-D warnings")])?.into())),
     ("fork", || Ok(fork::run(&fork::Args {})?.into())),

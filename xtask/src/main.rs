@@ -14,6 +14,7 @@ mod tools;
 mod codegen;
 mod features;
 mod fork;
+mod fuzz;
 mod test;
 mod tidy;
 
@@ -43,6 +44,8 @@ enum XtaskCommand {
     Features(features::Args),
     /// Builds and tests the crate outside the workspace that uses only published interfaces.
     Fork(fork::Args),
+    /// Runs fuzz targets under libFuzzer for a fixed time.
+    Fuzz(fuzz::Args),
     /// Measures speed and memory use against the budgets.
     Bench(launch::Args),
     /// Runs black-box case files and prints a table for each suite and kind.
@@ -72,6 +75,7 @@ fn run(command: XtaskCommand) -> anyhow::Result<ExitCode> {
         XtaskCommand::Tidy(args) => tidy::run(&args)?,
         XtaskCommand::Features(args) => features::run(&args)?,
         XtaskCommand::Fork(args) => fork::run(&args)?,
+        XtaskCommand::Fuzz(args) => fuzz::run(&args)?,
         XtaskCommand::Codegen(args) => codegen::run(&args)?,
         XtaskCommand::Bench(args) => {
             let program = if args.measure_nothing_of_it() { launch::DEV } else { launch::DEV_RELEASE };

@@ -41,6 +41,8 @@ pub mod directives;
 
 pub mod partial;
 
+mod inline;
+
 pub mod fence;
 
 pub mod chunk;

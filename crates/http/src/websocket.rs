@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::{HttpClient, HttpError, IncomingResponse, Outgoing};
 
-mod frame;
+pub mod frame;
 
 pub use frame::ProtocolViolation;
 

@@ -39,7 +39,7 @@ pub(super) fn read(root: &Path) -> anyhow::Result<Vec<SourceFile>> {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if path.is_dir() {
-                if !matches!(&*name, "target" | ".git" | "cases" | "snapshots" | "peers")
+                if !matches!(&*name, "target" | ".git" | "cases" | "corpus" | "snapshots" | "peers")
                     || name == "cases" && has_rust(&path)
                 {
                     folders.push(path);

@@ -54,6 +54,7 @@ fn split(text: &str, limit: TextLimit) -> Vec<String> {
         unit: limit.unit,
     });
     chunker.append(text);
+    chunker.complete();
     while chunker.n_units() > limit.max {
         let n_units = chunker.n_units();
         chunker.drain(Drain::Ready, &mut |text, _| texts.push(text));

@@ -1,6 +1,7 @@
 //! Splits visible text into blocks: at paragraphs, lines or sentences, and inside code only if a fence is longer than a block may be.
 //!
-//! A fence that must be split is closed at the end of one block and reopened at the start of the next, so that each block is complete.
+//! A fence or inline markup that must be split is closed at the end of one block and reopened at the start of the next, so that each block is
+//! complete.
 //! Lengths are in the channel's unit.
 
 use super::fence::Marks;
@@ -66,7 +67,7 @@ pub struct Chunker {
     min: usize,
     max: usize,
     options: Chunking,
-    /// Opening line of a split fence, with its newline; it precedes the text.
+    /// Opening line of a split fence, with its newline, or markers of split markup; they precede the text.
     reopened: String,
     text: String,
     /// Where the buffered part of `text` begins.
@@ -90,6 +91,12 @@ enum Break {
     Fence {
         end: usize,
         next: usize,
+        closing: String,
+        reopen: String,
+    },
+    /// Inside inline markup: like a fence, but white space at the break is removed.
+    Markup {
+        at: usize,
         closing: String,
         reopen: String,
     },
@@ -143,6 +150,11 @@ impl Chunker {
         self.n_units
     }
 
+    /// Declares the text complete: markers of markup that have no counterpart are text.
+    pub(crate) fn complete(&mut self) {
+        self.marks.finish();
+    }
+
     /// Returns the buffered text.
     pub fn buffered(&self) -> String {
         format!("{}{}", self.reopened, &self.text[self.head..])
@@ -156,6 +168,9 @@ impl Chunker {
     /// Emits what is due: each block, and how many bytes of the text appended since the last [`Chunker::reset`] it consumes.
     pub fn drain(&mut self, drain: Drain, emit: &mut dyn FnMut(String, usize)) {
         let force = drain == Drain::All;
+        if force {
+            self.complete();
+        }
         if self.options.flush_on_paragraph && !force {
             return self.drain_paragraphs(emit);
         }
@@ -204,11 +219,14 @@ impl Chunker {
         self.n_before + self.offset + self.head
     }
 
-    /// Returns the first `max` units of the buffer.
+    /// Returns the first `max` units of the buffer, or its first character if that one is longer.
     fn window(&self) -> String {
         let mut window = self.reopened.clone();
         let left = self.max.saturating_sub(self.options.unit.len(&window));
-        window.push_str(self.options.unit.prefix(&self.text[self.head..], left));
+        let rest = &self.text[self.head..];
+        let n_first = rest.chars().next().map_or(0, char::len_utf8);
+        let n_bytes = self.options.unit.prefix(rest, left).len().max(n_first);
+        window.push_str(&rest[..n_bytes]);
         window
     }
 
@@ -227,13 +245,20 @@ impl Chunker {
         let is_blocked = self.absolute(least).is_some_and(|at| self.marks.is_blocked_from(at));
         let found = if is_blocked { None } else { self.pick(&window, least, &|at| self.is_good(at)) };
         if found.is_some() || self.n_units < self.max {
-            return found.map(Break::At);
+            return found.map(|at| self.markup_break(&window, at, least));
         }
         // A break inside a table or a code span is better than one inside a word.
-        let outside_fences = |at: usize| self.absolute(at).is_some_and(|at| self.marks.fence_at(at).is_none());
         let is_blocked = self.absolute(least).is_some_and(|at| self.marks.is_in_fence_from(at));
-        let found = if is_blocked { None } else { self.pick(&window, least, &outside_fences).map(Break::At) };
-        Some(found.unwrap_or_else(|| self.hard_break(&window)))
+        let found = if is_blocked { None } else { self.pick(&window, least, &|at| self.is_outside_fences(at)) };
+        Some(match found.map_or_else(|| self.hard_break(&window), Break::At) {
+            Break::At(at) => self.markup_break(&window, at, least),
+            fence => fence,
+        })
+    }
+
+    /// Returns whether a position is outside of fences.
+    fn is_outside_fences(&self, at: usize) -> bool {
+        self.absolute(at).is_some_and(|at| self.marks.fence_at(at).is_none())
     }
 
     /// Returns the last good break in a window, of the best available kind.
@@ -299,54 +324,11 @@ impl Chunker {
         }
     }
 
-    fn hard_break(&self, window: &str) -> Break {
-        let fence = self.absolute(window.len()).and_then(|at| self.marks.fence_at(at));
-        let Some(span) = fence else { return Break::At(window.len()) };
-        let start = self.offset + self.head;
-        let room = self.max.saturating_sub(self.options.unit.len(&span.closing) + 1);
-        let inside = self.options.unit.prefix(window, room);
-        // The content begins after the opening line; a block with only that line is of no use.
-        let content = if span.start < start {
-            self.reopened.len()
-        } else {
-            let line = (span.start - start) + self.reopened.len();
-            window[line..].find('\n').map_or(window.len(), |n| line + n + 1)
-        };
-        let reopen = format!("{}\n", if span.open_line.is_empty() { &span.closing } else { &span.open_line });
-        if span.start > start && content >= inside.len() {
-            // The fence begins near the end of the window, so all of it goes into the next block.
-            return Break::At(span.start - start + self.reopened.len());
-        }
-        // If a block has no room for the fence's own lines, the fence cannot be preserved.
-        if content >= window.len()
-            || self.options.unit.len(&reopen) + self.options.unit.len(&span.closing) + 2 > self.max
-        {
-            return Break::At(window.len());
-        }
-        let newline = inside.get(content..).and_then(|rest| rest.rfind('\n')).map(|n| content + n);
-        let (end, next) = match newline.filter(|at| *at > content) {
-            Some(at) => (at, at + 1),
-            None => {
-                let first = window[content..].chars().next().map_or(0, char::len_utf8);
-                let at = inside.len().max(content + first);
-                (at, at)
-            }
-        };
-        // If only the fence's own closing line is left, use it.
-        if let Some((close, closed)) = self.marks.closes_at(span) {
-            let place = |at: usize| at.checked_sub(start).map(|at| at + self.reopened.len());
-            if place(close) == Some(next) {
-                return Break::At(place(closed).unwrap_or(next));
-            }
-        }
-        Break::Fence { end, next, closing: span.closing.clone(), reopen }
-    }
-
     fn emit_break(&mut self, found: Break, emit: &mut dyn FnMut(String, usize)) {
         let (n_reopened, head) = (self.reopened.len(), self.head);
         let n_reopened_units = self.options.unit.len(&self.reopened);
         let end = match &found {
-            Break::At(at) => *at,
+            Break::At(at) | Break::Markup { at, .. } => *at,
             Break::Fence { end, .. } => *end,
         };
         let mut piece = std::mem::take(&mut self.reopened);
@@ -359,6 +341,13 @@ impl Chunker {
                 }
                 piece.push_str(&closing);
                 self.head += next - n_reopened;
+                self.reopened = reopen;
+            }
+            Break::Markup { at, closing, reopen } => {
+                piece.truncate(piece.trim_end().len());
+                piece.push_str(&closing);
+                self.head += at - n_reopened;
+                self.head = self.text.len() - self.text[self.head..].trim_start().len();
                 self.reopened = reopen;
             }
             Break::At(at) => {
@@ -467,6 +456,8 @@ fn sentence_ends(text: &str, tail: Tail) -> impl Iterator<Item = usize> {
         rest.starts_with(char::is_whitespace) || (rest.is_empty() && tail == Tail::IsComplete)
     })
 }
+
+mod split;
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::code::CodeState;
+use super::inline::{InlineMarks, InlineSpan};
 
 /// A fence, starting at its opening line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,33 +30,18 @@ pub struct Marks {
     /// First non-white-space character of the line.
     first: Option<char>,
     spans: VecDeque<Span>,
-    /// Stretches that should not be split; the last may be open.
-    kept: VecDeque<(usize, Option<usize>)>,
+    inline: InlineMarks,
+    /// Directives.
+    directives: VecDeque<(usize, usize)>,
     /// Tables, from just before the end of their first row to the end of their last.
     tables: VecDeque<(usize, usize)>,
     table_line: bool,
-    inline: bool,
     bracket: Option<usize>,
-    /// Start of bold text that is still open.
-    bold: Option<usize>,
-    /// Start of a link that is still open.
-    link: Option<LinkMark>,
     /// Start of the list item that the line belongs to.
     item: Option<usize>,
     /// Completed list items.
     items: VecDeque<(usize, usize)>,
     last: Option<char>,
-}
-
-/// State of an incomplete link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LinkMark {
-    /// `[` and its text.
-    Text(usize),
-    /// `[…]`: an address may follow.
-    Closed(usize),
-    /// `[…](` and its address.
-    Address(usize),
 }
 
 impl Marks {
@@ -79,21 +65,24 @@ impl Marks {
                 span.open_line.clone_from(&self.line);
             }
             self.end_table_line();
+            if matches!(self.first, Some('#' | '|')) {
+                self.inline.end_block();
+            }
             self.line.clear();
             self.first = None;
             self.line_start = self.at + 1;
-            (self.bracket, self.link) = (None, None);
+            self.bracket = None;
         } else {
             self.line.push(c);
             self.first = self.first.or((!c.is_whitespace()).then_some(c));
         }
         if !was_in_fence && self.state.in_fence() {
             self.open_span();
+            self.inline.end_block();
         }
-        self.follow_inline();
         if !self.state.in_fence() {
+            self.inline.push(c, self.at);
             self.follow_directive(c);
-            self.follow_markup(c);
             self.follow_item(c);
         } else if let Some(start) = self.item.take() {
             self.items.push_back((start, self.line_start.saturating_sub(1)));
@@ -126,21 +115,8 @@ impl Marks {
         self.table_line = is_row;
     }
 
-    fn follow_inline(&mut self) {
-        let inline = !self.state.in_fence() && self.state.in_inline();
-        if inline && !self.inline {
-            self.kept.push_back((self.at, None));
-        } else if !inline
-            && self.inline
-            && let Some(open) = self.kept.iter_mut().rev().find(|(_, end)| end.is_none())
-        {
-            open.1 = Some(self.at);
-        }
-        self.inline = inline;
-    }
-
     fn follow_directive(&mut self, c: char) {
-        if self.inline {
+        if self.state.in_inline() {
             self.bracket = None;
         } else if c == '[' && self.last == Some('[') && self.bracket.is_none() {
             self.bracket = Some(self.at - 1);
@@ -148,36 +124,8 @@ impl Marks {
             && self.last == Some(']')
             && let Some(start) = self.bracket.take()
         {
-            self.kept.push_back((start, Some(self.at + 1)));
+            self.directives.push_back((start, self.at + 1));
         }
-    }
-
-    /// Keeps bold text and links together: half of either would be shown with its markup.
-    fn follow_markup(&mut self, c: char) {
-        if self.inline {
-            (self.bold, self.link) = (None, None);
-            return;
-        }
-        if c == '\n' && self.last == Some('\n') {
-            self.bold = None;
-        }
-        if c == '*' && self.last == Some('*') {
-            match self.bold.take() {
-                Some(start) if start + 1 < self.at => self.kept.push_back((start, Some(self.at + 1))),
-                _ => self.bold = Some(self.at - 1),
-            }
-        }
-        self.link = match (self.link, c) {
-            (_, '[') => Some(LinkMark::Text(self.at)),
-            (Some(LinkMark::Text(start)), ']') => Some(LinkMark::Closed(start)),
-            (Some(LinkMark::Closed(start)), '(') => Some(LinkMark::Address(start)),
-            (Some(LinkMark::Address(start)), ')') => {
-                self.kept.push_back((start, Some(self.at + 1)));
-                None
-            }
-            (Some(LinkMark::Closed(_)), _) => None,
-            (link, _) => link,
-        };
     }
 
     /// Keeps the lines of a list item together.
@@ -185,6 +133,7 @@ impl Marks {
         // The space after an item's marker makes it one.
         let is_marker = c == ' ' && self.line.len() <= MAX_MARKER_LINE && is_list_marker(self.line.trim());
         if is_marker {
+            self.inline.end_block();
             if let Some(start) = self.item.replace(self.line_start) {
                 self.items.push_back((start, self.line_start.saturating_sub(1)));
             }
@@ -218,27 +167,29 @@ impl Marks {
     /// Returns whether a break here does no harm.
     pub fn is_good(&self, at: usize) -> bool {
         // Emitted text is forgotten, so only marks of the current block are examined.
-        let in_kept =
-            self.kept.iter().take_while(|(start, _)| *start < at).any(|(_, end)| end.is_none_or(|end| at < end));
+        let in_closed = self.directives.iter().take_while(|(start, _)| *start < at).any(|(_, end)| at < *end);
         let in_table = self.tables.iter().take_while(|(start, _)| *start < at).any(|(_, end)| at < *end);
         let may_go_on = self.line.is_empty() || self.first == Some('|');
         let in_open_table = self.table_line && may_go_on && at + 1 >= self.line_start;
-        let in_directive = self.bracket.is_some_and(|start| start < at);
-        let in_bold = self.bold.is_some_and(|start| start < at && at - start < MAX_OPEN);
-        let link = self.link.map(|link| match link {
-            LinkMark::Text(start) | LinkMark::Closed(start) | LinkMark::Address(start) => start,
-        });
-        let in_link = link.is_some_and(|start| start < at && at - start < MAX_OPEN);
-        if in_bold || in_link || self.in_item(at) {
-            return false;
-        }
-        !in_kept && !in_table && !in_open_table && !in_directive && self.fence_at(at).is_none()
+        let in_directive = in_closed || self.bracket.is_some_and(|start| start < at);
+        let in_markup = in_directive || self.inline.is_inside(at) || self.in_item(at);
+        !in_markup && !in_table && !in_open_table && self.fence_at(at).is_none()
+    }
+
+    /// Returns the inline markup around a position, from the outside to the inside.
+    pub(super) fn markup_around(&self, at: usize) -> Vec<&InlineSpan> {
+        self.inline.around(at)
+    }
+
+    /// Declares the text complete: markup that is open is text.
+    pub(super) fn finish(&mut self) {
+        self.inline.end_block();
     }
 
     /// Returns whether no break after `at` can be good before more text arrives, because an open fence or code span began before it.
     pub fn is_blocked_from(&self, at: usize) -> bool {
         let in_fence = self.is_in_fence_from(at);
-        in_fence || self.kept.back().is_some_and(|(start, end)| *start < at && end.is_none())
+        in_fence || self.inline.is_in_code_from(at)
     }
 
     /// Returns whether everything after `at` is inside one open fence.
@@ -251,8 +202,9 @@ impl Marks {
         while self.spans.front().is_some_and(|span| span.end.is_some_and(|end| end <= at)) {
             self.spans.pop_front();
         }
-        while self.kept.front().is_some_and(|(_, end)| end.is_some_and(|end| end <= at)) {
-            self.kept.pop_front();
+        self.inline.discard_before(at);
+        while self.directives.front().is_some_and(|(_, end)| *end <= at) {
+            self.directives.pop_front();
         }
         while self.tables.front().is_some_and(|(_, end)| *end <= at) {
             self.tables.pop_front();
@@ -262,9 +214,6 @@ impl Marks {
         }
     }
 }
-
-/// The longest unfinished bold text or link that is kept together, in bytes.
-const MAX_OPEN: usize = 400;
 
 /// The longest start of a line that is examined for a list marker, in bytes.
 const MAX_MARKER_LINE: usize = 32;

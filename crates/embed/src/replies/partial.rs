@@ -44,12 +44,16 @@ impl PartialText {
                 }
             }
         }
-        self.report(&[])
+        self.report(&[], false)
     }
 
-    /// Ends the text block: returns what only the end of a line reveals, such as media.
+    /// Ends the text block: returns what only the end of a line reveals, such as media and brackets that began no directive, and what was
+    /// omitted because of a rewind.
     pub fn settle(&mut self) -> Option<Growth> {
-        self.report(&self.line.media())
+        self.line.release();
+        self.show_line();
+        let media = self.line.media();
+        self.report(&media, false).or_else(|| self.report(&media, self.view.is_behind()))
     }
 
     fn show_line(&mut self) {
@@ -103,11 +107,12 @@ impl PartialText {
         }
     }
 
-    fn report(&mut self, of_line: &[String]) -> Option<Growth> {
+    /// `anyway` also reports a text that has not grown.
+    fn report(&mut self, of_line: &[String], anyway: bool) -> Option<Growth> {
         let media_urls = self.found.media_urls.iter().chain(of_line).skip(self.n_media_reported).cloned();
         let media_urls: Vec<String> = media_urls.collect();
         let voice = (self.found.audio_as_voice || self.line.found().audio_as_voice) && !self.voice_reported;
-        let growth = self.view.report(!media_urls.is_empty() || voice);
+        let growth = self.view.report(!media_urls.is_empty() || voice || anyway);
         self.view.forget_before(if self.is_preview { self.line_at } else { self.view.len() });
         let growth = growth?;
         self.n_media_reported += media_urls.len();
@@ -137,6 +142,11 @@ impl View {
 
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Returns whether the reader lacks text.
+    fn is_behind(&self) -> bool {
+        self.n_reported < self.len()
     }
 
     fn push(&mut self, text: &str) {
@@ -212,6 +222,26 @@ mod tests {
         assert_eq!(partial.push("MEDIA:https://e"), None);
         let end = partial.push(".com/a.png\n").unwrap();
         assert_eq!(end.media_urls, ["https://e.com/a.png"]);
+    }
+
+    #[test]
+    fn brackets_that_begin_no_directive_are_shown_at_the_end() {
+        let mut partial = PartialText::default();
+        assert_eq!(partial.push("see [[reply_to").unwrap().delta, "see");
+        assert_eq!(parts_of(partial.settle()), Some((3, String::new(), " [[reply_to".into())));
+        assert_eq!(parts_of(partial.push("\nmore")), Some((14, String::new(), "\nmore".into())));
+    }
+
+    #[test]
+    fn text_omitted_by_a_rewind_is_restored_at_the_end() {
+        let mut partial = PartialText::default();
+        let mut reader = String::new();
+        for chunk in ["MEDIA: \"/tmp/a3MEDIA:", " ./a", "\"\nend."] {
+            reader.extend(partial.push(chunk).map(|growth| growth.delta));
+        }
+        assert_eq!(reader, "MEDIA: \"/tmp/a3MEDIA:");
+        let end = partial.settle().unwrap();
+        assert_eq!(reader[..end.at].to_owned() + &end.restored + &end.delta, "MEDIA: \"/tmp/a3MEDIA: ./a\"\nend.");
     }
 
     proptest! {

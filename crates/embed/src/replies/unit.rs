@@ -28,6 +28,15 @@ impl TextUnit {
         }
     }
 
+    /// Returns the length of the longest character.
+    pub(super) fn widest(self) -> usize {
+        match self {
+            Self::Utf16 => 2,
+            Self::Chars | Self::Graphemes => 1,
+            Self::Bytes => 4,
+        }
+    }
+
     /// Returns the longest prefix of a text with at most this length. Characters are not split.
     pub fn prefix(self, text: &str, max: usize) -> &str {
         let cut = |at: Option<usize>| at.map_or(text, |at| &text[..at]);

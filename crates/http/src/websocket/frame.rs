@@ -1,13 +1,23 @@
 //! Client-side WebSocket frames (RFC 6455). Bytes in, messages out; no extensions.
+//!
+//! ```
+//! use pinch_http::websocket::frame::{FrameDecoder, FrameMessage};
+//!
+//! let mut frames = FrameDecoder::default();
+//! frames.push(b"\x81\x05Hel");
+//! assert_eq!(frames.next_message(), Ok(None));
+//! frames.push(b"lo");
+//! assert_eq!(frames.next_message(), Ok(Some(FrameMessage::Text("Hello".into()))));
+//! ```
 
 /// Default maximum size of a message, in bytes.
-pub(super) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum payload of a control frame, in bytes.
 const MAX_CONTROL_BYTES: usize = 125;
 
 /// A complete message or control frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum FrameMessage {
+pub enum FrameMessage {
     /// A text. Binary messages are treated as texts; invalid UTF-8 becomes U+FFFD.
     Text(String),
     /// A ping; answer with [`pong`].
@@ -41,7 +51,7 @@ pub enum ProtocolViolation {
 
 /// Splits a stream of bytes into messages, however the bytes are chunked.
 #[derive(Debug)]
-pub(super) struct FrameDecoder {
+pub struct FrameDecoder {
     buffer: Vec<u8>,
     /// Position up to which the buffer has been read.
     read: usize,
@@ -66,12 +76,12 @@ struct FrameHead {
 
 impl FrameDecoder {
     /// Creates a decoder that accepts messages of up to `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         Self { buffer: Vec::new(), read: 0, message: None, limit }
     }
 
     /// Appends bytes to the buffer.
-    pub(super) fn push(&mut self, chunk: &[u8]) {
+    pub fn push(&mut self, chunk: &[u8]) {
         self.buffer.drain(..self.read);
         self.read = 0;
         self.buffer.extend_from_slice(chunk);
@@ -81,7 +91,7 @@ impl FrameDecoder {
     ///
     /// # Errors
     /// Returns [`ProtocolViolation`] if the other side violates the protocol.
-    pub(super) fn next_message(&mut self) -> Result<Option<FrameMessage>, ProtocolViolation> {
+    pub fn next_message(&mut self) -> Result<Option<FrameMessage>, ProtocolViolation> {
         while let Some(head) = self.head()? {
             let Some(payload) = self.buffer.get(head.payload.clone()) else { return Ok(None) };
             let mut payload = payload.to_vec();
@@ -169,17 +179,17 @@ fn apply(mask: [u8; 4], payload: &mut [u8]) {
 }
 
 /// Encodes a text as one frame. `mask` must be unpredictable and new for each frame.
-pub(super) fn text(text: &str, mask: [u8; 4]) -> Vec<u8> {
+pub fn text(text: &str, mask: [u8; 4]) -> Vec<u8> {
     frame(0x1, text.as_bytes(), mask)
 }
 
 /// Encodes the answer to a ping.
-pub(super) fn pong(payload: &[u8], mask: [u8; 4]) -> Vec<u8> {
+pub fn pong(payload: &[u8], mask: [u8; 4]) -> Vec<u8> {
     frame(0xA, payload, mask)
 }
 
 /// Encodes a close frame. The reason is truncated to what a frame can hold.
-pub(super) fn close(code: u16, reason: &str, mask: [u8; 4]) -> Vec<u8> {
+pub fn close(code: u16, reason: &str, mask: [u8; 4]) -> Vec<u8> {
     let mut payload = code.to_be_bytes().to_vec();
     payload.extend_from_slice(&reason.as_bytes()[..reason.floor_char_boundary(MAX_CONTROL_BYTES - 2)]);
     frame(0x8, &payload, mask)

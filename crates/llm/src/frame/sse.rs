@@ -103,6 +103,8 @@ impl SseDecoder {
             return Ok(None);
         }
         while let Some(line) = self.next_line() {
+            // Lines that are no part of an event count as well, as they do while they arrive.
+            self.check_size(line.end - self.event_start)?;
             if line.is_empty() {
                 if self.has_event() {
                     let raw = self.event_start..line.start;
@@ -313,6 +315,21 @@ mod tests {
         check(b"data: 1\n\ndata: 2", &["|1", "|2"]);
         check(b"data: 1\n", &["|1"]);
         check(b"\xEF\xBB", &[]);
+    }
+
+    #[test]
+    fn too_long_a_line_is_an_error_however_it_arrives() {
+        for bytes in [&b": a comment of 25 bytes..\n\ndata: 1\n\n"[..], b"unknown: 1234567890123456\ndata: 1\n\n"] {
+            for n in [1, 7, bytes.len()] {
+                let mut decoder = SseDecoder::new(24);
+                let read = bytes.chunks(n).try_for_each(|chunk| {
+                    decoder.push(chunk);
+                    while decoder.next_frame()?.is_some() {}
+                    Ok(())
+                });
+                assert_eq!(read, Err(Oversized { limit: 24 }), "in chunks of {n}");
+            }
+        }
     }
 
     #[test]

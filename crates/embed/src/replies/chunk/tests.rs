@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::replies::code::CodeState;
+use crate::replies::inline::InlineMarks;
 
 fn cut(options: Chunking, pieces: &[&str]) -> Vec<String> {
     let (mut chunker, mut blocks) = (Chunker::new(options), Vec::new());
@@ -11,6 +12,14 @@ fn cut(options: Chunking, pieces: &[&str]) -> Vec<String> {
     }
     chunker.drain(Drain::All, &mut |block, _| blocks.push(block));
     assert!(!chunker.has_buffered() && chunker.buffered().is_empty());
+    blocks
+}
+
+/// Returns the blocks of a text that is complete before it is split.
+fn cut_at_end(options: Chunking, pieces: &[&str]) -> Vec<String> {
+    let (mut chunker, mut blocks) = (Chunker::new(options), Vec::new());
+    pieces.iter().for_each(|piece| chunker.append(piece));
+    chunker.drain(Drain::All, &mut |block, _| blocks.push(block));
     blocks
 }
 
@@ -26,10 +35,10 @@ fn is_balanced(block: &str) -> bool {
     !code.in_fence()
 }
 
-/// Returns the words of a text, without fence lines and white space.
+/// Returns the words of a text, without fence lines, backticks, which are added where code is split, and white space.
 fn words(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("```"));
-    lines.flat_map(str::split_whitespace).collect()
+    lines.flat_map(str::split_whitespace).flat_map(|word| word.split('`')).collect()
 }
 
 #[test]
@@ -59,6 +68,58 @@ fn code_spans_directives_and_tables_stay_whole() {
 }
 
 #[test]
+fn characters_longer_than_a_block_are_sent_one_by_one() {
+    let options = Chunking { unit: TextUnit::Bytes, ..chunking(1, 1, BreakPreference::Newline) };
+    assert_eq!(cut(options, &["é😀\n~~~\né"]), ["é", "😀", "~", "~", "~", "é"]);
+}
+
+#[test]
+fn markup_stays_whole_if_a_block_has_room() {
+    let preference = BreakPreference::Paragraph;
+    for (text, expect) in [
+        ("see *a b c d e* now", &["see", "*a b c d e*", "now"][..]),
+        ("see _a b c d e_ now", &["see", "_a b c d e_", "now"]),
+        ("see ~~a b c d~~ now", &["see", "~~a b c d~~", "now"]),
+        ("see __a `b` c__ now", &["see", "__a `b` c__", "now"]),
+        ("see ![a b](http://c) now", &["see", "![a b](http://c)", "now"]),
+    ] {
+        let max = expect.iter().map(|block| block.len()).max().unwrap_or(0) + 1;
+        assert_eq!(cut(chunking(1, max, preference), &[text]), expect, "{text}");
+    }
+}
+
+#[test]
+fn long_markup_is_closed_and_reopened() {
+    for (text, expect) in [
+        ("**one two three four five six**", &["**one two three**", "**four five six**"][..]),
+        ("x *one two ~~three four five~~ six*", &["x", "*one two*", "*~~three four~~*", "*~~five~~ six*"]),
+        ("***one two three four five***", &["***one two***", "***three four***", "***five***"]),
+        ("``one two three ` four five``", &["``one two three``", "`` ` four five``"]),
+        ("[one two three four five](u) six", &["[one two three](u)", "[four five](u) six"]),
+        ("`onetwothreefourfive` six", &["`onetwothreefourf`", "`ive` six"]),
+        // No counterpart: text.
+        ("**one two three four five six", &["**one two three", "four five six"]),
+        ("one **two three four five\n\nsix seven", &["one **two three", "four five\n\nsix", "seven"]),
+        // Without room for markers, and images.
+        ("![one two three](http://four) five", &["![one two", "three](http://four", ") five"]),
+    ] {
+        let max = 18;
+        let blocks = cut_at_end(chunking(8, max, BreakPreference::Sentence), &[text]);
+        assert_eq!(blocks, expect, "{text}");
+    }
+}
+
+#[test]
+fn growing_markup_is_closed_and_reopened() {
+    let text = "**one two three four five six** seven eight *nine ten eleven twelve*";
+    let pieces: Vec<&str> = text.split_inclusive(' ').collect();
+    assert_eq!(
+        cut(chunking(8, 24, BreakPreference::Sentence), &pieces),
+        ["**one two three four**", "**five six**", "seven eight", "*nine ten eleven*", "*twelve*"]
+    );
+}
+
+#[test]
 fn equal_pieces_have_different_positions() {
     let text = format!("```\n{}\n```", "x".repeat(80));
     let blocks = cut(chunking(10, 33, BreakPreference::Paragraph), &[&text]);
@@ -80,7 +141,60 @@ fn any_text() -> impl Strategy<Value = Vec<&'static str>> {
     prop::collection::vec(prop::sample::select(parts), 0..60)
 }
 
+/// Returns the words of a text without markup.
+fn bare_words(text: &str) -> String {
+    text.replace("](u)", "").chars().filter(|c| !c.is_whitespace() && !"*_~`[".contains(*c)).collect()
+}
+
+/// Returns a text without its markup.
+fn rendered(text: &str) -> String {
+    let mut marks = InlineMarks::default();
+    text.char_indices().for_each(|(at, c)| marks.push(c, at));
+    marks.end_block();
+    let mut is_marker = vec![false; text.len()];
+    for span in (0..=text.len()).flat_map(|at| marks.around(at)) {
+        let (closing, end) = span.close.unwrap();
+        is_marker[span.start..span.content].fill(true);
+        is_marker[closing..end].fill(true);
+    }
+    text.char_indices().filter(|(at, _)| !is_marker[*at]).map(|(_, c)| c).collect()
+}
+
+fn any_markup() -> impl Strategy<Value = String> {
+    let words = prop::collection::vec("[a-z]{1,9}[.!]?", 1..12).prop_map(|words| words.join(" "));
+    let marked = (prop::sample::select(vec!["**", "*", "_", "__", "~~", "`", "``", "["]), words.clone())
+        .prop_map(|(marker, words)| format!("{marker}{words}{}", if marker == "[" { "](u)" } else { marker }));
+    let nested = (prop::sample::select(vec!["**", "~~", "_"]), prop::collection::vec(marked.clone(), 1..3))
+        .prop_map(|(marker, inner)| (marker, format!("{marker}a {} b{marker}", inner.join(" c "))))
+        .prop_filter("markup inside of equal markup", |(marker, text)| text.matches(marker).count() == 2)
+        .prop_map(|(_, text)| text);
+    let part = prop_oneof![words, marked, nested];
+    let gap = prop::sample::select(vec![" ", " ", "\n", "\n\n"]);
+    prop::collection::vec((part, gap), 1..12)
+        .prop_map(|parts| parts.into_iter().map(|(part, gap)| part + gap).collect())
+}
+
 proptest! {
+    #[test]
+    fn markup_is_complete_in_each_block(text in any_markup(), min in 1_usize..20, extra in 20_usize..60, n in 1_usize..9) {
+        let options = chunking(min, min + extra, BreakPreference::Paragraph);
+        prop_assume!(!rendered(&text).contains(['*', '_', '~', '`', '[']));
+        let pieces: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
+        let pieces: Vec<String> = pieces.chunks(n).map(<[&str]>::concat).collect();
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+        let at_end = cut_at_end(options, &pieces);
+        prop_assert_eq!(&cut_at_end(options, &[&text]), &at_end);
+        // The address of a link that still arrives is not known.
+        let growing = if text.contains('[') { Vec::new() } else { vec![cut(options, &pieces)] };
+        for blocks in [vec![at_end], growing].concat() {
+            for block in &blocks {
+                prop_assert!(TextUnit::Utf16.len(block) <= min + extra, "{:?}", blocks);
+                prop_assert!(!rendered(block).contains(['*', '_', '~', '`', '[']), "{:?} of {:?}", block, blocks);
+            }
+            prop_assert_eq!(bare_words(&blocks.concat()), bare_words(&text));
+        }
+    }
+
     #[test]
     fn nothing_is_lost_or_duplicated(parts in any_text(), min in 1_usize..40, extra in 16_usize..60, newline: bool) {
         let preference = if newline { BreakPreference::Newline } else { BreakPreference::Paragraph };

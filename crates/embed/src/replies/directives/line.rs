@@ -125,6 +125,13 @@ impl GrowingLine {
         self.raw.as_bytes().get((at - self.raw_at).checked_sub(1)?).copied()
     }
 
+    /// Stops holding back what might have become a tag: nothing more of the line will come.
+    pub(in crate::replies) fn release(&mut self) {
+        self.open.clear();
+        self.half = None;
+        self.show_to(self.raw_at + self.raw.len());
+    }
+
     /// Returns what can be shown of the line so far, including trailing white space.
     pub(in crate::replies) fn shown(&self) -> &str {
         &self.shown
@@ -167,9 +174,7 @@ impl GrowingLine {
     /// Ends the line and adds its directives to `found`. The caller must then call [`GrowingLine::next`].
     pub(in crate::replies) fn end(&mut self, found: &mut Parsed) -> Ending {
         self.fenced |= self.code.in_fence();
-        self.open.clear();
-        self.half = None;
-        self.show_to(self.raw_at + self.raw.len());
+        self.release();
         self.code.push('\n');
         if self.media == MediaLine::Yes
             && !self.fenced

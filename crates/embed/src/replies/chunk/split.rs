@@ -1,0 +1,123 @@
+//! Splits inside a fence or inline markup, which are closed at the end of a block and reopened at the start of the next.
+
+use super::super::inline::InlineSpan;
+use super::{Break, Chunker};
+
+/// How often a break inside markup is moved before the markup is split without closing it.
+const MAX_MOVES: usize = 16;
+
+impl Chunker {
+    /// Returns a break at the end of the window: inside a fence, one that closes it.
+    pub(super) fn hard_break(&self, window: &str) -> Break {
+        let fence = self.absolute(window.len()).and_then(|at| self.marks.fence_at(at));
+        let Some(span) = fence else { return Break::At(window.len()) };
+        let start = self.offset + self.head;
+        let room = self.max.saturating_sub(self.options.unit.len(&span.closing) + 1);
+        let inside = self.options.unit.prefix(window, room);
+        // The content begins after the opening line; a block with only that line is of no use.
+        let content = if span.start < start {
+            self.reopened.len()
+        } else {
+            let line = (span.start - start) + self.reopened.len();
+            window[line..].find('\n').map_or(window.len(), |n| line + n + 1)
+        };
+        let reopen = format!("{}\n", if span.open_line.is_empty() { &span.closing } else { &span.open_line });
+        if span.start > start && content >= inside.len() {
+            // The fence begins near the end of the window, so all of it goes into the next block.
+            return Break::At(span.start - start + self.reopened.len());
+        }
+        // If a block has no room for the fence's own lines and a character, the fence cannot be preserved.
+        let unit = self.options.unit;
+        if content >= window.len() || unit.len(&reopen) + unit.len(&span.closing) + 1 + unit.widest() > self.max {
+            return Break::At(window.len());
+        }
+        let newline = inside.get(content..).and_then(|rest| rest.rfind('\n')).map(|n| content + n);
+        let (end, next) = match newline.filter(|at| *at > content) {
+            Some(at) => (at, at + 1),
+            None => {
+                let first = window[content..].chars().next().map_or(0, char::len_utf8);
+                let at = inside.len().max(content + first);
+                (at, at)
+            }
+        };
+        // If only the fence's own closing line is left, use it.
+        if let Some((close, closed)) = self.marks.closes_at(span) {
+            let place = |at: usize| at.checked_sub(start).map(|at| at + self.reopened.len());
+            if place(close) == Some(next) {
+                return Break::At(place(closed).unwrap_or(next));
+            }
+        }
+        Break::Fence { end, next, closing: span.closing.clone(), reopen }
+    }
+
+    /// Returns a break at a position or before it: inside inline markup, one that closes it.
+    pub(super) fn markup_break(&self, window: &str, at: usize, least: usize) -> Break {
+        let unit = self.options.unit;
+        let (mut end, mut reserve) = (at, 0);
+        for _ in 0..MAX_MOVES {
+            let Some(place) = self.absolute(end) else { break };
+            let around = self.marks.markup_around(place);
+            let around: Vec<(&InlineSpan, &str)> =
+                around.into_iter().filter_map(|span| Some((span, self.closing_of(span)?))).collect();
+            let Some((inner, _)) = around.last() else { return Break::At(end) };
+            let n_before = self.offset + self.head;
+            let is_blank = |from: usize, to: usize| self.between(from, to).trim().is_empty();
+            if is_blank(inner.content.max(n_before), place) && inner.content >= n_before {
+                // Markup that would be empty goes into the next block.
+                let Some(start) = inner.start.checked_sub(n_before).filter(|start| *start > 0) else { break };
+                end = start + self.reopened.len();
+                continue;
+            }
+            if let Some((closing, closed)) = inner.close
+                && is_blank(place, closing)
+                && closed - n_before + self.reopened.len() <= window.len()
+            {
+                // Only its own marker is left.
+                end = closed - n_before + self.reopened.len();
+                continue;
+            }
+            let mut closing: String = around.iter().rev().map(|(_, closing)| *closing).collect();
+            let mut reopen: String = around.iter().map(|(span, _)| span.opening.as_str()).collect();
+            let content = window[..end].trim_end();
+            let next = self.text[self.head + end - self.reopened.len()..].trim_start();
+            // Markers next to those of the content are others, and a fence at the start of a line.
+            if reopen.ends_with('`') {
+                closing.insert_str(0, if content.ends_with('`') { " " } else { "" });
+                reopen.push_str(if next.starts_with('`') { " " } else { "" });
+            } else if closing.starts_with('~') && (content.ends_with('~') || next.starts_with('~')) {
+                break;
+            }
+            let n_closing = unit.len(&closing);
+            if n_closing + unit.len(&reopen) + unit.widest() > self.max {
+                break;
+            }
+            if unit.len(content) + n_closing <= self.max {
+                return Break::Markup { at: end, closing, reopen };
+            }
+            reserve = n_closing.max(reserve + 1);
+            let shorter = unit.prefix(window, self.max.saturating_sub(reserve)).len();
+            // White space at the end is removed.
+            let space = window[shorter..].chars().next().filter(|c| c.is_whitespace());
+            let shorter = &window[..shorter + space.map_or(0, char::len_utf8)];
+            let found = self.pick(shorter, least, &|at| self.is_outside_fences(at));
+            end = found.unwrap_or(shorter.len());
+        }
+        Break::At(at)
+    }
+
+    /// Returns the text that closes markup, unless it leaves no room for content, or its opening marker would begin a fence.
+    fn closing_of<'a>(&'a self, span: &'a InlineSpan) -> Option<&'a str> {
+        match (&span.closing, span.close) {
+            (Some(closing), _) => Some(closing.as_str()).filter(|_| !span.opening.starts_with("```")),
+            (None, Some((from, to))) => {
+                Some(self.between(from, to)).filter(|closing| 2 * self.options.unit.len(closing) <= self.max)
+            }
+            (None, None) => None,
+        }
+    }
+
+    /// Returns the buffered text between two positions of the answer.
+    fn between(&self, from: usize, to: usize) -> &str {
+        self.text.get(from.saturating_sub(self.offset)..to.saturating_sub(self.offset)).unwrap_or_default()
+    }
+}
