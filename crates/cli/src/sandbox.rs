@@ -11,6 +11,7 @@ use pinch_sandbox::choose::{self, EnteredSandbox};
 use pinch_sandbox::config::ContainerConfig;
 use pinch_sandbox::confinement::{Confinement, NetworkAccess, PathAccess};
 use pinch_sandbox::container::ContainerOptions;
+use pinch_sandbox::domains::DomainList;
 
 use crate::exit::{CommandFailure, warn};
 use crate::folders::{Folders, expand_home};
@@ -53,15 +54,26 @@ fn containers(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> Con
     options.host(host.home().map(Into::into), host.env().to_vec(), host.now_ms())
 }
 
+/// Returns the network access of commands.
+fn network(settings: &SandboxDefaults) -> Result<NetworkAccess, CommandFailure> {
+    if settings.has_unused_domains {
+        warn("sandbox.domains has no effect without \"network\": \"domains\"");
+    }
+    let Some(domains) = settings.domains.as_deref().filter(|domains| !domains.is_empty()) else {
+        return Ok(if settings.has_network { NetworkAccess::On } else { NetworkAccess::Off });
+    };
+    let list = DomainList::parse(domains);
+    list.map(NetworkAccess::Domains)
+        .map_err(|error| CommandFailure::configuration(format!("sandbox.domains in settings.json: {error}")))
+}
+
 /// Returns what is visible inside.
 fn confinement(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> Result<Confinement, CommandFailure> {
     let mut asked = Confinement::new(&folders.cwd);
     if !settings.can_write {
         asked = asked.read_only();
     }
-    if settings.has_network {
-        asked = asked.network(NetworkAccess::On);
-    }
+    asked = asked.network(network(settings)?);
     if let Some(home) = host.home() {
         asked = asked.toolchains_of(home);
     }

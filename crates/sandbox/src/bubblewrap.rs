@@ -16,6 +16,7 @@ use crate::confined::{
 };
 use crate::confinement::{Confinement, NetworkAccess, SandboxGuarantees};
 use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
+use crate::egress::EgressGate;
 use crate::landlock::file_thread;
 
 const NAME: &str = "bubblewrap";
@@ -30,7 +31,8 @@ const LOADED: [&str; 9] =
     ["BASHOPTS", "BASH_ENV", "ENV", "GCONV_PATH", "GLIBC_TUNABLES", "IFS", "PS4", "SHELLOPTS", "LOCPATH"];
 const LOADED_PREFIXES: [&str; 2] = ["LD_", "BASH_FUNC_"];
 
-const GUARANTEES: SandboxGuarantees = SandboxGuarantees { files: true, network: true, processes: true, signals: true };
+const GUARANTEES: SandboxGuarantees =
+    SandboxGuarantees { files: true, network: true, domains: true, processes: true, signals: true };
 
 /// The Bubblewrap backend. It needs user namespaces, which some systems forbid, and Landlock for the tools, which run outside its
 /// namespaces. When a command ends, so does everything it left running.
@@ -73,7 +75,7 @@ impl BubblewrapSandbox {
         }
         let rules = Confinement::new("/usr").read_only();
         let view = SandboxView::new(&rules).map_err(|error| io_failed(&rules, &error))?;
-        let mut args = arguments(&view, NetworkAccess::Off);
+        let mut args = arguments(&view, &NetworkAccess::Off);
         args.extend(["--".to_owned(), "/bin/true".to_owned()]);
         run(program, args).await?;
         Ok(program)
@@ -85,7 +87,7 @@ impl BubblewrapSandbox {
         let broken =
             |error: &dyn std::fmt::Display| SandboxUnavailable::new(NAME, error.to_string(), "use another backend");
         let mut sockets = vec![libc::AF_NETLINK, libc::AF_INET, libc::AF_INET6];
-        if asked.network == NetworkAccess::Off {
+        if asked.network != NetworkAccess::On {
             // In a separate network namespace, abstract sockets are isolated too.
             sockets.push(libc::AF_UNIX);
         }
@@ -95,13 +97,23 @@ impl BubblewrapSandbox {
         let files = file_thread(&view).map_err(|error| broken(&error))?;
         // The sandbox dies with the thread that starts it, so this thread has to live as long as the machine.
         let launcher = ConfinedThread::start("sandbox-launcher", || Ok(())).map_err(|error| broken(&error))?;
-        let args = arguments(&view, asked.network);
+        let args = arguments(&view, &asked.network);
+        let list = match &asked.network {
+            NetworkAccess::Domains(list) => Some(Arc::new(list.clone())),
+            NetworkAccess::Off | NetworkAccess::On => None,
+        };
+        let is_limited = list.is_some();
         let wrapper: Wrapper = Arc::new(move |command| {
-            let command = wrapped(&program, &args, filter_file.path(), command);
+            let egress = list.clone().map(EgressGate::new).transpose()?;
+            let command = wrapped(&program, &args, filter_file.path(), egress.as_ref(), command);
             // Everything inside ends with it.
-            WrappedCommand { command, at_end: None }
+            Ok(WrappedCommand { command, at_end: None, egress })
         });
-        Ok(Arc::new(ConfinedMachine::new(view, files, launcher).wrapped(wrapper).mounted(TEMPORARY)))
+        let machine = ConfinedMachine::new(view, files, launcher).wrapped(wrapper).mounted(TEMPORARY);
+        if is_limited {
+            try_out_egress(&machine, &asked.workspace).await?;
+        }
+        Ok(Arc::new(machine))
     }
 }
 
@@ -119,6 +131,21 @@ impl Sandbox for BubblewrapSandbox {
         confinement: &'a Confinement,
     ) -> BoxFuture<'a, Result<Arc<dyn Machine>, SandboxUnavailable>> {
         self.machine(confinement).boxed()
+    }
+}
+
+/// Runs a no-op whose network access is limited.
+async fn try_out_egress(machine: &ConfinedMachine, cwd: &Path) -> Result<(), SandboxUnavailable> {
+    let failed = |error: &dyn std::fmt::Display| {
+        let reason = format!("network access cannot be limited to a list of servers: {error}");
+        SandboxUnavailable::new(NAME, reason, "disable network access, or allow all of it")
+    };
+    let command = CommandSpec::new(PathBuf::from("/bin/true"), Vec::new(), cwd.to_owned(), Vec::new());
+    let mut process = machine.spawn(command).await.map_err(|error| failed(&error))?;
+    match process.pump(&Cancel::new(), Some(PATIENCE), Duration::ZERO, &mut |_| {}).await {
+        Ok(ProcessEnd::Exited(exit)) if exit.is_success() => Ok(()),
+        Ok(_) => Err(failed(&"a command failed to start")),
+        Err(error) => Err(failed(&error)),
     }
 }
 
@@ -155,7 +182,7 @@ async fn run(program: &Path, args: Vec<String>) -> Result<String, SandboxUnavail
 }
 
 /// Returns the arguments that set up a command's file system and namespaces.
-fn arguments(view: &SandboxView, network: NetworkAccess) -> Vec<String> {
+fn arguments(view: &SandboxView, network: &NetworkAccess) -> Vec<String> {
     let mut args: Vec<String> = [
         "--unshare-user",
         "--disable-userns",
@@ -170,7 +197,7 @@ fn arguments(view: &SandboxView, network: NetworkAccess) -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec();
-    if network == NetworkAccess::Off {
+    if *network != NetworkAccess::On {
         args.push("--unshare-net".to_owned());
     }
     // Nested paths must come after their parents.
@@ -197,20 +224,35 @@ fn arguments(view: &SandboxView, network: NetworkAccess) -> Vec<String> {
     args
 }
 
-/// Wraps a command to run inside. A shell opens the system call filter, which is passed as a file descriptor.
-fn wrapped(program: &Path, args: &[String], filter: &Path, command: CommandSpec) -> CommandSpec {
+/// Wraps a command to run inside. A shell opens the files that are passed as file descriptors: the system call filter, and the pipes that
+/// hold back a command with limited network access.
+fn wrapped(
+    program: &Path,
+    args: &[String],
+    filter: &Path,
+    egress: Option<&EgressGate>,
+    mut command: CommandSpec,
+) -> CommandSpec {
     let is_loaded =
         |name: &str| LOADED.contains(&name) || LOADED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    if egress.is_some() {
+        EgressGate::set_variables(&mut command.env);
+    }
     let (loaded, env): (Vec<_>, Vec<_>) = command.env.into_iter().partition(|(name, _)| is_loaded(name));
-    let mut all = vec![
-        "-c".to_owned(),
-        "exec 3<\"$1\" && shift && exec \"$@\"".to_owned(),
-        "sh".to_owned(),
-        filter.to_string_lossy().into_owned(),
-        program.to_string_lossy().into_owned(),
-        "--seccomp".to_owned(),
-        "3".to_owned(),
-    ];
+    let mut all = vec!["-c".to_owned()];
+    match egress {
+        None => all.extend(["exec 3<\"$1\" && shift && exec \"$@\"".to_owned(), "sh".to_owned()]),
+        Some(gate) => {
+            all.push("exec 4>\"$1\" 5<\"$2\" 3<\"$3\" && shift 3 && exec \"$@\"".to_owned());
+            all.push("sh".to_owned());
+            all.extend([gate.report(), gate.release()].map(|path| path.to_string_lossy().into_owned()));
+        }
+    }
+    all.extend([filter, program].map(|path| path.to_string_lossy().into_owned()));
+    all.extend(["--seccomp", "3"].map(str::to_owned));
+    if egress.is_some() {
+        all.extend(["--info-fd", "4", "--block-fd", "5"].map(str::to_owned));
+    }
     all.extend(args.iter().cloned());
     for (name, value) in loaded {
         all.extend(["--setenv".to_owned(), name, value]);

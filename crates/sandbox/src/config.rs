@@ -34,6 +34,8 @@ pub struct SandboxConfig {
     pub session_tools_visibility: SessionToolsVisibility,
     /// The requested backend; the host's choice if not set.
     pub backend: Option<String>,
+    /// Servers to which network access is limited; `None` if only the container settings limit it.
+    pub domains: Option<Vec<String>>,
     /// Container settings.
     pub container: ContainerConfig,
     /// The browser's container.
@@ -132,6 +134,7 @@ impl SandboxConfig {
         );
         let workspace_root = reader.text(levels, "workspaceRoot").map(PathBuf::from);
         let backend = reader.text(levels, "backend");
+        let domains = reader.strict_texts(levels, "domains");
         let own = if scope == SandboxScope::Shared { &none } else { own };
         let mut sections = |key: &str| (reader.member(own, key), reader.member(defaults, key));
         let (containers, browsers, prunes) = (sections("docker"), sections("browser"), sections("prune"));
@@ -142,6 +145,7 @@ impl SandboxConfig {
             workspace_root,
             session_tools_visibility: visibility.ok().flatten().unwrap_or_default(),
             backend,
+            domains,
             container: ContainerConfig::read(reader, &containers.0, &containers.1),
             browser: SandboxBrowser::read(reader, [&browsers.0, &browsers.1]),
             prune: prune(reader, [&prunes.0, &prunes.1]),

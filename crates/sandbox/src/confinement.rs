@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::domains::DomainList;
+
 /// Access to a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathAccess {
@@ -12,11 +14,13 @@ pub enum PathAccess {
 }
 
 /// Network access.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NetworkAccess {
     /// No access.
     #[default]
     Off,
+    /// Access to these servers only, through an HTTP proxy that commands find in their environment.
+    Domains(DomainList),
     /// The same access as outside.
     On,
 }
@@ -96,6 +100,8 @@ pub struct SandboxGuarantees {
     pub files: bool,
     /// Network access can be disabled.
     pub network: bool,
+    /// Network access can be limited to a list of servers.
+    pub domains: bool,
     /// Processes outside are hidden.
     pub processes: bool,
     /// Signals do not reach processes outside.
@@ -108,6 +114,11 @@ impl SandboxGuarantees {
         let needs = [
             (true, self.files, "isolate files"),
             (asked.network == NetworkAccess::Off, self.network, "disable network access"),
+            (
+                matches!(asked.network, NetworkAccess::Domains(_)),
+                self.domains,
+                "limit network access to a list of servers",
+            ),
             (asked.hide_processes, self.processes, "hide processes"),
         ];
         needs.into_iter().find(|(is_asked, is_guaranteed, _)| *is_asked && !is_guaranteed).map(|(_, _, what)| what)
@@ -120,12 +131,18 @@ mod tests {
 
     #[test]
     fn unmet_requirements_are_named() {
-        let all = SandboxGuarantees { files: true, network: true, processes: true, signals: true };
+        let all = SandboxGuarantees { files: true, network: true, domains: true, processes: true, signals: true };
         let asked = Confinement::new("/w");
         assert_eq!(all.lacks(&asked), None);
         let no_network = SandboxGuarantees { network: false, ..all };
         assert_eq!(no_network.lacks(&asked), Some("disable network access"));
         assert_eq!(no_network.lacks(&asked.clone().network(NetworkAccess::On)), None);
+        let no_domains = SandboxGuarantees { domains: false, ..all };
+        let listed = asked.clone().network(NetworkAccess::Domains(DomainList::default()));
+        assert_eq!(
+            (no_domains.lacks(&listed), all.lacks(&listed)),
+            (Some("limit network access to a list of servers"), None)
+        );
         let visible = SandboxGuarantees { processes: false, ..all };
         assert_eq!(
             (visible.lacks(&asked), visible.lacks(&asked.clone().hide_processes())),

@@ -36,7 +36,8 @@ const OWNER: &str = "pinch.owner";
 /// Network with outside access, used if the configuration has none.
 const BRIDGE: &str = "bridge";
 
-const GUARANTEES: SandboxGuarantees = SandboxGuarantees { files: true, network: true, processes: true, signals: true };
+const GUARANTEES: SandboxGuarantees =
+    SandboxGuarantees { files: true, network: true, domains: false, processes: true, signals: true };
 
 /// A container engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +110,9 @@ impl ContainerSandbox {
 
     async fn machine(&self, asked: &Confinement) -> Result<Arc<dyn Machine>, SandboxUnavailable> {
         let (client, _) = self.check().await?;
+        if let Some(what) = GUARANTEES.lacks(asked) {
+            return Err(self.refused(format!("it cannot {what}"), "use bubblewrap, or drop this requirement"));
+        }
         let image = &self.options.config.image;
         if let Err(error) = client.run(["image", "inspect", "--format", "{{.Id}}", image], PATIENCE).await {
             let reason = format!("Sandbox image not found: {image}. Build or pull it first. ({error})");
@@ -163,8 +167,8 @@ impl ContainerSandbox {
     ) -> Result<Vec<String>, SandboxUnavailable> {
         let workspace = real_path(&asked.workspace);
         let mut config = self.options.config.clone();
-        match asked.network {
-            NetworkAccess::Off => config.network = "none".to_owned(),
+        match &asked.network {
+            NetworkAccess::Off | NetworkAccess::Domains(_) => config.network = "none".to_owned(),
             NetworkAccess::On if config.network.trim() == "none" => config.network = BRIDGE.to_owned(),
             NetworkAccess::On => {}
         }

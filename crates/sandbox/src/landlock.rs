@@ -25,7 +25,7 @@ pub struct LandlockSandbox;
 
 impl LandlockSandbox {
     fn guarantees(version: u32) -> SandboxGuarantees {
-        SandboxGuarantees { files: true, network: true, processes: false, signals: version >= SIGNALS }
+        SandboxGuarantees { files: true, network: true, domains: false, processes: false, signals: version >= SIGNALS }
     }
 
     fn unavailable(reason: impl ToString) -> SandboxUnavailable {
@@ -44,13 +44,13 @@ impl LandlockSandbox {
     fn check() -> Result<SandboxProbe, SandboxUnavailable> {
         let version = Self::version()?;
         let view = SandboxView::new(&Confinement::new("/usr").read_only()).map_err(Self::unavailable)?;
-        launcher(&view, NetworkAccess::Off).map_err(Self::unavailable)?;
+        launcher(&view, &NetworkAccess::Off).map_err(Self::unavailable)?;
         Ok(SandboxProbe::new(format!("Landlock version {version} and seccomp"), Self::guarantees(version)))
     }
 
     fn machine(asked: &Confinement) -> Result<Arc<dyn Machine>, SandboxUnavailable> {
         if let Some(what) = Self::guarantees(Self::version()?).lacks(asked) {
-            let remedy = "use another backend, or drop this requirement";
+            let remedy = "use bubblewrap, or drop this requirement";
             return Err(SandboxUnavailable::new(NAME, format!("it cannot {what}"), remedy));
         }
         let view = SandboxView::new(asked).map_err(|error| {
@@ -58,7 +58,7 @@ impl LandlockSandbox {
             SandboxUnavailable::new(NAME, reason, "check the sandbox's directories")
         })?;
         let files = file_thread(&view).map_err(Self::unavailable)?;
-        let launcher = launcher(&view, asked.network).map_err(Self::unavailable)?;
+        let launcher = launcher(&view, &asked.network).map_err(Self::unavailable)?;
         Ok(Arc::new(ConfinedMachine::new(view, files, launcher)))
     }
 }
@@ -87,10 +87,10 @@ pub(crate) fn file_thread(view: &SandboxView) -> Result<ConfinedThread, ConfineE
 }
 
 /// Starts the thread that launches commands.
-fn launcher(view: &SandboxView, network: NetworkAccess) -> Result<ConfinedThread, ConfineError> {
-    let rules = KernelRules::new(view, network == NetworkAccess::On);
+fn launcher(view: &SandboxView, network: &NetworkAccess) -> Result<ConfinedThread, ConfineError> {
+    let rules = KernelRules::new(view, *network == NetworkAccess::On);
     let mut sockets = vec![libc::AF_NETLINK];
-    if network == NetworkAccess::On {
+    if *network == NetworkAccess::On {
         sockets.extend([libc::AF_INET, libc::AF_INET6]);
     }
     let syscalls = SyscallRules { sockets, blocks_truncate: landlock_version() < TRUNCATE };

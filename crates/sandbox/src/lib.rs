@@ -4,6 +4,7 @@
 //! * [`config`] reads the `sandbox` sections of a configuration.
 //! * [`container`] builds the arguments for creating a container, and rejects unsafe ones.
 //! * [`facts`] describes the sandbox to a model.
+//! * [`domains`] lists the servers that a sandbox may reach.
 //! * [`confinement`] describes the requirements on a sandbox, and [`contract`] the interface of backends.
 //! * `landlock`, `bubblewrap` and `containers` (Linux) are backends; [`choose`] selects one.
 
@@ -15,9 +16,14 @@ pub mod container;
 
 pub mod facts;
 
+pub mod domains;
+
 pub mod confinement;
 
 pub mod contract;
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod egress;
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod confined;

@@ -10,6 +10,7 @@
 //! * [`secret`]: text that never appears in `Debug` output;
 //! * [`text`]: measuring, truncating and cleaning text;
 //! * [`json`]: JSON as JavaScript reads and writes it;
+//! * [`address`]: which addresses belong to this machine and its networks;
 //! * [`fs`]: whole-file replacement and locks;
 //! * [`process`]: child processes whose whole tree can be stopped.
 //!
@@ -40,6 +41,8 @@ pub mod secret;
 pub mod text;
 
 pub mod json;
+
+pub mod address;
 
 pub mod fs;
 

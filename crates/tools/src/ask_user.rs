@@ -21,6 +21,9 @@ const MAX_HEADER: usize = 12;
 /// Default, minimum and maximum number of seconds to wait for an answer.
 const USUAL_SECS: f64 = 900.0;
 const SECS: (f64, f64) = (30.0, 3600.0);
+/// Share of the run's remaining time, and the maximum, that is kept for continuing without an answer.
+const KEPT_SHARE: u32 = 10;
+const MAX_KEPT: Duration = Duration::from_secs(60);
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let option = json!({
@@ -72,7 +75,8 @@ impl AskUserTool {
         cx.cancel.check().map_err(|_| ToolError::aborted())?;
         let questions = questions(input).map_err(ToolError::new)?;
         let secs = input.get("timeoutSeconds").and_then(Value::as_f64).unwrap_or(USUAL_SECS).clamp(SECS.0, SECS.1);
-        let limit = Duration::from_secs_f64(secs);
+        let wanted = Duration::from_secs_f64(secs);
+        let limit = cx.cancel.deadline().map_or(wanted, |deadline| wanted.min(time_to_wait(deadline.left())));
         let mut request = QuestionRequest::new(questions, limit);
         request.session_key.clone_from(&self.session_key);
         let asked = tokio::time::timeout(limit, self.broker.ask(&request));
@@ -81,11 +85,26 @@ impl AskUserTool {
             Some(replies) => {
                 json!({"status": "answered", "answers": {"answers": answers(&request.questions, &replies)}})
             }
+            None if limit < wanted => json!({"status": "no_answer", "note": shortened(limit, wanted)}),
             None => json!({"status": "no_answer"}),
         };
         let text = serde_json::to_string_pretty(&result).unwrap_or_default();
         Ok(ToolOutput { details: Some(result), ..ToolOutput::text(text) })
     }
+}
+
+/// Returns how long a run that ends after `left` can wait and still continue without an answer.
+fn time_to_wait(left: Duration) -> Duration {
+    left.saturating_sub((left / KEPT_SHARE).min(MAX_KEPT))
+}
+
+/// Explains why the wait was shorter than requested.
+fn shortened(limit: Duration, wanted: Duration) -> String {
+    let (limit, wanted) = (limit.as_secs(), wanted.as_secs());
+    format!(
+        "The question was open for at most {limit} seconds instead of {wanted}, because the time limit of this run does not allow more. Finish \
+         soon."
+    )
 }
 
 /// Parses the questions of a call. The error describes what is wrong.
@@ -155,7 +174,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use pinch_agent_core::tool::Progress;
-    use pinch_stdx::cancel::{Cancel, CancelReason};
+    use pinch_stdx::cancel::{Cancel, CancelReason, Deadline};
     use pinch_stdx::host::Host;
 
     use super::*;
@@ -243,6 +262,28 @@ mod tests {
         let (result, ()) = tokio::join!(call(&broker, input, &cancel), aborting);
         assert_eq!(result, Err(ToolError::aborted().text));
         assert!(broker.is_withdrawn.load(Ordering::Relaxed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_ends_before_the_time_limit_of_its_run() {
+        let input = json!({"questions": [question("q", json!(["x", "y"]))], "timeoutSeconds": 900});
+        for (left, waits) in [(600, 540), (100, 90), (3000, 900), (10, 9), (0, 0)] {
+            let broker = Arc::new(ScriptedPerson { waits: true, ..ScriptedPerson::default() });
+            let cancel = Cancel::new().child_until(Deadline::after(Duration::from_secs(left)));
+            let begun = tokio::time::Instant::now();
+            let result = call(&broker, input.clone(), &cancel).await;
+            if left == 0 {
+                assert_eq!(result, Err(ToolError::aborted().text));
+                continue;
+            }
+            let result = result.unwrap();
+            assert_eq!((begun.elapsed(), &result["status"]), (Duration::from_secs(waits), &json!("no_answer")));
+            let note = result["note"].as_str().unwrap_or_default();
+            let expect = format!("The question was open for at most {waits} seconds instead of 900");
+            assert_eq!(note.starts_with(&expect), waits < 900, "{note}");
+            assert_eq!(broker.asked.lock().unwrap()[0].expires_in, Duration::from_secs(waits));
+            assert!(broker.is_withdrawn.load(Ordering::Relaxed) && !cancel.is_cancelled());
+        }
     }
 
     #[tokio::test]

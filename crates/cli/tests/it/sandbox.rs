@@ -167,6 +167,33 @@ async fn settings_control_what_is_visible_in_a_sandbox() {
 }
 
 #[tokio::test]
+async fn the_setting_limits_the_network_to_listed_servers() {
+    let user = TestUser::new().await;
+    let server = user.server.url().replace("http://", "");
+    let run = json!({"command": format!(
+        "exec 3<>/dev/tcp/{} && echo direct; proxy=${{http_proxy#http://}}; exec 3<>/dev/tcp/${{proxy/:/\\/}}; \
+         printf 'CONNECT {server} HTTP/1.1\\r\\n\\r\\n' >&3; read -r line <&3; echo \"$line\"", server.replace(':', "/"))});
+    for backend in backends(&user).await {
+        configure(&user, &backend, json!({"network": "domains", "domains": [server]}));
+        if backend == "landlock" {
+            let ran = user.command(&["--model", "local/m1", "--no-session", "-p", "x"]);
+            let ran = user.ran({ ran }.current_dir(user.path("project")).output().await.unwrap());
+            assert_eq!(ran.code, Some(2), "{}", ran.err);
+            assert!(ran.err.contains("limit network access") && ran.err.contains("use bubblewrap"), "{}", ran.err);
+            continue;
+        }
+        let (_, result) = call(&user, &[], "bash", run.clone()).await;
+        assert!(result.contains("200 Connection established") && !result.contains("direct"), "{result}");
+        configure(&user, &backend, json!({"network": "domains", "domains": ["example.com"]}));
+        let (_, result) = call(&user, &[], "bash", run.clone()).await;
+        assert!(result.contains("403 Forbidden") && !result.contains("direct"), "{result}");
+        configure(&user, &backend, json!({"network": "domains", "domains": ["https://example.com"]}));
+        let ran = user.run_program(&["--model", "local/m1", "-p", "x"]).await;
+        assert!(ran.err.contains("\"https://example.com\" is not a server"), "{}", ran.err);
+    }
+}
+
+#[tokio::test]
 async fn an_invalid_sandbox_setting_does_not_disable_the_sandbox() {
     let user = TestUser::new().await;
     if backends(&user).await.is_empty() {

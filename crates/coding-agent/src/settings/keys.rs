@@ -287,9 +287,15 @@ pub const GROUPS: &[KeyGroup] = &[
             ),
             of_user(
                 "sandbox.network",
-                ValueType::StrictWord(&["off", "on"]),
+                ValueType::StrictWord(&["off", "domains", "on"]),
                 "\"off\"",
-                "Whether commands in the sandbox can use the network",
+                "Whether commands in the sandbox can use the network; `domains`: only the servers in `sandbox.domains`, through a proxy (bubblewrap)",
+            ),
+            of_user(
+                "sandbox.domains",
+                ValueType::Texts,
+                "[]",
+                "Servers for `\"network\": \"domains\"`: `example.com`, `*.example.com` for its subdomains, or an address, each with an optional `:port` (default: 80 and 443)",
             ),
             of_user(
                 "sandbox.image",

@@ -8,7 +8,8 @@ use super::node::Node;
 use crate::key::AgentId;
 
 /// Members of a section that have an effect.
-const KEYS: [&str; 7] = ["mode", "scope", "perSession", "workspaceAccess", "workspaceRoot", "backend", "docker"];
+const KEYS: [&str; 8] =
+    ["mode", "scope", "perSession", "workspaceAccess", "workspaceRoot", "backend", "domains", "docker"];
 
 /// The sandbox of each agent.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -123,3 +123,19 @@ async fn a_question_is_withdrawn_when_its_run_is_stopped() {
     drop(result);
     assert_eq!(person.n_waiting.load(Ordering::Relaxed), 0);
 }
+
+#[tokio::test]
+async fn a_question_without_an_answer_ends_before_the_time_limit_of_its_run() {
+    let world = World::new().await;
+    let person = Arc::new(Person { waits: true, ..Person::default() });
+    let engine = asking(&world, &person);
+    world.server.reply(stream(call("c1", "ask_user", &question()))).reply(stream(answer("m1", "Assumed staging.")));
+    // A tenth of the remaining time is kept for the answer of the model.
+    let limit = std::time::Duration::from_secs(5);
+    let request = engine.request("s1", None, None, "Deploy it.").timeout(Some(limit));
+    within(engine.run(request).finish()).await.unwrap();
+    let body = world.server.requests().last().unwrap().json();
+    let result = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    assert!(result.contains("no_answer") && result.contains("time limit of this run"), "{result}");
+    assert!(person.asked.lock().unwrap()[0].expires_in < limit);
+}

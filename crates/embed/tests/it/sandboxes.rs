@@ -232,6 +232,11 @@ async fn an_unavailable_sandbox_ends_the_run_before_any_request() {
         (json!({"backend": "firejail"}), "unknown sandbox backend \"firejail\""),
         (json!({"backend": "landlock", "docker": {"memory": "1g"}}), "docker.memory"),
         (json!({"backend": "landlock", "docker": {"network": "host"}}), "network"),
+        (json!({"backend": "landlock", "domains": ["example.com"]}), "limit network access to a list of servers"),
+        (
+            json!({"backend": "landlock", "domains": ["https://a.test"]}),
+            "sandbox.domains: \"https://a.test\" is not a server",
+        ),
         (json!({"mode": "al", "backend": "bubblewrap"}), "bwrap"),
     ] {
         let world = World::new().await;

@@ -37,6 +37,10 @@ impl SectionMembers<'_> {
     }
 }
 
+fn strings(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+}
+
 /// Reads sections and collects problems. The first of two levels that has a member takes precedence.
 #[derive(Debug, Default)]
 pub(super) struct SectionReader {
@@ -117,9 +121,16 @@ impl SectionReader {
 
     /// Reads a list of strings.
     pub(super) fn texts(&mut self, levels: [&SectionMembers<'_>; 2], key: &str) -> Option<Vec<String>> {
-        let strings = |value: &Value| -> Option<Vec<String>> {
-            value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
-        };
         self.read(levels, key, strings, "a list of strings")
+    }
+
+    /// Reads a list of strings that allows something. An invalid value allows nothing.
+    pub(super) fn strict_texts(&mut self, levels: [&SectionMembers<'_>; 2], key: &str) -> Option<Vec<String>> {
+        let (value, path) = levels.iter().find_map(|level| level.get(key))?;
+        let found = strings(value);
+        if found.is_none() {
+            self.problem(&path, "expected a list of strings; an empty one is used");
+        }
+        Some(found.unwrap_or_default())
     }
 }

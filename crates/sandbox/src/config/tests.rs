@@ -9,6 +9,15 @@ fn read(defaults: Value, own: Value) -> (SandboxConfig, Vec<String>) {
 }
 
 #[test]
+fn an_invalid_list_of_servers_allows_none() {
+    let (config, problems) = read(json!({"domains": ["a.test"]}), json!({"domains": "b.test"}));
+    assert_eq!(config.domains.as_deref(), Some(&[][..]));
+    assert_eq!(problems, ["agents.list[0].sandbox.domains: expected a list of strings; an empty one is used"]);
+    assert_eq!(read(json!({"domains": ["a.test"]}), json!({})).0.domains.as_deref(), Some(&["a.test".to_owned()][..]));
+    assert_eq!(read(json!({}), json!({})).0.domains, None);
+}
+
+#[test]
 fn an_agent_overrides_field_by_field() {
     let defaults = json!({
         "mode": "all", "workspaceAccess": "ro",

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use super::thread::ConfinedThread;
 use super::view::SandboxView;
+use crate::egress::{EgressGate, EgressProxy};
 
 /// Maximum stream items buffered for the reader.
 const WAITING: usize = 16;
@@ -27,7 +28,7 @@ const HOME_VARIABLES: [&str; 6] =
 const TEMPORARY_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
 
 /// Wraps a command in one that confines it.
-pub(crate) type Wrapper = Arc<dyn Fn(CommandSpec) -> WrappedCommand + Send + Sync>;
+pub(crate) type Wrapper = Arc<dyn Fn(CommandSpec) -> io::Result<WrappedCommand> + Send + Sync>;
 
 /// A command that confines another one.
 pub(crate) struct WrappedCommand {
@@ -35,6 +36,8 @@ pub(crate) struct WrappedCommand {
     pub(crate) command: CommandSpec,
     /// Kills everything the inner command left running, if the end of the wrapper does not.
     pub(crate) at_end: Option<CommandSpec>,
+    /// Its way to the network, if that is limited.
+    pub(crate) egress: Option<EgressGate>,
 }
 
 /// How long `at_end` may take.
@@ -233,17 +236,17 @@ impl Machine for ConfinedMachine {
         async move {
             command.env = self.environment(command.env);
             let program = command.program.clone();
-            let mut at_end = None;
+            let (mut at_end, mut egress) = (None, None);
+            let failed = |error| MachineError::new(error, "spawn", Some(&program));
             if let Some(wrapper) = &self.wrapper {
                 // The wrapping program would report a missing directory with a different message.
                 self.list(&command.cwd).await.map_err(|mut error| {
                     error.operation = "chdir";
                     error
                 })?;
-                let wrapped = wrapper(command);
-                (command, at_end) = (wrapped.command, wrapped.at_end);
+                let wrapped = wrapper(command).map_err(failed)?;
+                (command, at_end, egress) = (wrapped.command, wrapped.at_end, wrapped.egress);
             }
-            let failed = |error| MachineError::new(error, "spawn", Some(&program));
             // The child process belongs to the caller's runtime, not to that of the starting thread.
             let caller = Handle::current();
             let started = self.launcher.run(async move {
@@ -252,9 +255,14 @@ impl Machine for ConfinedMachine {
             });
             let waits = || Err(failed(io::Error::other("starting the command blocked unexpectedly")));
             let inner = started.await.map_err(failed)?.unwrap_or_else(waits)?;
+            let proxy = match egress {
+                Some(gate) => gate.open().await.map_err(failed)?,
+                None => None,
+            };
             let process = ConfinedProcess {
                 inner,
                 at_end,
+                _proxy: proxy,
                 launcher: Arc::clone(&self.launcher),
                 _wrapper: self.wrapper.clone(),
                 _view: Arc::clone(&self.view),
@@ -288,6 +296,7 @@ fn local() -> &'static LocalMachine {
 struct ConfinedProcess {
     inner: Box<dyn Process>,
     at_end: Option<CommandSpec>,
+    _proxy: Option<EgressProxy>,
     launcher: Arc<ConfinedThread>,
     _wrapper: Option<Wrapper>,
     _view: Arc<SandboxView>,

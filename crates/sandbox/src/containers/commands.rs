@@ -46,7 +46,7 @@ impl RunningContainer {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         Arc::new(move |command| {
             let n = COUNTER.fetch_add(1, Ordering::Relaxed);
-            self.wrapped(command, &format!("{}-{n}", std::process::id()))
+            Ok(self.wrapped(command, &format!("{}-{n}", std::process::id())))
         })
     }
 
@@ -82,6 +82,6 @@ impl RunningContainer {
         let mut inside = self.client.command(args, by_name);
         inside.has_input = command.has_input;
         let end = ["exec", self.name.as_str(), "/bin/sh", "-c", END, "sh", mark.as_str()].map(str::to_owned);
-        WrappedCommand { command: inside, at_end: Some(self.client.command(end.to_vec(), Vec::new())) }
+        WrappedCommand { command: inside, at_end: Some(self.client.command(end.to_vec(), Vec::new())), egress: None }
     }
 }

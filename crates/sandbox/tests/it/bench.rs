@@ -2,7 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +71,12 @@ pub(crate) async fn in_each<F: Future<Output = ()>>(
 ) {
     for sandbox in backends().await {
         let bench = Arc::new(SandboxBench::new());
-        let machine = sandbox.enter(&asked(&bench)).await.unwrap();
+        let asked = asked(&bench);
+        if let Some(what) = sandbox.probe().await.unwrap().guarantees.lacks(&asked) {
+            skipped(&format!("{} cannot {what}", sandbox.name()));
+            continue;
+        }
+        let machine = sandbox.enter(&asked).await.unwrap();
         test(sandbox.name(), machine, bench).await;
     }
 }
@@ -87,4 +93,18 @@ pub(crate) async fn sh(machine: &dyn Machine, cwd: &Path, script: &str) -> (i32,
     let end = process.pump(&Cancel::new(), limit, grace, &mut |data| output.extend_from_slice(data)).await.unwrap();
     let ProcessEnd::Exited(exit) = end else { panic!("{script}: {end:?}") };
     (exit.status(), String::from_utf8_lossy(&output).into_owned())
+}
+
+/// Starts a server that answers each connection with a greeting, and returns its port.
+pub(crate) fn greeting_server(greeting: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let Ok(mut client) = client else { return };
+            let mut received = [0; 1024];
+            drop(client.read(&mut received).and_then(|_| client.write_all(greeting.as_bytes())));
+        }
+    });
+    port
 }

@@ -12,6 +12,7 @@ use pinch_sandbox::confinement::{Confinement, NetworkAccess, PathAccess};
 use pinch_sandbox::container::ContainerOptions;
 use pinch_sandbox::containers::{ContainerEngine, ContainerSandbox};
 use pinch_sandbox::contract::{Sandbox as _, SandboxUnavailable};
+use pinch_sandbox::domains::DomainList;
 use pinch_sandbox::landlock::LandlockSandbox;
 use pinch_sandbox::scope::{SandboxScope, WorkspaceAccess};
 use pinch_stdx::cancel::Cancel;
@@ -242,6 +243,9 @@ async fn an_unavailable_container_is_an_error_with_a_remedy() {
     std::fs::create_dir(&odd).unwrap();
     let (reason, _) = failed(fake.docker(options()).enter(&Confinement::new(&odd)).await.err());
     assert!(reason.contains("colon"), "{reason}");
+    let listed = bench.asked().network(NetworkAccess::Domains(DomainList::default()));
+    let (reason, remedy) = failed(fake.docker(options()).enter(&listed).await.err());
+    assert!(reason.contains("list of servers") && remedy.contains("bubblewrap"), "{reason}; {remedy}");
     assert!(!fake.log().iter().any(|line| line.starts_with("create ")), "{:?}", fake.log());
     // If a step after creation fails, the container is removed.
     let mut broken = options();

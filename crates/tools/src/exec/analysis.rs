@@ -18,6 +18,8 @@ pub enum ShellKind {
 pub struct CommandAnalysis {
     /// A pipeline for each part of the chain, with a program name and its arguments for each command.
     pub chains: Vec<Vec<Vec<String>>>,
+    /// For each of [`Self::segments`], whether the shell expands variables or patterns in its words.
+    pub expansions: Vec<bool>,
 }
 
 /// Why a command line could not be analyzed.
@@ -61,9 +63,13 @@ pub fn analyze(command: &str, shell: ShellKind) -> Result<CommandAnalysis, Analy
     }
     match shell {
         ShellKind::Posix => {
-            let parts = chain_parts(command)?;
-            let chains = parts.into_iter().map(pipeline).collect::<Result<_, _>>()?;
-            Ok(CommandAnalysis { chains })
+            let mut analysis = CommandAnalysis::default();
+            for part in chain_parts(command)? {
+                let chain = pipeline(part)?;
+                analysis.expansions.extend(chain.iter().map(|(_, expands)| *expands));
+                analysis.chains.push(chain.into_iter().map(|(words, _)| words).collect());
+            }
+            Ok(analysis)
         }
         ShellKind::Windows => windows(command),
     }
@@ -131,8 +137,8 @@ fn chain_parts(command: &str) -> Result<Vec<&str>, AnalysisError> {
     Ok(if parts.iter().any(|part| part.trim().is_empty()) { vec![command] } else { parts })
 }
 
-/// Returns the programs of a pipeline.
-fn pipeline(part: &str) -> Result<Vec<Vec<String>>, AnalysisError> {
+/// Returns the programs of a pipeline, and whether their words are expanded.
+fn pipeline(part: &str) -> Result<Vec<(Vec<String>, bool)>, AnalysisError> {
     let mut cuts = Vec::new();
     walk(part, |at, c, quoting, is_escaped| {
         let token = |text: &str| Err(AnalysisError::Token(text.to_owned()));
@@ -142,6 +148,10 @@ fn pipeline(part: &str) -> Result<Vec<Vec<String>>, AnalysisError> {
             (Quoting::Single, _) => Ok(()),
             (_, '$') if next == Some('(') => token("$()"),
             (_, '`') => token("`"),
+            // Quotes with escapes, arithmetic, and expansions that evaluate their operands.
+            (Quoting::None, '$') if matches!(next, Some('\'' | '"')) => token("$'"),
+            (_, '$') if next == Some('[') => token("$["),
+            (_, '$') if next == Some('{') && !is_plain_variable(&part[at..]) => token("${"),
             (Quoting::Double, '\n' | '\r') => token("newline"),
             (Quoting::Double, _) => Ok(()),
             (Quoting::None, '|') => match next {
@@ -163,10 +173,40 @@ fn pipeline(part: &str) -> Result<Vec<Vec<String>>, AnalysisError> {
         if segment.trim().is_empty() {
             return Err(AnalysisError::EmptySegment);
         }
-        segments.push(words(segment)?);
+        segments.push((words(segment)?, is_expanded(segment)?));
         from = cut + 1;
     }
     Ok(segments)
+}
+
+/// Returns whether a text begins with `${NAME}`.
+fn is_plain_variable(text: &str) -> bool {
+    let name = text.strip_prefix("${").and_then(|rest| rest.split_once('}')).map(|(name, _)| name);
+    name.is_some_and(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+}
+
+/// Returns whether the shell replaces words of a command: it contains variables other than `HOME`, patterns, or braces.
+fn is_expanded(segment: &str) -> Result<bool, AnalysisError> {
+    let mut is_expanded = false;
+    walk(segment, |at, c, quoting, is_escaped| {
+        let rest = &segment[at + c.len_utf8()..];
+        is_expanded |= match (quoting, c) {
+            _ if is_escaped => false,
+            (Quoting::Single, _) => false,
+            (_, '$') => !is_home(rest) && rest.starts_with(|c: char| !c.is_whitespace() && c != '"'),
+            (Quoting::None, '{') => !rest.starts_with('}'),
+            (Quoting::None, '*' | '?' | '[') => true,
+            _ => false,
+        };
+        Ok(())
+    })?;
+    Ok(is_expanded)
+}
+
+/// Returns whether the text after a dollar sign names the variable `HOME`, which calls cannot set.
+fn is_home(text: &str) -> bool {
+    let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    text.starts_with("{HOME}") || text.strip_prefix("HOME").is_some_and(is_end)
 }
 
 /// Returns the words of a command without quotes and escapes.
@@ -221,7 +261,7 @@ fn windows(command: &str) -> Result<CommandAnalysis, AnalysisError> {
         return Err(AnalysisError::Unterminated);
     }
     words.extend(word);
-    Ok(CommandAnalysis { chains: vec![vec![words]] })
+    Ok(CommandAnalysis { chains: vec![vec![words]], expansions: vec![false] })
 }
 
 #[cfg(test)]
@@ -248,6 +288,19 @@ mod tests {
     }
 
     #[test]
+    fn expanded_words_are_recognized() {
+        for (command, expect) in [
+            ("a b | c '$x' \"*\" \\$x {} ~/y $", &[false, false][..]),
+            ("a $HOME/x | b \"${HOME}\" | c $HOMES", &[false, false, true]),
+            ("a $x; b \"$x\" && c * || d {e,f}", &[true; 4]),
+            ("a '$'\"$x\"", &[true]),
+            ("a b[c] | d ?", &[true, true]),
+        ] {
+            assert_eq!(analyze(command, ShellKind::Posix).unwrap().expansions, expect, "{command}");
+        }
+    }
+
+    #[test]
     fn unsupported_constructs_are_rejected() {
         for (command, expect) in [
             ("a &&", "unsupported shell token: &"),
@@ -256,6 +309,10 @@ mod tests {
             ("a \"$(b)\"", "unsupported shell token: $()"),
             ("a \"`b`\"", "unsupported shell token: `"),
             ("a \"b\nc\"", "unsupported shell token: newline"),
+            ("a $'b'", "unsupported shell token: $'"),
+            ("a $[b]", "unsupported shell token: $["),
+            ("a \"${b@P}\"", "unsupported shell token: ${"),
+            ("a ${b[c]}", "unsupported shell token: ${"),
             ("a > b", "unsupported shell token: >"),
             ("a <(b)", "unsupported shell token: <"),
             ("a | | b", "empty pipeline segment"),

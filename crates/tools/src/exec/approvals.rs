@@ -10,6 +10,7 @@ use pinch_stdx::host::Host;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::contents::ContentHashes;
 use super::modes::{ExecAsk, ExecSecurity};
 
 /// The supported version of the file.
@@ -32,6 +33,8 @@ pub struct AllowedProgram {
     pub arguments_hash: Option<String>,
     /// Directory the entry is limited to; `None` for any.
     pub cwd: Option<String>,
+    /// Contents of the files the entry is limited to. An entry with an arguments hash applies only with them.
+    pub contents: Option<ContentHashes>,
 }
 
 /// The settings that apply to an agent.
@@ -170,12 +173,13 @@ impl ApprovalsFile {
         }
     }
 
-    /// Always allows a program with exactly these arguments in this directory.
-    pub fn allow_always(&mut self, agent: &str, program: &Path, argv: &[String], cwd: &Path) {
-        let entry = json!({
+    /// Always allows a program with exactly these arguments in this directory while the contents of its files are these.
+    pub fn allow_always(&mut self, agent: &str, program: &Path, argv: &[String], cwd: &Path, contents: &ContentHashes) {
+        let mut entry = json!({
             "pattern": program.to_string_lossy(),
             "argumentsHash": arguments_hash(argv),
             "cwd": cwd.to_string_lossy(),
+            "contentHashes": contents,
             "source": "allow-always",
         });
         if self
@@ -191,7 +195,15 @@ impl ApprovalsFile {
             && let Some(agent) = agents.entry(agent).or_insert_with(|| json!({})).as_object_mut()
             && let Some(list) = agent.entry("allowlist").or_insert_with(|| json!([])).as_array_mut()
         {
-            list.push(entry);
+            // An approval of changed files replaces the earlier one.
+            let is_same = |known: &Value| {
+                known.is_object() && ["pattern", "argumentsHash", "cwd"].iter().all(|key| known[*key] == entry[*key])
+            };
+            let at = list.iter().position(is_same);
+            match at.and_then(|at| list.get_mut(at)) {
+                Some(known) => known["contentHashes"] = entry["contentHashes"].take(),
+                None => list.push(entry),
+            }
         }
     }
 
@@ -230,6 +242,14 @@ fn tidy_allowlist(agent: &mut Map<String, Value>) {
     }
 }
 
+fn contents(value: &Value) -> Option<ContentHashes> {
+    let hash = |(path, hash): (&String, &Value)| match hash {
+        Value::Null => Some((path.clone(), None)),
+        hash => Some((path.clone(), Some(hash.as_str()?.to_owned()))),
+    };
+    value.as_object()?.iter().map(hash).collect()
+}
+
 fn allowed(entry: &Value) -> Option<AllowedProgram> {
     // An entry that restricts arguments in an unsupported way allows nothing.
     if entry.get("argPattern").is_some_and(|pattern| !pattern.is_null()) {
@@ -240,6 +260,7 @@ fn allowed(entry: &Value) -> Option<AllowedProgram> {
         pattern: pattern_of(entry)?.to_owned(),
         arguments_hash: text("argumentsHash"),
         cwd: text("cwd"),
+        contents: contents(&entry["contentHashes"]),
     })
 }
 
@@ -256,9 +277,23 @@ mod tests {
             "default": {"security": "full", "ask": "off", "allowlist": [{"pattern": "/BIN/a"}, {"pattern": "/bin/b"}]},
             "main": {"ask": "on-miss", "allowlist": [{"pattern": "/bin/A"}]},
         }});
+        let contents =
+            |hash: &str| ContentHashes::from([("/w/a".to_owned(), Some(hash.to_owned())), ("/w/b".to_owned(), None)]);
         let mut file = ApprovalsFile::read(&content);
-        file.allow_always("main", Path::new("/usr/bin/git"), &["git".into(), "push".into()], Path::new("/w"));
-        file.allow_always("main", Path::new("/usr/bin/git"), &["git".into(), "push".into()], Path::new("/w"));
+        file.allow_always(
+            "main",
+            Path::new("/usr/bin/git"),
+            &["git".into(), "push".into()],
+            Path::new("/w"),
+            &contents("1"),
+        );
+        file.allow_always(
+            "main",
+            Path::new("/usr/bin/git"),
+            &["git".into(), "push".into()],
+            Path::new("/w"),
+            &contents("2"),
+        );
         file.note_use("/bin/A", "A x", Path::new("/bin/a"), 5);
         file.save(&path, &Host::system()).unwrap();
         let saved: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -269,6 +304,7 @@ mod tests {
         let found = loaded.effective("main", ApprovalDefaults::default());
         let patterns: Vec<&str> = found.allowlist.iter().map(|entry| entry.pattern.as_str()).collect();
         assert_eq!(patterns, ["/bin/ls", "/bin/A", "/bin/b", "/usr/bin/git"]);
+        assert_eq!(found.allowlist[3].contents, Some(contents("2")));
         assert_eq!((found.security, found.ask), (ExecSecurity::Full, ExecAsk::OnMiss));
         assert_eq!(loaded.effective("other", ApprovalDefaults::default()).ask, ExecAsk::Always);
         #[cfg(unix)]

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use pinch_stdx::fs::stamp::FileStamp;
 
-use super::judge::{Judgement, ProgramCall, is_script_runner};
+use super::contents::hash_of;
+use super::interpreters::CodeFiles;
+use super::judge::Judgement;
 
 /// A snapshot of a command's programs, its shell, and the scripts passed to interpreters.
 ///
@@ -19,15 +21,22 @@ struct FileIdentity {
     stamp: FileStamp,
     /// Time of the last status change, which programs cannot set.
     changed: Option<(i64, i64)>,
+    /// Hash of a small file: the clock of the file system may be too coarse to show a change.
+    hash: Option<String>,
 }
+
+/// Maximum size of the files whose contents are compared.
+const MAX_HASHED: u64 = 1024 * 1024;
 
 impl CommandIdentity {
     /// Records the files of a judged command that a shell runs in a directory.
     pub fn of(judgement: &Judgement, shell: &Path, cwd: &Path) -> Self {
         let mut paths = vec![shell.to_owned()];
         for call in &judgement.programs {
-            paths.extend(call.program.clone());
-            paths.extend(script_of(call, cwd));
+            if let Some(program) = &call.program {
+                let files = CodeFiles::of(&call.argv, program, cwd);
+                paths.extend(files.code.into_iter().chain(files.arguments));
+            }
         }
         paths.sort();
         paths.dedup();
@@ -44,7 +53,9 @@ impl CommandIdentity {
 impl FileIdentity {
     fn of(path: &Path) -> Option<Self> {
         let real_path = std::fs::canonicalize(path).ok()?;
-        Some(Self { stamp: FileStamp::of(&real_path)?, changed: changed(&real_path), real_path })
+        let stamp = FileStamp::of(&real_path)?;
+        let hash = if stamp.size() <= MAX_HASHED { hash_of(&real_path).ok()? } else { None };
+        Some(Self { stamp, changed: changed(&real_path), hash, real_path })
     }
 }
 
@@ -60,21 +71,12 @@ fn changed(_: &Path) -> Option<(i64, i64)> {
     None
 }
 
-/// Returns the script that an interpreter is given.
-fn script_of(call: &ProgramCall, cwd: &Path) -> Option<PathBuf> {
-    let base = Path::new(call.argv.first()?).file_name()?.to_string_lossy().to_lowercase();
-    if !is_script_runner(&base) {
-        return None;
-    }
-    let operands = call.argv.iter().skip(1).filter(|word| !word.starts_with('-'));
-    operands.map(|word| cwd.join(word)).find(|path| path.is_file())
-}
-
 #[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::exec::judge::ProgramCall;
 
     fn call(argv: &[&str], program: &Path) -> ProgramCall {
         let argv = argv.iter().map(|word| (*word).to_owned()).collect();

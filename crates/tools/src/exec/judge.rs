@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use super::allowlist::matches_program;
 use super::analysis::{ShellKind, analyze};
 use super::approvals::{AllowedProgram, arguments_hash};
+use super::contents::ContentHashes;
 use super::environment::check_overrides;
+use super::interpreters::{gives_code, is_script_runner};
 use super::safe_bins::SafeBins;
 use crate::paths::lexical;
 
 mod wrappers;
 
-use wrappers::{Unwrapped, unwrap};
+use wrappers::{Unwrapped, starts_others, unwrap};
 
 /// The rules for judging commands.
 pub struct CommandRules<'a> {
@@ -33,6 +35,8 @@ pub struct CommandRules<'a> {
     pub is_executable: &'a (dyn Fn(&Path) -> bool + Sync),
     /// Returns whether a path exists.
     pub exists: &'a (dyn Fn(&Path) -> bool + Sync),
+    /// Returns the first file whose content is not the one that an entry is limited to.
+    pub changed: &'a (dyn Fn(&ContentHashes) -> Option<PathBuf> + Sync),
 }
 
 /// The result of judging a command.
@@ -83,35 +87,8 @@ const KEYWORDS: [&str; 44] = [
 const HARMLESS: [&str; 6] = ["cd", "pwd", "true", "false", ":", "echo"];
 
 /// Programs that add arguments to the programs they start.
-const FEEDING: [&str; 2] = ["xargs", "find"];
-
-/// Interpreters and the flags that pass them code. Code on the command line is never allowed.
-const INLINE_CODE: [(&str, &[&str]); 14] = [
-    ("python", &["-c"]),
-    ("pypy", &["-c"]),
-    ("perl", &["-e", "-E", "-n", "-p"]),
-    ("ruby", &["-e"]),
-    ("node", &["-e", "-p", "--eval", "--print", "-pe"]),
-    ("bun", &["-e", "--eval"]),
-    ("deno", &["eval"]),
-    ("php", &["-r"]),
-    ("lua", &["-e"]),
-    ("osascript", &["-e"]),
-    ("awk", &[""]),
-    ("gawk", &[""]),
-    ("mawk", &[""]),
-    ("sed", &["-i", "--in-place", "-f", "--file"]),
-];
-
-/// Returns whether a program runs a script given by name.
-pub(super) fn is_script_runner(base: &str) -> bool {
-    wrappers::SHELLS.contains(&base) || INLINE_CODE.iter().any(|(name, _)| is_version_of(base, name))
-}
-
-/// Returns whether a program has this name, with or without a version suffix.
-fn is_version_of(base: &str, name: &str) -> bool {
-    base.strip_prefix(name).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
-}
+const FEEDING: [&str; 2] = [XARGS, "find"];
+const XARGS: &str = "xargs";
 
 /// The context in which a program starts.
 #[derive(Clone, Copy, Default)]
@@ -120,6 +97,10 @@ struct StartContext {
     has_moved: bool,
     /// Whether the program receives additional arguments not on the command line.
     is_fed: bool,
+    /// Whether these can be anything, not only paths.
+    is_fed_by_input: bool,
+    /// Whether the shell expands words of the command.
+    is_expanded: bool,
 }
 
 /// Judges a command.
@@ -144,7 +125,8 @@ impl CommandRules<'_> {
             return judgement.reject(&format!("the character {c:?} is not expected in a command"));
         }
         // After a change of directory, relative paths name other programs.
-        for argv in analysis.segments() {
+        for (argv, is_expanded) in analysis.segments().zip(&analysis.expansions) {
+            place.is_expanded = *is_expanded;
             self.judge_call(argv, place, depth, judgement);
             place.has_moved |= argv.first().is_some_and(|name| matches!(name.as_str(), "cd" | "pushd" | "popd"));
         }
@@ -173,16 +155,32 @@ impl CommandRules<'_> {
         }
         let program =
             self.find(name).filter(|_| !(place.has_moved && name.contains('/') && !Path::new(name).is_absolute()));
-        let is_exact = !(place.has_moved || place.is_fed || self.sets_env) && n_assigned == 0;
+        let is_exact = !(place.has_moved || place.is_fed || place.is_expanded || self.sets_env) && n_assigned == 0;
         let call = ProgramCall { argv: argv.to_vec(), program, is_exact };
         judgement.programs.push(call.clone());
         let base =
             Path::new(name).file_name().map_or(name.as_str().into(), |name| name.to_string_lossy()).to_lowercase();
-        match unwrap(&base, argv) {
+        let unwrapped = unwrap(&base, argv);
+        let is_program = matches!(unwrapped, Unwrapped::Program);
+        let is_choosing = !is_program || starts_others(&base) || is_script_runner(&base);
+        if place.is_expanded && is_choosing {
+            return judgement.reject(&format!("an expansion could change what {base} runs"));
+        }
+        if place.is_fed_by_input && is_program && is_choosing {
+            return judgement.reject(&format!("{base} would get unknown arguments from {XARGS}"));
+        }
+        match unwrapped {
             Unwrapped::Unknown(why) => judgement.reject(&why),
+            Unwrapped::Script(_) if place.is_fed => {
+                judgement.reject(&format!("unknown arguments could become part of a script of {base}"));
+            }
             Unwrapped::Script(script) => self.judge(&script, place, depth + 1, judgement),
             Unwrapped::Calls { calls, needs_wrapper } => {
-                let place = StartContext { is_fed: place.is_fed || FEEDING.contains(&base.as_str()), ..place };
+                let place = StartContext {
+                    is_fed: place.is_fed || FEEDING.contains(&base.as_str()),
+                    is_fed_by_input: place.is_fed_by_input || base == XARGS,
+                    ..place
+                };
                 for inner in calls {
                     self.judge_call(&inner, place, depth + 1, judgement);
                 }
@@ -204,16 +202,28 @@ impl CommandRules<'_> {
             let is_it = match &entry.arguments_hash {
                 // Such an entry names one file literally, even if its name contains wildcards.
                 Some(hash) => {
-                    call.is_exact && program == Some(Path::new(&entry.pattern)) && *hash == arguments_hash(argv)
+                    let is_same = program == Some(Path::new(&entry.pattern)) && *hash == arguments_hash(argv);
+                    call.is_exact && is_same && entry.contents.as_ref().is_some_and(|known| !known.is_empty())
                 }
                 None => matches_program(&entry.pattern, program, self.home),
             };
             is_it && entry.cwd.as_ref().is_none_or(|cwd| Path::new(cwd) == self.cwd && !place.has_moved)
         };
-        if let (Some(entry), Some(program)) = (self.allowlist.iter().find(is_covering), program) {
+        let mut changed = None;
+        let mut is_current = |entry: &&AllowedProgram| {
+            let found = entry.contents.as_ref().and_then(|known| (self.changed)(known));
+            let is_current = found.is_none();
+            changed = found.or_else(|| changed.take());
+            is_current
+        };
+        let entry = self.allowlist.iter().filter(is_covering).find(&mut is_current);
+        if let (Some(entry), Some(program)) = (entry, program) {
             judgement.used.push((entry.pattern.clone(), program.to_owned()));
-        } else if !self.safe_bins.is_safe(argv, program, self.cwd, &|path| (self.exists)(path)) {
+        } else if place.is_fed || !self.safe_bins.is_safe(argv, program, self.cwd, &|path| (self.exists)(path)) {
             judgement.fail_to_cover(match program {
+                Some(_) if let Some(changed) = changed => {
+                    format!("{} has changed since it was approved", changed.display())
+                }
                 Some(program) => format!("{} is not on the allow list", program.display()),
                 None => format!("{} was not found", argv.first().map_or("", String::as_str)),
             });
@@ -251,6 +261,11 @@ impl Judgement {
 /// Returns whether a character is invisible or can be mistaken for another one.
 fn is_confusing(c: char) -> bool {
     (c.is_control() && c != '\t')
+        || matches!(
+            c,
+            '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        )
+        || matches!(c, '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
         || matches!(c, '\u{a0}' | '\u{ad}' | '\u{1680}' | '\u{180e}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{feff}')
 }
 
@@ -261,28 +276,6 @@ fn is_assignment(word: &str) -> bool {
             && !name.starts_with(|c: char| c.is_ascii_digit())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     })
-}
-
-fn gives_code(base: &str, argv: &[String]) -> bool {
-    let Some((name, flags)) = INLINE_CODE.iter().find(|(name, _)| is_version_of(base, name)) else { return false };
-    let is_code = |argument: &String| {
-        flags.iter().any(|flag| match *flag {
-            "" => true,
-            // Short flags may be combined, and a value may follow in the same word.
-            flag if flag.len() == 2 && flag.starts_with('-') => {
-                argument.starts_with('-') && !argument.starts_with("--") && argument.contains(&flag[1..])
-            }
-            flag => argument == flag || argument.strip_prefix(flag).is_some_and(|rest| rest.starts_with('=')),
-        })
-    };
-    argv.iter().skip(1).any(is_code) || (*name != "sed" && reads_code(argv))
-}
-
-/// Returns whether an interpreter reads code from its input, having received only flags.
-fn reads_code(argv: &[String]) -> bool {
-    const ABOUT: [&str; 6] = ["--version", "-V", "-v", "--help", "-h", "-VV"];
-    let mut words = argv.iter().skip(1).map(String::as_str);
-    words.clone().all(|word| word.starts_with('-')) && !words.any(|word| ABOUT.contains(&word))
 }
 
 /// Replaces unquoted redirections that discard output with a space each.

@@ -9,6 +9,7 @@ use pinch_stdx::fs::is_executable;
 use super::options::CommandOptions;
 use crate::exec::analysis::ShellKind;
 use crate::exec::approvals::{ApprovalDefaults, ApprovalsFile, EffectiveApprovals};
+use crate::exec::contents::{first_changed, hashes_of};
 use crate::exec::identity::CommandIdentity;
 use crate::exec::judge::{CommandRules, Judgement, judge};
 use crate::exec::modes::{ExecAsk, ExecSecurity, requires_approval};
@@ -51,13 +52,21 @@ impl CommandPermit {
             None => identity.changed().map(|path| path.display().to_string()),
         };
         match changed {
-            None => Ok(()),
-            Some(what) => Err(ToolError::new(format!(
-                "exec denied: {what} was changed or replaced after the command was judged, so nothing ran. Run the command again to have it \
-                 judged anew."
+            Some(what) => Err(changed_since(&what)),
+            None if judgement.is_allowed() && !now.is_allowed() => Err(ToolError::new(format!(
+                "exec denied: {}. Run the command again to have it judged anew.",
+                reason(&now)
             ))),
+            None => Ok(()),
         }
     }
+}
+
+fn changed_since(what: &str) -> ToolError {
+    ToolError::new(format!(
+        "exec denied: {what} was changed or replaced after the command was judged, so nothing ran. Run the command again to have it judged \
+         anew."
+    ))
 }
 
 impl CommandOptions {
@@ -91,7 +100,7 @@ impl CommandOptions {
         }
         match self.ask(call, &judgement, cx).await? {
             ApprovalDecision::AllowOnce => {}
-            ApprovalDecision::AllowAlways => self.remember(&judgement, file, call, cx)?,
+            ApprovalDecision::AllowAlways => self.remember(&judgement, &identity, file, call, cx)?,
             ApprovalDecision::Deny => return Err(ToolError::new(format!("exec denied: {}", reason(&judgement)))),
         }
         Ok(CommandPermit { judged: Some((effective, judgement, identity)) })
@@ -128,6 +137,7 @@ impl CommandOptions {
             sets_env: call.sets_env,
             is_executable: &is_executable,
             exists: &|path| path.symlink_metadata().is_ok(),
+            changed: &first_changed,
         };
         judge(call.command, &rules)
     }
@@ -136,6 +146,7 @@ impl CommandOptions {
     fn remember(
         &self,
         judgement: &Judgement,
+        identity: &CommandIdentity,
         file: Option<ApprovalsFile>,
         call: &CommandCall<'_>,
         cx: &ToolCx<'_>,
@@ -145,8 +156,15 @@ impl CommandOptions {
         };
         for program_call in judgement.programs.iter().filter(|program_call| program_call.is_exact) {
             if let Some(program) = &program_call.program {
-                file.allow_always(&self.agent, program, &program_call.argv, call.cwd);
+                // A file that cannot be read cannot be recognized again.
+                if let Ok(contents) = hashes_of(&program_call.argv, program, call.cwd) {
+                    file.allow_always(&self.agent, program, &program_call.argv, call.cwd, &contents);
+                }
             }
+        }
+        // The contents must be those that the person was asked about.
+        if let Some(path) = identity.changed() {
+            return Err(changed_since(&path.display().to_string()));
         }
         Ok(file.save(path, cx.host)?)
     }

@@ -1,7 +1,8 @@
 //! Blocking addresses of this machine and its networks.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
+use pinch_stdx::address::is_internal;
 use url::Host;
 
 /// Why an address is blocked.
@@ -46,40 +47,7 @@ pub fn check_host(host: &str) -> Result<(), AddressError> {
 /// # Errors
 /// Fails if the address is not public.
 pub fn check_address(address: IpAddr) -> Result<(), AddressError> {
-    let is_internal = match address {
-        IpAddr::V4(address) => is_internal_v4(address),
-        IpAddr::V6(address) => is_internal_v6(address),
-    };
-    if is_internal { Err(AddressError::Internal) } else { Ok(()) }
-}
-
-fn is_internal_v4(address: Ipv4Addr) -> bool {
-    match address.octets() {
-        [0 | 10 | 127, ..] | [169, 254, ..] | [192, 168, ..] | [192, 0, 0, _] | [198, 18 | 19, ..] => true,
-        [172, second, ..] => (16..32).contains(&second),
-        [100, second, ..] => (64..128).contains(&second),
-        // Multicast, reserved and broadcast.
-        [first, ..] => first >= 224,
-    }
-}
-
-fn is_internal_v6(address: Ipv6Addr) -> bool {
-    let [a, b, .., g, h] = address.segments();
-    let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    // Embedded IPv4 addresses: mapped, compatible, translated, 6to4, Teredo.
-    let is_zero_prefix = address.octets()[..10].iter().all(|byte| *byte == 0);
-    if is_zero_prefix || (a == 0x64 && b == 0xff9b) {
-        return address.is_unspecified() || address.is_loopback() || is_internal_v4(v4(g, h));
-    }
-    if a == 0x2002 {
-        return is_internal_v4(v4(b, address.segments()[2]));
-    }
-    // Teredo, link-local, site-local, unique local, multicast.
-    (a == 0x2001 && b == 0)
-        || (a & 0xffc0) == 0xfe80
-        || (a & 0xffc0) == 0xfec0
-        || (a & 0xfe00) == 0xfc00
-        || (a & 0xff00) == 0xff00
+    if is_internal(address) { Err(AddressError::Internal) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -12,8 +12,12 @@ pub struct SandboxDefaults {
     pub image: String,
     /// Whether the working directory is writable.
     pub can_write: bool,
-    /// Whether commands have network access.
+    /// Whether commands have unlimited network access.
     pub has_network: bool,
+    /// Servers to which network access is limited, if it is limited to any.
+    pub domains: Option<Vec<String>>,
+    /// Whether servers are listed although network access is not limited to them.
+    pub has_unused_domains: bool,
     /// Additional files and directories as written; `true` if they are writable.
     pub extra_roots: Vec<(String, bool)>,
 }
@@ -25,7 +29,11 @@ impl SettingsReader<'_> {
             Some(path) => (path.to_owned(), true),
             None => (text.strip_suffix(":ro").unwrap_or(&text).to_owned(), false),
         };
+        let domains = self.texts("sandbox.domains").unwrap_or_default();
+        let is_limited = self.str("sandbox.network") == Some("domains");
         SandboxDefaults {
+            has_unused_domains: !is_limited && !domains.is_empty(),
+            domains: is_limited.then_some(domains),
             backend: self.text("sandbox.backend").unwrap_or_else(|| "none".to_owned()),
             image: self.text("sandbox.image").unwrap_or_default(),
             can_write: self.str("sandbox.workspaceAccess") == Some("rw"),

@@ -1,16 +1,16 @@
 use super::*;
 
 /// Programs on the `PATH` of these tests.
-const INSTALLED: [&str; 34] = [
+const INSTALLED: [&str; 37] = [
     "git", "ls", "cat", "rg", "cargo", "make", "npm", "node", "python3", "go", "find", "wc", "head", "tail", "sort",
     "uniq", "cut", "tr", "env", "bash", "sh", "sudo", "xargs", "timeout", "nice", "nohup", "rm", "curl", "touch",
-    "mkdir", "grep", "jq", "sed", "busybox",
+    "mkdir", "grep", "jq", "sed", "busybox", "fd", "printf", "test",
 ];
 
 /// Programs that the tests allow; not `rm`, `curl` and the shells.
-const ALLOWED: [&str; 16] = [
+const ALLOWED: [&str; 19] = [
     "git", "ls", "cat", "rg", "cargo", "make", "npm", "node", "python3", "go", "find", "touch", "mkdir", "grep", "jq",
-    "sed",
+    "sed", "fd", "printf", "test",
 ];
 
 fn judged(command: &str) -> Judgement {
@@ -33,6 +33,7 @@ fn judged(command: &str) -> Judgement {
         sets_env: false,
         is_executable: &is_executable,
         exists: &|path| path == Path::new("/w/secret"),
+        changed: &|_| None,
     };
     judge(command, &rules)
 }
@@ -103,6 +104,15 @@ fn everyday_commands_run_without_asking() {
         "CI=1 npm test",
         "cat < /dev/null",
         "ls 2> /dev/null || true",
+        "ls -la $HOME/src *.rs",
+        "git log --format='%h ${x} $(y)' -- \"$FILE\"",
+        "git diff HEAD@{1} | head -n 5",
+        "find \"$HOME\" -name '*.md'",
+        "find . -exec grep -l {} \\; | wc -l",
+        "rg -l x | xargs -I{} cat {}",
+        "python3 ~/tools/check.py --all",
+        "sed -e 's/a/b/g' -e '$d' notes.txt | sort -rn".split(" | sort").next().unwrap_or_default(),
+        "sed -n '/start/p' log.txt",
     ] {
         let found = judged(command);
         assert!(found.is_allowed(), "{command}: {found:?}");
@@ -325,6 +335,76 @@ fn forbidden_commands_never_run_without_asking() {
         "python3 -",
         "echo x | node",
         "cd /tmp && bash -c './make'",
+        "echo x | node - a",
+        "python3 /dev/stdin",
+        "python3 /proc/self/fd/0",
+        "python3 -i a.py",
+        "python3 -m timeit x",
+        "node --import data:text/javascript,x a.js",
+        "sed 1e x",
+        "sed -n '1e rm x' x",
+        "sed 's/a/rm x/e' x",
+        "sed 's/a/b/w y' x",
+        "sed --in-pl s/a/b/ x",
+        // Words that the shell changes before a program gets them.
+        "find . $'-exec' rm x \\;",
+        "find . $\"-delete\"",
+        "find . -{delete,ls}",
+        "find . {-exec,rm,x,\\;}",
+        "find . -d*",
+        "find . $X",
+        "find . \"$X\"",
+        "python3 $'-c' 'x'",
+        "python3 {-c,x}",
+        "python3 $X",
+        "python3 \"$X\"",
+        "timeout $X ls",
+        "timeout {5,rm} x ls",
+        "nice -n ? ls",
+        "env $X ls",
+        "bash -c \"ls $X\"",
+        "bash -c \"ls ${X}\"",
+        "cd x && bash -c \"ls $PWD\"",
+        "X='; rm x' bash -c \"ls $X\"",
+        "sh -c 'find . $1' x -delete",
+        "echo $'a\\'' ; rm x #'",
+        "echo ${X@P}",
+        "echo \"${X@P}\"",
+        "echo $[X]",
+        "echo \"$[X]\"",
+        "echo ${a[X]}",
+        "echo ${a:X}",
+        "echo ${!X}",
+        "head -n {5,/etc/passwd}",
+        // Arguments that a program gets from its input.
+        "echo -delete | xargs find .",
+        "echo -delete | xargs -I{} find . {}",
+        "echo x | xargs python3",
+        "echo x | xargs -n1 python3 -u",
+        "echo x | xargs sed",
+        "echo x | xargs sed -n p",
+        "echo x | xargs env",
+        "echo /etc/passwd | xargs head",
+        "echo /etc/passwd | xargs -0 wc",
+        "echo rm | xargs -Icat cat x",
+        "echo rm | xargs -I cat cat x",
+        "echo r | xargs -I% /usr/bin/%m x",
+        "echo x | xargs -I{} sh -c 'cat {}'",
+        "echo x | xargs sh -c 'cat'",
+        "echo x | xargs timeout 5 python3",
+        "find . -exec sh -c 'cat {}' \\;",
+        "find . -exec head {} +",
+        // Builtins of the shell that evaluate their arguments.
+        "printf -v PATH /tmp",
+        "printf -vPATH /tmp",
+        "test -v 'a[$(rm x)]'",
+        // Programs that start others with joined flags.
+        "fd -xrm",
+        "fd -Hxrm",
+        "fd --exec=rm",
+        "fd . --exec-batch rm",
+        "ls \u{3164}x",
+        "ls \u{e0061}x",
         // Harmless programs with harmful arguments.
         "head secret",
         "head /etc/passwd",
@@ -348,6 +428,7 @@ fn an_entry_with_arguments_applies_to_these_arguments_in_this_directory() {
         pattern: "/usr/bin/git".into(),
         arguments_hash: Some(arguments_hash(&argv)),
         cwd: Some("/w".into()),
+        contents: Some(ContentHashes::from([("/usr/bin/git".into(), None)])),
     };
     let check_with = |command: &str, cwd: &str, sets_env: bool| {
         let rules = CommandRules {
@@ -360,6 +441,7 @@ fn an_entry_with_arguments_applies_to_these_arguments_in_this_directory() {
             sets_env,
             is_executable: &|path| ["/usr/bin/git", "/usr/bin/xargs"].map(Path::new).contains(&path),
             exists: &|_| false,
+            changed: &|known| known.contains_key("/w/changed").then(|| "/w/changed".into()),
         };
         judge(command, &rules).is_allowed()
     };
@@ -388,6 +470,7 @@ fn an_entry_with_arguments_names_one_file() {
         pattern: pattern.into(),
         arguments_hash: Some(arguments_hash(&argv)),
         cwd: None,
+        contents: Some(ContentHashes::from([("/w/tool".into(), None)])),
     };
     let check = |pattern: &str, command: &str| {
         let rules = CommandRules {
@@ -400,9 +483,42 @@ fn an_entry_with_arguments_names_one_file() {
             sets_env: false,
             is_executable: &|_| true,
             exists: &|_| false,
+            changed: &|known| known.contains_key("/w/changed").then(|| "/w/changed".into()),
         };
         judge(command, &rules).is_allowed()
     };
     assert!(check("/w/tool", "./tool"));
     assert!(!check("/w/*", "./tool") && !check("/w/Tool", "./tool"));
+}
+
+#[test]
+fn an_entry_with_arguments_applies_to_unchanged_files_only() {
+    let check = |contents: Option<ContentHashes>, command: &str| {
+        let entry = AllowedProgram {
+            pattern: "/w/tool".into(),
+            arguments_hash: Some(arguments_hash(&["tool".to_owned(), "*".to_owned()])),
+            cwd: None,
+            contents,
+        };
+        let rules = CommandRules {
+            allowlist: std::slice::from_ref(&entry),
+            safe_bins: &SafeBins::default(),
+            cwd: Path::new("/w"),
+            home: None,
+            path: &[],
+            shell: ShellKind::Posix,
+            sets_env: false,
+            is_executable: &|_| true,
+            exists: &|_| false,
+            changed: &|known| known.contains_key("/w/changed").then(|| "/w/changed".into()),
+        };
+        judge(command, &rules).not_allowed
+    };
+    let known = |path: &str| Some(ContentHashes::from([(path.to_owned(), None)]));
+    assert_eq!(check(known("/w/tool"), "./tool '*'"), None);
+    let changed = check(known("/w/changed"), "./tool '*'");
+    assert_eq!(changed.as_deref(), Some("/w/changed has changed since it was approved"));
+    // An entry without contents, and arguments that the shell expands to others each time.
+    assert!(check(None, "./tool '*'").is_some() && check(Some(ContentHashes::new()), "./tool '*'").is_some());
+    assert!(check(known("/w/tool"), "./tool *").is_some());
 }

@@ -1,5 +1,7 @@
 //! Programs that start other programs.
 
+use super::super::interpreters::SHELLS;
+
 /// The result of unwrapping a call.
 pub(super) enum Unwrapped {
     /// The program itself.
@@ -61,13 +63,16 @@ const WRAPPERS: [WrapperRules; 11] = [
     },
 ];
 
-pub(super) const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash"];
-
 /// Programs that can start anything in ways not analyzed here.
 const OPAQUE: [&str; 17] = [
     "busybox", "toybox", "parallel", "script", "su", "runuser", "chroot", "unshare", "nsenter", "ssh", "expect",
     "watch", "entr", "flock", "strace", "gdb", "screen",
 ];
+
+/// Returns whether the arguments of a program may name commands that it starts.
+pub(super) fn starts_others(base: &str) -> bool {
+    matches!(base, "env" | "find" | "fd" | "fdfind" | "command") || WRAPPERS.iter().any(|rules| rules.name == base)
+}
 
 /// Determines what a call starts. `base` is the program's file name.
 pub(super) fn unwrap(base: &str, argv: &[String]) -> Unwrapped {
@@ -88,6 +93,13 @@ pub(super) fn unwrap(base: &str, argv: &[String]) -> Unwrapped {
             None => Unwrapped::Program,
         },
         "find" | "fd" | "fdfind" => find(base, argv),
+        // As builtins of the shell, these evaluate names of variables.
+        "printf" if argv.get(1).is_some_and(|word| word.starts_with("-v")) => {
+            Unwrapped::Unknown("printf sets a variable".to_owned())
+        }
+        "test" if argv.iter().any(|word| matches!(word.as_str(), "-v" | "-R")) => {
+            Unwrapped::Unknown("test evaluates a variable".to_owned())
+        }
         _ => WRAPPERS.iter().find(|rules| rules.name == base).map_or(Unwrapped::Program, |rules| rules.unwrap(argv)),
     }
 }
@@ -115,6 +127,10 @@ impl WrapperRules {
                 return unknown(&format!("the flag {word} is not known"));
             }
         }
+        // Anything else could be part of the name of a program, which the input would then replace.
+        if self.name == "xargs" && replaced(argv.get(1..at).unwrap_or_default()).is_some_and(|text| text != "{}") {
+            return unknown("only {} can be replaced");
+        }
         at += self.n_words;
         match argv.get(at..) {
             Some([_, ..]) => {
@@ -128,6 +144,13 @@ impl WrapperRules {
             _ => unknown("no command is given"),
         }
     }
+}
+
+/// Returns the text that xargs replaces with its input.
+fn replaced(flags: &[String]) -> Option<&str> {
+    let at = flags.iter().rposition(|word| word.starts_with("-I"))?;
+    let joined = flags.get(at)?.strip_prefix("-I").filter(|text| !text.is_empty());
+    joined.or_else(|| flags.get(at + 1).map(String::as_str))
 }
 
 /// Returns whether a word is a short flag joined with its value, like `-n5`, or a number as accepted by `nice`.
@@ -189,7 +212,10 @@ fn shell(base: &str, argv: &[String]) -> Unwrapped {
 /// Returns the commands that find starts; find itself must be allowed as well.
 fn find(base: &str, argv: &[String]) -> Unwrapped {
     if base != "find" {
-        let starts = |word: &String| matches!(word.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");
+        let starts = |word: &String| match word.strip_prefix("--") {
+            Some(flag) => flag.starts_with("exec"),
+            None => word.starts_with('-') && word.contains(['x', 'X']),
+        };
         return match argv.iter().any(starts) {
             true => Unwrapped::Unknown(format!("{base} starts commands")),
             false => Unwrapped::Program,

@@ -14,6 +14,8 @@ use crate::exec::modes::{ExecAsk, ExecSecurity};
 
 #[cfg(all(unix, feature = "pty"))]
 mod terminal;
+#[cfg(unix)]
+mod approved;
 
 async fn call(tool: &dyn Tool, input: Value) -> Result<(String, Value), String> {
     let (cancel, host, progress) = (Cancel::new(), Host::system(), Progress::ignored());

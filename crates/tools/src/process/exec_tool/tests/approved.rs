@@ -1,0 +1,143 @@
+//! Permanent approvals, and what happens when approved files change.
+
+use super::*;
+
+/// Approves for ever, after doing something.
+struct Approving<F>(F, Mutex<Vec<String>>);
+
+impl<F: Fn() + Send + Sync> ApprovalBroker for Approving<F> {
+    fn request<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
+        self.1.lock().unwrap().push(request.reason.clone());
+        (self.0)();
+        Box::pin(async { ApprovalDecision::AllowAlways })
+    }
+}
+
+fn asking(dir: &Path, broker: Arc<dyn ApprovalBroker>) -> ExecTool {
+    tools(CommandOptions {
+        security: ExecSecurity::Allowlist,
+        ask: ExecAsk::OnMiss,
+        approvals: broker,
+        approvals_file: Some(dir.join("exec-approvals.json")),
+        ..options(dir)
+    })
+    .0
+}
+
+fn write(path: &Path, content: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::write(path, content).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test]
+async fn a_permanent_approval_ends_when_the_approved_files_change() {
+    for (command, file) in [
+        ("./x.sh a", "x.sh"),
+        ("bash ./x.sh", "x.sh"),
+        ("bash -e x.sh", "x.sh"),
+        ("sh -c './x.sh'", "x.sh"),
+        ("nice bash x.sh", "x.sh"),
+        ("bash -o pipefail x.sh", "x.sh"),
+        ("bash --rcfile=rc x.sh", "x.sh"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(file);
+        write(&path, "#!/bin/sh\necho one\n");
+        let broker = Arc::new(Approving(|| {}, Mutex::default()));
+        let exec = asking(dir.path(), broker.clone());
+        let run = || call(&exec, json!({"command": command}));
+        let n_asked = || broker.1.lock().unwrap().len();
+        if command.contains("--rcfile") {
+            // A command that is not understood cannot be approved permanently.
+            run().await.unwrap();
+            run().await.unwrap();
+            assert_eq!(n_asked(), 2, "{command}");
+            continue;
+        }
+        for _ in 0..2 {
+            assert_eq!(run().await.unwrap().0, "one", "{command}");
+            assert_eq!(n_asked(), 1, "{command}");
+        }
+        write(&path, "#!/bin/sh\necho two\n");
+        for _ in 0..2 {
+            assert_eq!(run().await.unwrap().0, "two", "{command}");
+            assert_eq!(n_asked(), 2, "{command}");
+        }
+        let reason = broker.1.lock().unwrap()[1].clone();
+        assert!(reason.ends_with("x.sh has changed since it was approved"), "{command}: {reason}");
+        // The new contents replaced the earlier ones, which need an approval again.
+        let stored = std::fs::read_to_string(dir.path().join("exec-approvals.json")).unwrap();
+        let stored: Value = serde_json::from_str(&stored).unwrap();
+        let entries = stored["agents"]["main"]["allowlist"].as_array().unwrap();
+        let mut keys: Vec<String> =
+            entries.iter().map(|entry| format!("{} {}", entry["pattern"], entry["argumentsHash"])).collect();
+        keys.dedup();
+        assert_eq!(keys.len(), entries.len(), "{command}: {stored}");
+        write(&path, "#!/bin/sh\necho one\n");
+        run().await.unwrap();
+        assert_eq!(n_asked(), 3, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn an_approval_from_before_contents_were_recorded_asks_again() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("x.sh"), "#!/bin/sh\necho one\n");
+    let broker = Arc::new(Approving(|| {}, Mutex::default()));
+    let exec = asking(dir.path(), broker.clone());
+    call(&exec, json!({"command": "./x.sh"})).await.unwrap();
+    let file = dir.path().join("exec-approvals.json");
+    let mut stored: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let entry = stored["agents"]["main"]["allowlist"][0].as_object_mut().unwrap();
+    entry.remove("contentHashes").unwrap();
+    entry.insert("note".to_owned(), json!("kept"));
+    std::fs::write(&file, stored.to_string()).unwrap();
+    for _ in 0..2 {
+        call(&exec, json!({"command": "./x.sh"})).await.unwrap();
+        assert_eq!(broker.1.lock().unwrap().len(), 2);
+    }
+    let stored: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let entries = stored["agents"]["main"]["allowlist"].as_array().unwrap();
+    assert_eq!((entries.len(), &entries[0]["note"]), (1, &json!("kept")));
+}
+
+#[tokio::test]
+async fn a_script_changed_while_its_approval_is_pending_neither_runs_nor_is_approved() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.sh");
+    write(&path, "echo one > out\n");
+    let changing = path.clone();
+    // The same length, and immediately, so that times and sizes may not show it.
+    let change = move || {
+        if std::fs::read_to_string(&changing).unwrap().contains("one") {
+            write(&changing, "echo two > out\n");
+        }
+    };
+    let broker = Arc::new(Approving(change, Mutex::default()));
+    let exec = asking(dir.path(), broker.clone());
+    let refused = call(&exec, json!({"command": "bash x.sh"})).await.unwrap_err();
+    assert!(refused.contains("x.sh was changed or replaced after the command was judged"), "{refused}");
+    assert!(!dir.path().join("out").exists() && !dir.path().join("exec-approvals.json").exists());
+    call(&exec, json!({"command": "bash x.sh"})).await.unwrap();
+    assert_eq!(broker.1.lock().unwrap().len(), 2, "the second approval is for the new content");
+    assert_eq!(std::fs::read_to_string(dir.path().join("out")).unwrap(), "two\n");
+}
+
+#[tokio::test]
+async fn an_approved_script_changed_right_before_it_starts_does_not_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.sh");
+    write(&path, "echo one > out\n");
+    let broker = Arc::new(Approving(|| {}, Mutex::default()));
+    let exec = asking(dir.path(), broker.clone());
+    call(&exec, json!({"command": "bash x.sh"})).await.unwrap();
+    std::fs::remove_file(dir.path().join("out")).unwrap();
+    // The first command of the same shell line asks, and the approved script changes meanwhile.
+    let changing = path.clone();
+    let broker = Arc::new(Approving(move || write(&changing, "echo two > out\n"), Mutex::default()));
+    let exec = asking(dir.path(), broker.clone());
+    let refused = call(&exec, json!({"command": "touch y; bash x.sh"})).await.unwrap_err();
+    assert!(refused.contains("x.sh was changed or replaced"), "{refused}");
+    assert!(!dir.path().join("out").exists() && !dir.path().join("y").exists());
+}
