@@ -37,7 +37,19 @@ use logging::StandardError;
 use pinch_cli::options::CliOptions;
 use pinch_embed::stdx::host::Host;
 
+/// Keeps the environment and the memory of this process, which hold keys, from other processes of the same user, such as the commands of a
+/// model: `/proc/<pid>/environ` and debuggers are for the administrator. There are no core dumps then either.
+fn hide_memory() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // It cannot fail: a kernel without it does not run this program.
+        drop(set_dumpable_behavior(DumpableBehavior::NotDumpable));
+    }
+}
+
 fn main() -> ExitCode {
+    hide_memory();
     let invocation = match read_arguments() {
         Ok(invocation) => invocation,
         Err(code) => return code,

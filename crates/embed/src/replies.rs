@@ -67,7 +67,7 @@ pub mod compose;
 
 mod pipeline;
 
-pub use piece::{Out, Piece};
+pub use piece::{Piece, Pieces};
 pub use pipeline::Replies;
 pub(crate) use pipeline::is_mirror;
 
@@ -83,10 +83,10 @@ use tool_notes::{ToolFormat, Verbose};
 /// One stage of the chain.
 pub trait Stage: Send {
     /// Processes a piece. Unknown pieces are passed on.
-    fn push(&mut self, piece: Piece, out: &mut Out);
+    fn push(&mut self, piece: Piece, out: &mut Pieces);
 
     /// Flushes buffered pieces. No more will come.
-    fn finish(&mut self, out: &mut Out);
+    fn finish(&mut self, out: &mut Pieces);
 
     /// Returns when the stage needs [`Piece::Wake`].
     fn wake_at(&self) -> Option<Deadline> {
@@ -154,9 +154,9 @@ pub struct ReplyOptions {
 }
 
 /// Pushes a piece through a chain and adds the output to `out`.
-pub(crate) fn push_through(stages: &mut [Box<dyn Stage>], piece: Piece, out: &mut Out) {
+pub(crate) fn push_through(stages: &mut [Box<dyn Stage>], piece: Piece, out: &mut Pieces) {
     let Some((first, rest)) = stages.split_first_mut() else { return out.push(piece) };
-    let mut between = Out::new();
+    let mut between = Pieces::new();
     first.push(piece, &mut between);
     for piece in between {
         push_through(rest, piece, out);
@@ -164,9 +164,9 @@ pub(crate) fn push_through(stages: &mut [Box<dyn Stage>], piece: Piece, out: &mu
 }
 
 /// Ends a chain: each stage flushes its buffer through those after it.
-pub(crate) fn finish_through(stages: &mut [Box<dyn Stage>], out: &mut Out) {
+pub(crate) fn finish_through(stages: &mut [Box<dyn Stage>], out: &mut Pieces) {
     let Some((first, rest)) = stages.split_first_mut() else { return };
-    let mut between = Out::new();
+    let mut between = Pieces::new();
     first.finish(&mut between);
     for piece in between {
         push_through(rest, piece, out);

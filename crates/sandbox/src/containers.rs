@@ -282,5 +282,5 @@ fn owner_label() -> String {
 }
 
 fn is_root() -> bool {
-    Path::new("/proc/self").metadata().is_ok_and(|meta| meta.uid() == 0)
+    rustix::process::geteuid().is_root()
 }

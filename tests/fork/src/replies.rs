@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::{BoxFuture, ready};
 use pinch_embed::delivery::{Lifecycle, ReplyId};
 use pinch_embed::replies::compose::{COALESCE, Stages, UnknownStage};
-use pinch_embed::replies::{Out, Piece, Stage};
+use pinch_embed::replies::{Pieces, Piece, Stage};
 use pinch_embed::{OutgoingBlock, Receipt, ReplySink, SendFailure, SinkLimits};
 
 /// Masks one word in the blocks of a reply. The text keeps its length, so channel limits still hold.
@@ -27,7 +27,7 @@ impl Mask {
 }
 
 impl Stage for Mask {
-    fn push(&mut self, piece: Piece, out: &mut Out) {
+    fn push(&mut self, piece: Piece, out: &mut Pieces) {
         out.push(match piece {
             Piece::Block(mut block) => {
                 block.text = block.text.replace(&self.word, &"*".repeat(self.word.chars().count()));
@@ -37,7 +37,7 @@ impl Stage for Mask {
         });
     }
 
-    fn finish(&mut self, _: &mut Out) {}
+    fn finish(&mut self, _: &mut Pieces) {}
 }
 
 /// A channel that stores what it shows. It loses the confirmation of every first send, as networks can; the block is then sent again with

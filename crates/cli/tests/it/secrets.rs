@@ -264,3 +264,35 @@ async fn commands_that_look_at_configuration_show_no_key() {
         nothing_shows(&ask(&["doctor", "--offline", "--agent-dir", agent_dir]).await, broken);
     }
 }
+
+/// The administrator may read everything, so the program runs as somebody else then.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn commands_cannot_read_the_environment_of_the_program() {
+    const NOBODY: u32 = 65534;
+    let user = TestUser::new().await;
+    let call = AnthropicResponse::new("m1").tool_call(
+        "toolu_1",
+        "bash",
+        &json!({"command": "id -u; tr '\\0' '\\n' < /proc/$PPID/environ || echo refused"}).to_string(),
+    );
+    user.server.reply(ServerReply::sse(call.stop("tool_use").concat()));
+    user.answer("done");
+    let args = ["-p", "--model", "local/m1", "look"];
+    let program = user.path("program");
+    std::fs::copy(env!("CARGO_BIN_EXE_pinch"), &program).unwrap();
+    let mut command = user.command(&args);
+    if rustix::process::geteuid().is_root() {
+        for path in files(&user.path("")).iter().chain([&user.path(""), &user.path("agent")]) {
+            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let agent_dir = user.path("agent");
+        command = tokio::process::Command::new(&program);
+        command.current_dir(user.path("")).env_clear().env("HOME", user.path("")).env("PATH", "/usr/bin:/bin");
+        command.arg("--agent-dir").arg(agent_dir).args(args).uid(NOBODY).gid(NOBODY).stdin(std::process::Stdio::null());
+    }
+    let ran = user.ran(environment(&mut command).output().await.unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = user.asked().unwrap().to_string();
+    assert!(told.contains("refused") && !told.contains(MARK), "{told}");
+}

@@ -97,11 +97,11 @@ impl ReplySnapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replies::reasoning::Follow;
+    use crate::replies::reasoning::ReasoningTracker;
 
     #[test]
     fn the_delta_of_reasoning_is_its_extension_or_the_whole_text() {
-        let (mut follow, mut snapshot) = (Follow::new("Reasoning:"), ReplySnapshot::default());
+        let (mut follow, mut snapshot) = (ReasoningTracker::new("Reasoning:"), ReplySnapshot::default());
         for (added, delta) in
             [("one", "Reasoning:\n_one_"), ("\ntwo", "\n_two_"), (" more", "Reasoning:\n_one_\n_two more_")]
         {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::Stage;
 use super::chunk::{Chunker, Chunking, Drain};
 use super::code::CodeState;
-use super::dedupe::{Overlap, Repeats};
+use super::dedupe::{Overlap, RepeatDetector};
 use super::markup::{and_then, strip_channels, strip_tool_text};
-use super::piece::{BlockReply, Out, Piece, ReplySpan};
+use super::piece::{BlockReply, Piece, Pieces, ReplySpan};
 use super::sent::{is_duplicate, normal_form};
 
 /// When blocks are sent.
@@ -58,7 +58,7 @@ pub struct Blocks {
     has_repeated: bool,
     ended: Option<Arc<str>>,
     sent: Vec<String>,
-    repeats: Repeats,
+    repeats: RepeatDetector,
     /// Number of texts before the baseline that were delivered by failed attempts of the current answer.
     n_carried: usize,
 }
@@ -87,7 +87,7 @@ impl Blocks {
             has_repeated: false,
             ended: None,
             sent: Vec::new(),
-            repeats: Repeats::default(),
+            repeats: RepeatDetector::default(),
             n_carried: 0,
         }
     }
@@ -110,7 +110,7 @@ impl Blocks {
     }
 
     /// Returns whether the current answer has produced a text.
-    pub fn has_spoken(&self) -> bool {
+    pub fn has_text(&self) -> bool {
         self.texts.len() > self.baseline || self.has_repeated
     }
 
@@ -137,7 +137,7 @@ impl Blocks {
             self.remember(text, span);
         }
         self.n_carried = self.texts.len() - kept;
-        self.repeats = Repeats::of(self.texts[kept..].iter().map(String::as_str));
+        self.repeats = RepeatDetector::of(self.texts[kept..].iter().map(String::as_str));
         self.begin();
     }
 
@@ -159,7 +159,7 @@ impl Blocks {
         self.ended = None;
     }
 
-    fn drain(&mut self, drain: Drain, out: &mut Out) {
+    fn drain(&mut self, drain: Drain, out: &mut Pieces) {
         let mut pieces = Vec::new();
         self.chunker.drain(drain, &mut |piece, end| pieces.push((piece, end as u64)));
         for (piece, end) in pieces {
@@ -168,7 +168,7 @@ impl Blocks {
     }
 
     /// Emits a piece of the answer's visible text; `end` is its end in bytes.
-    fn emit(&mut self, piece: &str, end: u64, out: &mut Out) {
+    fn emit(&mut self, piece: &str, end: u64, out: &mut Pieces) {
         let mut start = std::mem::replace(&mut self.n_bytes, end);
         let text = and_then(strip_channels(piece), strip_tool_text);
         let mut shown = Cow::Borrowed(without_blank_start(text.trim_end()));
@@ -209,7 +209,7 @@ impl Blocks {
         ReplySpan { message: self.message, bytes: 0..text.len() as u64 }
     }
 
-    fn message_end(&mut self, text: &Arc<str>, out: &mut Out) {
+    fn message_end(&mut self, text: &Arc<str>, out: &mut Pieces) {
         if let Some(ended) = &self.ended {
             if is_same(ended, text) {
                 return;
@@ -227,12 +227,12 @@ impl Blocks {
                 }
             }
             Delivery::Final => {
-                if !self.has_spoken() && !text.is_empty() {
+                if !self.has_text() && !text.is_empty() {
                     self.remember(text.to_string(), self.whole(text));
                 }
             }
             Delivery::Blocks if !self.chunker.has_buffered() || self.is_whole() => {
-                if !self.has_spoken() {
+                if !self.has_text() {
                     self.chunker.reset();
                     self.n_bytes = 0;
                     self.chunker.append(text);
@@ -278,13 +278,13 @@ fn is_same(a: &str, b: &str) -> bool {
 }
 
 impl Stage for Blocks {
-    fn push(&mut self, piece: Piece, out: &mut Out) {
+    fn push(&mut self, piece: Piece, out: &mut Pieces) {
         match piece {
             Piece::MessageStart => {
                 if !std::mem::take(&mut self.is_retry) {
                     self.message += 1;
                     (self.answer_from, self.n_carried) = (self.message, 0);
-                    self.repeats = Repeats::default();
+                    self.repeats = RepeatDetector::default();
                 }
                 self.begin();
                 out.push(piece);
@@ -320,7 +320,7 @@ impl Stage for Blocks {
         }
     }
 
-    fn finish(&mut self, out: &mut Out) {
+    fn finish(&mut self, out: &mut Pieces) {
         if self.delivery == Delivery::Blocks {
             self.drain(Drain::All, out);
         }

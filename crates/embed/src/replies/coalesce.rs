@@ -5,7 +5,7 @@ use std::time::Duration;
 use pinch_stdx::cancel::Deadline;
 
 use super::Stage;
-use super::piece::{BlockReply, Out, Piece};
+use super::piece::{BlockReply, Piece, Pieces};
 use super::unit::TextUnit;
 
 /// How blocks are joined.
@@ -61,7 +61,7 @@ impl Coalesce {
         self.held.is_some()
     }
 
-    fn hold(&mut self, block: BlockReply, out: &mut Out) {
+    fn hold(&mut self, block: BlockReply, out: &mut Pieces) {
         let is_full = self.options.unit.len(&block.text) >= self.options.max_chars;
         self.held = Some(block);
         if is_full {
@@ -72,7 +72,7 @@ impl Coalesce {
         }
     }
 
-    fn enqueue(&mut self, block: BlockReply, out: &mut Out) {
+    fn enqueue(&mut self, block: BlockReply, out: &mut Pieces) {
         if !block.media_urls.is_empty() || block.is_reasoning || (block.text.trim().is_empty() && block.audio_as_voice)
         {
             self.flush(out);
@@ -114,12 +114,12 @@ impl Coalesce {
         }
     }
 
-    fn flush(&mut self, out: &mut Out) {
+    fn flush(&mut self, out: &mut Pieces) {
         (self.wake_at, self.n_idles) = (None, 0);
         out.extend(self.held.take().map(Piece::Block));
     }
 
-    fn wake(&mut self, out: &mut Out) {
+    fn wake(&mut self, out: &mut Pieces) {
         let Some(held) = &self.held else { return };
         if self.wake_at.is_none_or(|at| !at.left().is_zero()) {
             return;
@@ -140,7 +140,7 @@ fn is_same_delivery(a: &BlockReply, b: &BlockReply) -> bool {
 }
 
 impl Stage for Coalesce {
-    fn push(&mut self, piece: Piece, out: &mut Out) {
+    fn push(&mut self, piece: Piece, out: &mut Pieces) {
         match piece {
             Piece::Block(block) => self.enqueue(block, out),
             Piece::Wake => self.wake(out),
@@ -156,7 +156,7 @@ impl Stage for Coalesce {
         }
     }
 
-    fn finish(&mut self, out: &mut Out) {
+    fn finish(&mut self, out: &mut Pieces) {
         self.flush(out);
     }
 

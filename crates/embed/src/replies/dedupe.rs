@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::Stage;
-use super::piece::{BlockReply, Out, Piece, ReplySpan};
+use super::piece::{BlockReply, Piece, Pieces, ReplySpan};
 
 /// The stage.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub fn key(block: &BlockReply) -> String {
 }
 
 impl Stage for Dedupe {
-    fn push(&mut self, piece: Piece, out: &mut Out) {
+    fn push(&mut self, piece: Piece, out: &mut Pieces) {
         match piece {
             Piece::Block(block) => {
                 if self.is_new(&block) {
@@ -43,12 +43,12 @@ impl Stage for Dedupe {
         }
     }
 
-    fn finish(&mut self, _: &mut Out) {}
+    fn finish(&mut self, _: &mut Pieces) {}
 }
 
 /// Recognises, after a restart, text of the new answer that repeats what the failed attempt delivered.
 #[derive(Clone, Debug, Default)]
-pub struct Repeats {
+pub struct RepeatDetector {
     /// Delivered text without white space.
     delivered: String,
     /// Bytes of it that were repeated so far.
@@ -68,7 +68,7 @@ pub enum Overlap {
     Differs(usize),
 }
 
-impl Repeats {
+impl RepeatDetector {
     /// Expects the new answer to begin with the delivered texts.
     pub fn of<'a>(delivered: impl IntoIterator<Item = &'a str>) -> Self {
         Self { delivered: delivered.into_iter().map(squeezed).collect(), n_repeated: 0 }
@@ -133,25 +133,25 @@ mod tests {
 
     #[test]
     fn only_the_repeated_beginning_is_recognised() {
-        let mut repeats = Repeats::of(["One.", "Two."]);
+        let mut repeats = RepeatDetector::of(["One.", "Two."]);
         let seen: Vec<Overlap> = ["One.\n\nTwo.", "Three.", "One."].iter().map(|text| repeats.compare(text)).collect();
         assert_eq!(seen, [Overlap::All, Overlap::None, Overlap::None]);
-        let mut other = Repeats::of(["One."]);
+        let mut other = RepeatDetector::of(["One."]);
         assert_eq!((other.compare("Other."), other.compare("One.")), (Overlap::Differs(0), Overlap::None));
-        let mut later = Repeats::of(["One.", "Two."]);
+        let mut later = RepeatDetector::of(["One.", "Two."]);
         assert_eq!(later.compare("One.\nThree."), Overlap::Differs(5));
     }
 
     #[test]
     fn fence_lines_are_ignored() {
-        let mut repeats = Repeats::of(["```rs\nlet a;\n```", "```rs\nlet b;\n```"]);
+        let mut repeats = RepeatDetector::of(["```rs\nlet a;\n```", "```rs\nlet b;\n```"]);
         let text = "```rs\nlet a;\nlet b;\nlet c;\n```";
         assert_eq!(repeats.compare(text), Overlap::Until(text.find("let c").unwrap()));
     }
 
     #[test]
     fn a_block_that_extends_the_delivered_text_is_split_where_it_is_new() {
-        let mut repeats = Repeats::of(["One."]);
+        let mut repeats = RepeatDetector::of(["One."]);
         let text = "On e.\n\nTwo.";
         assert_eq!(repeats.compare(text), Overlap::Until(text.find("Two").unwrap()));
         assert_eq!(repeats.compare("One."), Overlap::None);

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Stage;
-use super::piece::{BlockReply, Out, Piece, ReplySpan};
+use super::piece::{BlockReply, Piece, Pieces, ReplySpan};
 use super::tokens::is_silent;
 
 pub mod media;
@@ -214,19 +214,19 @@ pub struct Accumulator {
 
 /// Whether more of the text follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum More {
+pub enum ChunkKind {
     /// Yes: an unfinished tag at the end is held back.
-    Follows,
+    Partial,
     /// No.
     Final,
 }
 
 impl Accumulator {
     /// Consumes a block and returns what can be delivered.
-    pub fn consume(&mut self, chunk: &str, more: More) -> Option<Parsed> {
+    pub fn consume(&mut self, chunk: &str, kind: ChunkKind) -> Option<Parsed> {
         let mut text = std::mem::take(&mut self.tail);
         text.push_str(chunk);
-        if more == More::Follows {
+        if kind == ChunkKind::Partial {
             self.tail = text.split_off(complete_len(&text));
         }
         if text.is_empty() {
@@ -273,8 +273,8 @@ impl Directives {
         *self = Self::new(std::mem::take(&mut self.accumulator.roots));
     }
 
-    fn settle(&mut self, out: &mut Out) {
-        let parsed = self.accumulator.consume("", More::Final);
+    fn settle(&mut self, out: &mut Pieces) {
+        let parsed = self.accumulator.consume("", ChunkKind::Final);
         emit(parsed, self.held.take(), out);
     }
 
@@ -291,16 +291,16 @@ impl Directives {
     }
 }
 
-fn emit(parsed: Option<Parsed>, span: Option<ReplySpan>, out: &mut Out) {
+fn emit(parsed: Option<Parsed>, span: Option<ReplySpan>, out: &mut Pieces) {
     out.extend(parsed.map(|parsed| Piece::Block(parsed.into_reply(BlockReply { span, ..BlockReply::default() }))));
 }
 
 impl Stage for Directives {
-    fn push(&mut self, piece: Piece, out: &mut Out) {
+    fn push(&mut self, piece: Piece, out: &mut Pieces) {
         match piece {
             Piece::Block(block) if block.is_reasoning => out.push(Piece::Block(block)),
             Piece::Block(block) => {
-                let parsed = self.accumulator.consume(&block.text, More::Follows);
+                let parsed = self.accumulator.consume(&block.text, ChunkKind::Partial);
                 let span = self.place(block.span);
                 emit(parsed, span, out);
             }
@@ -316,7 +316,7 @@ impl Stage for Directives {
         }
     }
 
-    fn finish(&mut self, out: &mut Out) {
+    fn finish(&mut self, out: &mut Pieces) {
         self.settle(out);
     }
 }
@@ -346,10 +346,10 @@ mod tests {
     #[test]
     fn a_tag_applies_to_the_next_block_only() {
         let mut accumulator = Accumulator::default();
-        assert_eq!(accumulator.consume("[[reply_to:7]]", More::Follows), None);
-        let first = accumulator.consume("a [", More::Follows).unwrap();
+        assert_eq!(accumulator.consume("[[reply_to:7]]", ChunkKind::Partial), None);
+        let first = accumulator.consume("a [", ChunkKind::Partial).unwrap();
         assert_eq!((first.text.as_str(), first.reply_to_id.as_deref()), ("a", Some("7")));
-        let second = accumulator.consume("x]", More::Follows).unwrap();
+        let second = accumulator.consume("x]", ChunkKind::Partial).unwrap();
         assert_eq!((second.text.as_str(), second.reply_to_id), ("[x]", None));
     }
 }

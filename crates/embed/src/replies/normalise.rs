@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Stage;
-use super::piece::{BlockReply, Out, Piece};
+use super::piece::{BlockReply, Piece, Pieces};
 use super::tokens::{HEARTBEAT, HeartbeatMode, SILENT, is_silent, strip_heartbeat, strip_silent};
 use super::user_text::sanitise;
 
@@ -52,7 +52,7 @@ pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>) -
 pub struct Cleanup;
 
 impl Stage for Cleanup {
-    fn push(&mut self, piece: Piece, out: &mut Out) {
+    fn push(&mut self, piece: Piece, out: &mut Pieces) {
         let Piece::Block(mut block) = piece else { return out.push(piece) };
         if !block.is_reasoning {
             let has_more = has_more(&block);
@@ -64,7 +64,7 @@ impl Stage for Cleanup {
         out.push(Piece::Block(block));
     }
 
-    fn finish(&mut self, _: &mut Out) {}
+    fn finish(&mut self, _: &mut Pieces) {}
 }
 
 fn has_more(block: &BlockReply) -> bool {

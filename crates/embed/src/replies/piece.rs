@@ -51,7 +51,7 @@ pub enum Piece {
 }
 
 /// Output of a stage.
-pub type Out = Vec<Piece>;
+pub type Pieces = Vec<Piece>;
 
 /// How the cumulative text of an answer grew. The reader truncates its text at [`Growth::at`], then appends the other two parts.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -15,9 +15,9 @@ use super::blocks::{Blocks, Delivery};
 use super::compose::Stages;
 use super::normalise::normalise_reply;
 use super::partial::PartialText;
-use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Out, Piece, ReplySpan};
+use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Piece, Pieces, ReplySpan};
 use super::preview::{Drafts, Preview};
-use super::reasoning::{Follow, format_reasoning, promote, reasoning_of};
+use super::reasoning::{ReasoningTracker, format_reasoning, promote, reasoning_of};
 use super::scan::{FinalTag, Scan};
 use super::sent::Sent;
 use super::tool_notes::{LastToolError, ToolMeta, ToolNotes};
@@ -47,7 +47,7 @@ pub struct Replies {
     has_reported_text: bool,
     /// Holds back the end of the text while it may be a token.
     tokens: TokenGuard,
-    reasoning: Follow,
+    reasoning: ReasoningTracker,
     reasoning_block: String,
     tools: ToolNotes,
     drafts: Drafts,
@@ -59,7 +59,7 @@ pub struct Replies {
     restarted: bool,
     ignored: bool,
     /// Empty; kept to reuse its allocation.
-    between: Out,
+    between: Pieces,
     last_assistant: Option<Arc<AssistantMessage>>,
 }
 
@@ -95,7 +95,7 @@ impl Replies {
             partial: PartialText::new(options.media_roots.clone()),
             has_reported_text: false,
             tokens: TokenGuard::default(),
-            reasoning: Follow::new(options.texts.get(Phrase::Reasoning)),
+            reasoning: ReasoningTracker::new(options.texts.get(Phrase::Reasoning)),
             reasoning_block: String::new(),
             tools,
             // Blocks sent during the run make a draft unnecessary.
@@ -105,14 +105,14 @@ impl Replies {
             delivered: Vec::new(),
             restarted: false,
             ignored: false,
-            between: Out::new(),
+            between: Pieces::new(),
             last_assistant: None,
             options,
         }
     }
 
     /// Processes an event of the session.
-    pub fn push(&mut self, event: &SessionEvent, out: &mut Out) {
+    pub fn push(&mut self, event: &SessionEvent, out: &mut Pieces) {
         match event {
             SessionEvent::Agent(event) => self.agent_event(event, out),
             SessionEvent::RunEnd { end, .. } => self.run_end(end, out),
@@ -132,7 +132,7 @@ impl Replies {
     /// delivered ones from its start are dropped.
     pub fn restart(&mut self) {
         let delivered = std::mem::take(&mut self.delivered);
-        let mut dropped = Out::new();
+        let mut dropped = Pieces::new();
         self.scan.push(Piece::Restart, &mut dropped);
         push_through(&mut self.raw, Piece::Restart, &mut dropped);
         push_through(&mut self.words, Piece::Restart, &mut dropped);
@@ -144,18 +144,18 @@ impl Replies {
     }
 
     /// Flushes all buffers. Nothing more will come.
-    pub fn finish(&mut self, out: &mut Out) {
-        let (mut raw, mut scanned, mut between) = (Out::new(), Out::new(), Out::new());
+    pub fn finish(&mut self, out: &mut Pieces) {
+        let (mut raw, mut scanned, mut between) = (Pieces::new(), Pieces::new(), Pieces::new());
         finish_through(&mut self.raw, &mut raw);
         raw.into_iter().for_each(|piece| self.scan.push(piece, &mut scanned));
         self.scan.finish(&mut scanned);
         scanned.into_iter().for_each(|piece| push_through(&mut self.words, piece, &mut between));
         finish_through(&mut self.words, &mut between);
         self.after_scan(&mut between, out);
-        let mut between = Out::new();
+        let mut between = Pieces::new();
         self.blocks.finish(&mut between);
         self.through_stages(between, out);
-        let mut last = Out::new();
+        let mut last = Pieces::new();
         finish_through(&mut self.stages, &mut last);
         self.deliver(last, out);
     }
@@ -167,7 +167,7 @@ impl Replies {
     }
 
     /// Wakes the stages that asked for this time.
-    pub fn wake(&mut self, out: &mut Out) {
+    pub fn wake(&mut self, out: &mut Pieces) {
         self.drafts.show(out);
         if !self.raw.is_empty() || !self.words.is_empty() {
             self.feed(Piece::Wake, out);
@@ -211,7 +211,7 @@ impl Replies {
         self.tools.sent()
     }
 
-    fn agent_event(&mut self, event: &AgentEvent, out: &mut Out) {
+    fn agent_event(&mut self, event: &AgentEvent, out: &mut Pieces) {
         match event {
             AgentEvent::AgentStart => self.lifecycle(json!({"phase": "start"}), out),
             AgentEvent::MessageStart(message) => {
@@ -242,11 +242,11 @@ impl Replies {
                 }
             }
             AgentEvent::ToolEnd { start, output, .. } => {
-                let mut notes = Out::new();
+                let mut notes = Pieces::new();
                 self.tools.end(start, output, &mut notes);
                 for piece in notes {
                     match piece {
-                        Piece::Sent(_) => self.blocks.push(piece, &mut Out::new()),
+                        Piece::Sent(_) => self.blocks.push(piece, &mut Pieces::new()),
                         other => out.push(other),
                     }
                 }
@@ -256,7 +256,7 @@ impl Replies {
         }
     }
 
-    fn message_start(&mut self, message: &AssistantMessage, out: &mut Out) {
+    fn message_start(&mut self, message: &AssistantMessage, out: &mut Pieces) {
         self.ignored = is_mirror(message);
         if self.ignored {
             return;
@@ -279,7 +279,7 @@ impl Replies {
         self.has_text = false;
     }
 
-    fn stream_event(&mut self, event: &StreamEvent, out: &mut Out) {
+    fn stream_event(&mut self, event: &StreamEvent, out: &mut Pieces) {
         match event {
             StreamEvent::BlockStart { index, kind } => {
                 if matches!(kind, BlockKind::Text) && self.has_text {
@@ -314,30 +314,30 @@ impl Replies {
         }
     }
 
-    fn text(&mut self, text: &str, out: &mut Out) {
+    fn text(&mut self, text: &str, out: &mut Pieces) {
         self.has_text = true;
         self.feed(Piece::Text(text.to_owned()), out);
     }
 
-    fn thought(&mut self, text: &str, out: &mut Out) {
+    fn thought(&mut self, text: &str, out: &mut Pieces) {
         if self.options.reasoning == ReasoningLevel::Stream {
             out.extend(self.reasoning.add(text).map(Piece::Reasoning));
         }
     }
 
-    fn whole_thought(&mut self, text: &str, out: &mut Out) {
+    fn whole_thought(&mut self, text: &str, out: &mut Pieces) {
         if self.options.reasoning == ReasoningLevel::Stream {
             out.extend(self.reasoning.set(text).map(Piece::Reasoning));
         }
     }
 
-    fn end_reasoning(&mut self, out: &mut Out) {
+    fn end_reasoning(&mut self, out: &mut Pieces) {
         if self.reasoning.end() && self.options.reasoning == ReasoningLevel::Stream {
             out.push(Piece::ReasoningEnd);
         }
     }
 
-    fn message_end(&mut self, message: &Arc<AssistantMessage>, out: &mut Out) {
+    fn message_end(&mut self, message: &Arc<AssistantMessage>, out: &mut Pieces) {
         if is_mirror(message) {
             return;
         }
@@ -357,7 +357,7 @@ impl Replies {
             && self.options.block_streaming
             && !formatted.is_empty()
             && formatted != self.reasoning_block;
-        let is_first = !self.blocks.has_spoken();
+        let is_first = !self.blocks.has_text();
         let span = Some(ReplySpan { message: self.blocks.message(), bytes: 0..0 });
         let block = BlockReply { is_reasoning: true, span, ..BlockReply::text(formatted.clone()) };
         if sends {
@@ -379,14 +379,14 @@ impl Replies {
     }
 
     /// Reports the text of an answer that arrived all at once.
-    fn report_whole(&mut self, text: &str, out: &mut Out) {
+    fn report_whole(&mut self, text: &str, out: &mut Pieces) {
         let parsed = directives::parse_text(text.into(), None, &self.options.media_roots);
         let Some(delta) = normalise_reply(parsed.text, !parsed.media_urls.is_empty(), None) else { return };
         self.has_reported_text = true;
         self.partial_reply(Growth { delta, media_urls: parsed.media_urls, ..Growth::default() }, out);
     }
 
-    fn run_end(&mut self, end: &RunEnd, out: &mut Out) {
+    fn run_end(&mut self, end: &RunEnd, out: &mut Pieces) {
         let failed = end.messages.iter().rev().find_map(|message| message.as_assistant());
         let failed = failed.or(self.last_assistant.as_ref()).filter(|message| message.stop_reason == StopReason::Error);
         let data = match failed {
@@ -399,7 +399,7 @@ impl Replies {
         }
     }
 
-    fn lifecycle(&self, data: Value, out: &mut Out) {
+    fn lifecycle(&self, data: Value, out: &mut Pieces) {
         if !self.options.quiet_lifecycle {
             out.push(Piece::Agent(AgentNote::new(AgentStream::Lifecycle, data)));
         }
@@ -409,17 +409,17 @@ impl Replies {
         self.blocks.reset();
         self.tools.reset();
         self.delivered.clear();
-        self.scan.push(Piece::Restart, &mut Out::new());
+        self.scan.push(Piece::Restart, &mut Pieces::new());
         self.reset_message();
     }
 
     /// Pushes a piece through all stages.
-    fn feed(&mut self, piece: Piece, out: &mut Out) {
+    fn feed(&mut self, piece: Piece, out: &mut Pieces) {
         let mut between = std::mem::take(&mut self.between);
         if self.raw.is_empty() && self.words.is_empty() {
             self.scan.push(piece, &mut between);
         } else {
-            let (mut raw, mut scanned) = (Out::new(), Out::new());
+            let (mut raw, mut scanned) = (Pieces::new(), Pieces::new());
             push_through(&mut self.raw, piece, &mut raw);
             raw.into_iter().for_each(|piece| self.scan.push(piece, &mut scanned));
             scanned.into_iter().for_each(|piece| push_through(&mut self.words, piece, &mut between));
@@ -429,7 +429,7 @@ impl Replies {
     }
 
     /// Reports reasoning and partial text between the first stage and the second, before the blocks of the same text.
-    fn after_scan(&mut self, pieces: &mut Out, out: &mut Out) {
+    fn after_scan(&mut self, pieces: &mut Pieces, out: &mut Pieces) {
         let mut visible = Cow::Borrowed("");
         for piece in pieces.iter() {
             match piece {
@@ -451,36 +451,36 @@ impl Replies {
             self.report_growth(settled, out);
         }
         for piece in pieces.drain(..) {
-            let mut between = Out::new();
+            let mut between = Pieces::new();
             self.blocks.push(piece, &mut between);
             self.through_stages(between, out);
         }
     }
 
-    fn report_growth(&mut self, growth: Option<Growth>, out: &mut Out) {
+    fn report_growth(&mut self, growth: Option<Growth>, out: &mut Pieces) {
         let Some(growth) = growth else { return };
         self.has_reported_text = true;
         let shown = self.options.reasoning != ReasoningLevel::On || self.options.block_streaming;
         self.partial_reply(Growth { shown, ..growth }, out);
     }
 
-    fn partial_reply(&mut self, growth: Growth, out: &mut Out) {
+    fn partial_reply(&mut self, growth: Growth, out: &mut Pieces) {
         if !self.drafts.is_off() && growth.shown {
             self.drafts.grow(&growth, out);
         }
         out.push(Piece::Partial(growth));
     }
 
-    fn through_stages(&mut self, pieces: Out, out: &mut Out) {
+    fn through_stages(&mut self, pieces: Pieces, out: &mut Pieces) {
         for piece in pieces {
-            let mut done = Out::new();
+            let mut done = Pieces::new();
             push_through(&mut self.stages, piece, &mut done);
             self.deliver(done, out);
         }
     }
 
     /// Delivers those pieces at the end of the chain that are for the outside.
-    fn deliver(&mut self, pieces: Out, out: &mut Out) {
+    fn deliver(&mut self, pieces: Pieces, out: &mut Pieces) {
         for piece in pieces {
             if let Piece::Block(block) = piece {
                 if !block.is_reasoning {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pinch_stdx::cancel::Deadline;
 
 use super::chunk::{BreakPreference, Chunking, pick_break};
-use super::piece::{Edit, Growth, Out, Piece};
+use super::piece::{Edit, Growth, Piece, Pieces};
 use super::unit::TextUnit;
 
 /// What a draft shows.
@@ -123,7 +123,7 @@ impl Drafts {
     }
 
     /// Applies growth of the answer's text.
-    pub(crate) fn grow(&mut self, growth: &Growth, out: &mut Out) {
+    pub(crate) fn grow(&mut self, growth: &Growth, out: &mut Pieces) {
         let edit = Edit { at: growth.at, text: growth.restored.clone() + &growth.delta };
         match self.options.mode {
             PreviewMode::Off => {}
@@ -147,7 +147,7 @@ impl Drafts {
     }
 
     /// Ends the answer.
-    pub(crate) fn settle(&mut self, out: &mut Out) {
+    pub(crate) fn settle(&mut self, out: &mut Pieces) {
         if self.options.mode == PreviewMode::Block && !self.pending.text.is_empty() {
             let at = self.pending.at + self.pending.text.len();
             out.push(Piece::Draft(std::mem::replace(&mut self.pending, Edit { at, text: String::new() })));
@@ -162,7 +162,7 @@ impl Drafts {
     }
 
     /// Records a tool call.
-    pub(crate) fn tool(&mut self, line: &str, out: &mut Out) {
+    pub(crate) fn tool(&mut self, line: &str, out: &mut Pieces) {
         let text = std::mem::take(&mut self.commentary);
         if let Some(comment) = text.lines().find(|line| !line.trim().is_empty()) {
             self.add(comment);
@@ -172,7 +172,7 @@ impl Drafts {
     }
 
     /// Records progress of a running tool.
-    pub(crate) fn tool_progress(&mut self, text: &str, out: &mut Out) {
+    pub(crate) fn tool_progress(&mut self, text: &str, out: &mut Pieces) {
         if self.options.progress.tool_progress {
             self.add(text);
             self.show(out);
@@ -198,7 +198,7 @@ impl Drafts {
     }
 
     /// Shows the list if it is due.
-    pub(crate) fn show(&mut self, out: &mut Out) {
+    pub(crate) fn show(&mut self, out: &mut Pieces) {
         if self.is_due && self.from.is_some_and(|from| from.left().is_zero()) {
             self.is_due = false;
             let text = self.lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
@@ -211,7 +211,7 @@ impl Drafts {
 mod tests {
     use super::*;
 
-    fn shown(out: &Out) -> String {
+    fn shown(out: &Pieces) -> String {
         let mut draft = String::new();
         for piece in out {
             if let Piece::Draft(edit) = piece {
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn a_block_draft_grows_at_breaks_and_ends_with_the_whole_text() {
         let mut drafts = Drafts::new(Preview { mode: PreviewMode::Block, ..Preview::default() });
-        let (mut text, mut out) = (String::new(), Out::new());
+        let (mut text, mut out) = (String::new(), Pieces::new());
         for n in 0..200 {
             let delta = format!("Sentence {n}. ");
             drafts.grow(&Growth { at: text.len(), delta: delta.clone(), ..Growth::default() }, &mut out);
@@ -238,7 +238,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn progress_lists_only_tools_and_only_after_a_delay() {
         let mut drafts = Drafts::new(Preview { mode: PreviewMode::Progress, ..Preview::default() });
-        let mut out = Out::new();
+        let mut out = Pieces::new();
         drafts.begin();
         drafts.grow(&Growth { delta: "Let me look.".into(), ..Growth::default() }, &mut out);
         assert_eq!((drafts.wake_at().is_none(), out.len()), (true, 0));

@@ -92,7 +92,7 @@ fn split_tagged(text: &str) -> Option<Vec<Arc<Block>>> {
 
 /// Tracks the reasoning of one answer and reports its growth. Each character is processed once.
 #[derive(Clone, Debug, Default)]
-pub struct Follow {
+pub struct ReasoningTracker {
     /// Heading above the reasoning.
     heading: String,
     /// The reasoning so far, trimmed.
@@ -104,7 +104,7 @@ pub struct Follow {
     open: bool,
 }
 
-impl Follow {
+impl ReasoningTracker {
     /// Creates an empty state.
     pub fn new(heading: &str) -> Self {
         Self { heading: heading.to_owned(), ..Self::default() }
@@ -178,7 +178,7 @@ mod tests {
         fn the_reader_has_the_formatted_reasoning(
             parts in prop::collection::vec(prop::sample::select(vec!["a", " ", "\n", "\r\n", "\n\n", "b c", "é", "\u{a0}", "_"]), 0..24),
         ) {
-            let (mut follow, mut formatted, mut raw) = (Follow::new("Reasoning:"), String::new(), String::new());
+            let (mut follow, mut formatted, mut raw) = (ReasoningTracker::new("Reasoning:"), String::new(), String::new());
             for part in &parts {
                 if let Some(grown) = follow.add(part) {
                     grown.formatted.apply(&mut formatted);

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::Stage;
 use super::code::CodeState;
-use super::piece::{Out, Piece};
+use super::piece::{Piece, Pieces};
 use super::tags::{self, Tag, TagKind};
 
 /// Which part of the model's text is for people.
@@ -37,7 +37,7 @@ impl Scan {
     }
 
     /// Consumes text; visible text and reasoning are added to `out`.
-    pub fn text(&mut self, text: &str, out: &mut Out) {
+    pub fn text(&mut self, text: &str, out: &mut Pieces) {
         let mut run = CharRun { visible: String::new(), thought: String::new(), out };
         // Start of the part that is neither emitted nor held back.
         let mut start = 0;
@@ -75,7 +75,7 @@ impl Scan {
     }
 
     /// Consumes a text that is emitted unchanged, which is the common case: without a tag, and entirely visible or reasoning.
-    fn whole(&mut self, text: String, out: &mut Out) {
+    fn whole(&mut self, text: String, out: &mut Pieces) {
         let is_plain = self.held.is_empty() && !text.contains('<') && self.code.push_plain(&text).is_some();
         match is_plain {
             false => self.text(&text, out),
@@ -86,7 +86,7 @@ impl Scan {
     }
 
     /// Emits what was held back as a possible tag. No more text will follow.
-    pub fn settle(&mut self, out: &mut Out) {
+    pub fn settle(&mut self, out: &mut Pieces) {
         let mut run = CharRun { visible: String::new(), thought: String::new(), out };
         self.release(&mut run);
         run.flush();
@@ -134,7 +134,7 @@ impl Scan {
 struct CharRun<'o> {
     visible: String,
     thought: String,
-    out: &'o mut Out,
+    out: &'o mut Pieces,
 }
 
 impl CharRun<'_> {
@@ -172,7 +172,7 @@ impl CharRun<'_> {
 }
 
 impl Stage for Scan {
-    fn push(&mut self, piece: Piece, out: &mut Out) {
+    fn push(&mut self, piece: Piece, out: &mut Pieces) {
         match piece {
             Piece::Text(text) => self.whole(text, out),
             Piece::MessageStart | Piece::Restart => {
@@ -195,7 +195,7 @@ impl Stage for Scan {
         }
     }
 
-    fn finish(&mut self, out: &mut Out) {
+    fn finish(&mut self, out: &mut Pieces) {
         self.settle(out);
     }
 }
@@ -215,7 +215,7 @@ pub fn thinking(text: &str) -> String {
 
 /// Returns the visible text and the reasoning of a whole text.
 pub fn parts(text: &str, final_tag: FinalTag) -> (String, String) {
-    let (mut scan, mut out) = (Scan::new(final_tag), Out::new());
+    let (mut scan, mut out) = (Scan::new(final_tag), Pieces::new());
     scan.text(text, &mut out);
     scan.settle(&mut out);
     let (mut shown, mut thought) = (String::new(), String::new());
@@ -273,7 +273,7 @@ mod tests {
         ) {
             let text = words.concat();
             let final_tag = if enforced { FinalTag::Enforced } else { FinalTag::Optional };
-            let (mut scan, mut out) = (Scan::new(final_tag), Out::new());
+            let (mut scan, mut out) = (Scan::new(final_tag), Pieces::new());
             for c in text.chars() {
                 scan.text(c.encode_utf8(&mut [0; 4]), &mut out);
             }

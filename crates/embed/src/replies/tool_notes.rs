@@ -9,7 +9,7 @@ use pinch_llm::message::Block;
 use serde_json::{Value, json};
 
 use super::directives::media::MediaRoots;
-use super::piece::{AgentNote, AgentStream, Out, Piece, ToolNote};
+use super::piece::{AgentNote, AgentStream, Piece, Pieces, ToolNote};
 use super::sent::{Sent, SentTarget, is_send, media_of, plain_target, target_of, text_of};
 use crate::texts::{Phrase, TextTable};
 
@@ -120,7 +120,7 @@ impl ToolNotes {
     }
 
     /// Handles the start of a call.
-    pub fn start(&mut self, start: &ToolStart, out: &mut Out) {
+    pub fn start(&mut self, start: &ToolStart, out: &mut Pieces) {
         let name = normal_name(&start.name);
         let args = Value::Object((*start.args).clone());
         let meta = tool_meta(&name, &args, self.home.as_deref());
@@ -150,13 +150,13 @@ impl ToolNotes {
     }
 
     /// Handles a partial result.
-    pub fn update(&self, start: &ToolStart, so_far: &ToolOutput, out: &mut Out) {
+    pub fn update(&self, start: &ToolStart, so_far: &ToolOutput, out: &mut Pieces) {
         let base = json!({"phase": "update", "name": normal_name(&start.name), "toolCallId": start.id.as_str()});
         out.push(note(base, [("partialResult", sanitised(so_far))]));
     }
 
     /// Handles the end of a call.
-    pub fn end(&mut self, start: &ToolStart, output: &ToolOutput, out: &mut Out) {
+    pub fn end(&mut self, start: &ToolStart, output: &ToolOutput, out: &mut Pieces) {
         let (name, id) = (normal_name(&start.name), start.id.as_str());
         let pending = self.pending.remove(id);
         self.announced.remove(id);
@@ -234,7 +234,7 @@ impl ToolNotes {
     }
 
     /// Emits tool output unchanged: directives are only honoured in the model's own text.
-    fn emit_note(text: String, id: &str, is_output: bool, out: &mut Out) {
+    fn emit_note(text: String, id: &str, is_output: bool, out: &mut Pieces) {
         out.push(Piece::ToolResult(ToolNote { text, call_id: id.to_owned(), is_output, ..ToolNote::default() }));
     }
 }

@@ -17,7 +17,7 @@ use pinch_coding_agent::machine::{CommandSpec, LocalMachine, Machine, MachineErr
 use pinch_coding_agent::prompt::PromptSections;
 use pinch_embed::ports::{Caller, Sender};
 use pinch_embed::replies::piece::Piece;
-use pinch_embed::replies::{Out, Stage, compose};
+use pinch_embed::replies::{Pieces, Stage, compose};
 use pinch_embed::run::decide::{Repair, RepairOutcome};
 use pinch_embed::run::request::{BlockReplies, RunTrigger};
 use pinch_embed::run::scope::RunScope;
@@ -221,7 +221,7 @@ async fn the_default_prompt_includes_the_owners_and_the_section_of_the_request()
 struct Loud;
 
 impl Stage for Loud {
-    fn push(&mut self, piece: Piece, out: &mut Out) {
+    fn push(&mut self, piece: Piece, out: &mut Pieces) {
         out.push(match piece {
             Piece::Block(mut reply) => {
                 reply.text = reply.text.to_uppercase();
@@ -230,7 +230,7 @@ impl Stage for Loud {
             other => other,
         });
     }
-    fn finish(&mut self, _: &mut Out) {}
+    fn finish(&mut self, _: &mut Pieces) {}
 }
 
 #[tokio::test]

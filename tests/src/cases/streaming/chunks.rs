@@ -5,7 +5,7 @@ use std::time::Duration;
 use pinch_embed::replies::chunk::{BreakPreference, Chunker, Chunking, Drain};
 use pinch_embed::replies::coalesce::{Coalesce, Coalescing};
 use pinch_embed::replies::dedupe::Dedupe;
-use pinch_embed::replies::piece::{Out, Piece};
+use pinch_embed::replies::piece::{Piece, Pieces};
 use pinch_embed::replies::{Stage, code::CodeState};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -85,7 +85,7 @@ async fn timeline(input: &Value) -> Result<Value, String> {
     for step in input["steps"].as_array().into_iter().flatten() {
         let at = start + Duration::from_millis(step["atMs"].as_u64().unwrap_or(0));
         run_until(&mut stage, Some(at), start, &mut flushes).await;
-        let mut out = Out::new();
+        let mut out = Pieces::new();
         if step.get("enqueue").is_some() {
             stage.push(Piece::Block(reply(&step["enqueue"])), &mut out);
         } else if step["flush"] == true {
@@ -104,7 +104,7 @@ async fn run_until(stage: &mut Coalesce, until: Option<Instant>, start: Instant,
             break;
         }
         tokio::time::sleep_until(at).await;
-        let mut out = Out::new();
+        let mut out = Pieces::new();
         stage.push(Piece::Wake, &mut out);
         record(out, start, flushes);
     }
@@ -113,7 +113,7 @@ async fn run_until(stage: &mut Coalesce, until: Option<Instant>, start: Instant,
     }
 }
 
-fn record(out: Out, start: Instant, flushes: &mut Vec<Value>) {
+fn record(out: Pieces, start: Instant, flushes: &mut Vec<Value>) {
     let at = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     for piece in out {
         if let Piece::Block(block) = piece {
@@ -126,7 +126,7 @@ fn record(out: Out, start: Instant, flushes: &mut Vec<Value>) {
 
 async fn pipeline(input: &Value) -> Result<Value, String> {
     let mut dedupe = Dedupe::default();
-    let (mut coalesced, mut out) = (Out::new(), Out::new());
+    let (mut coalesced, mut out) = (Pieces::new(), Pieces::new());
     let payloads = input["payloads"].as_array().into_iter().flatten();
     if input["coalescing"].is_null() {
         coalesced.extend(payloads.map(|payload| Piece::Block(reply(payload))));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pinch_agent_core::event::ToolStart;
 use pinch_agent_core::tool::ToolOutput;
 use pinch_embed::replies::directives::threading::{ReplyToMode, ThreadFilter, apply_reply_tags};
-use pinch_embed::replies::directives::{self, Accumulator, More, Parsed};
+use pinch_embed::replies::directives::{self, Accumulator, ChunkKind, Parsed};
 use pinch_embed::replies::markup::{self, Unclosed};
 use pinch_embed::replies::piece::BlockReply;
 use pinch_embed::replies::scan::{self, FinalTag};
@@ -111,8 +111,8 @@ fn accumulate(input: &Value) -> Value {
     let chunks = input["chunks"].as_array().into_iter().flatten();
     chunks
         .map(|chunk| {
-            let more = if chunk["final"] == true { More::Final } else { More::Follows };
-            let parsed = accumulator.consume(text(&chunk["text"]), more);
+            let kind = if chunk["final"] == true { ChunkKind::Final } else { ChunkKind::Partial };
+            let parsed = accumulator.consume(text(&chunk["text"]), kind);
             parsed.map_or(Value::Null, |parsed| parsed_value(&parsed, false))
         })
         .collect()

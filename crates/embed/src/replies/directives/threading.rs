@@ -1,7 +1,7 @@
 //! Sets the message that a payload replies to.
 
 use super::super::Stage;
-use super::super::piece::{BlockReply, Out, Piece};
+use super::super::piece::{BlockReply, Piece, Pieces};
 use super::parse;
 
 /// How a channel uses threads.
@@ -52,14 +52,14 @@ impl Threads {
 }
 
 impl Stage for Threads {
-    fn push(&mut self, piece: Piece, out: &mut Out) {
+    fn push(&mut self, piece: Piece, out: &mut Pieces) {
         let Piece::Block(mut block) = piece else { return out.push(piece) };
         apply_reply_tags(&mut block, self.current.as_deref());
         self.filter.filter(&mut block);
         out.push(Piece::Block(block));
     }
 
-    fn finish(&mut self, _: &mut Out) {}
+    fn finish(&mut self, _: &mut Pieces) {}
 }
 
 /// Removes threads from the payloads of a run according to a channel's mode, one payload after another.

@@ -32,7 +32,7 @@ fn end(text: &str) -> SessionEvent {
 }
 
 fn blocks(replies: &mut Replies, events: impl IntoIterator<Item = SessionEvent>) -> Vec<String> {
-    let mut out = Out::new();
+    let mut out = Pieces::new();
     events.into_iter().for_each(|event| replies.push(&event, &mut out));
     let texts = out.into_iter().filter_map(|piece| match piece {
         Piece::Block(block) => Some(block.text),
@@ -72,7 +72,7 @@ fn equal_paragraphs_are_all_delivered() {
 #[test]
 fn partial_tags_are_never_shown() {
     let mut replies = by_paragraph();
-    let mut out = Out::new();
+    let mut out = Pieces::new();
     let pieces = ["Hi <thi", "nk>secret</th", "ink> there"].map(delta);
     start().into_iter().chain(pieces).for_each(|event| replies.push(&event, &mut out));
     let deltas: Vec<String> = out
@@ -88,7 +88,7 @@ fn partial_tags_are_never_shown() {
 /// Returns the blocks of an answer that arrives in these pieces, and the accumulated partial text.
 fn blocks_and_partial(when: BlockBreak, pieces: &[&str]) -> (Vec<String>, String) {
     let options = ReplyOptions { block_streaming: true, block_reply_break: when, ..ReplyOptions::default() };
-    let (mut replies, mut out) = (Replies::new(options), Out::new());
+    let (mut replies, mut out) = (Replies::new(options), Pieces::new());
     start().into_iter().chain(pieces.iter().map(|piece| delta(piece))).for_each(|event| replies.push(&event, &mut out));
     let block = Arc::new(Block::text(pieces.concat()));
     replies.push(&agent(AgentEvent::MessageUpdate(StreamEvent::BlockEnd { index: 0, block })), &mut out);
