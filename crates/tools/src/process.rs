@@ -14,6 +14,9 @@ mod options;
 
 mod screen;
 
+#[cfg(target_os = "linux")]
+mod watchdog;
+
 mod registry;
 
 mod permission;

@@ -48,16 +48,19 @@ pub fn hash_of(path: &Path) -> io::Result<Option<String>> {
 pub fn hashes_of(argv: &[String], program: &Path, cwd: &Path) -> io::Result<ContentHashes> {
     let files = CodeFiles::of(argv, program, cwd);
     let mut hashes = ContentHashes::new();
-    for path in files.arguments {
+    for candidates in files.arguments {
+        let found = hashed(candidates)?;
         // Arguments that name no file yet may be files that the script writes.
-        if let Some(hash) = hash_of(&path)? {
-            hashes.insert(path.to_string_lossy().into_owned(), Some(hash));
+        if found.values().any(Option::is_some) {
+            hashes.extend(found);
         }
     }
-    for path in files.code {
-        hashes.insert(path.to_string_lossy().into_owned(), hash_of(&path)?);
-    }
+    hashes.extend(hashed(files.code)?);
     Ok(hashes)
+}
+
+fn hashed(paths: Vec<PathBuf>) -> io::Result<ContentHashes> {
+    paths.into_iter().map(|path| Ok((path.to_string_lossy().into_owned(), hash_of(&path)?))).collect()
 }
 
 /// Returns the first file whose content differs from its hash, or cannot be read.
@@ -83,5 +86,41 @@ mod tests {
         let large = File::create(dir.path().join("large")).unwrap();
         large.set_len(MAX_SIZE + 1).unwrap();
         assert!(hash_of(&dir.path().join("large")).is_err());
+    }
+
+    #[test]
+    fn a_changed_or_new_file_is_found_wherever_a_call_names_code() {
+        for (command, before, after) in [
+            ("node -r ./ok.js ./lib", "lib.js", "lib.js"),
+            ("node -r ./ok.js ./lib", "lib.js", "lib"),
+            ("node -r ./ok.js .", "index.js", "index.js"),
+            ("node --require=./lib ok.js", "lib.js", "lib.js"),
+            ("ruby -r./lib.rb ok.rb", "lib.rb", "lib.rb"),
+            ("ruby -r./lib ok.rb", "lib.rb", "lib.rb"),
+            ("php -d auto_prepend_file=lib.php ok.php", "lib.php", "lib.php"),
+            ("php -dauto_prepend_file=lib.php ok.php", "lib.php", "lib.php"),
+            ("lua -l lib ok.lua", "lib.lua", "lib.lua"),
+            ("julia -Llib.jl ok.jl", "lib.jl", "lib.jl"),
+            ("bash -o pipefail ok.sh", "ok.sh", "ok.sh"),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let argv: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            std::fs::write(dir.path().join(before), "one").unwrap();
+            let hashes = hashes_of(&argv, Path::new("/bin/sh"), dir.path()).unwrap();
+            assert_eq!(first_changed(&hashes), None, "{command}");
+            std::fs::write(dir.path().join(after), "two").unwrap();
+            assert_eq!(first_changed(&hashes), Some(dir.path().join(after)), "{command}");
+        }
+    }
+
+    #[test]
+    fn files_that_a_script_may_still_write_are_not_covered() {
+        let dir = tempfile::tempdir().unwrap();
+        let argv = ["python3", "ok.py", "--out=new.txt", "other.txt"].map(str::to_owned);
+        std::fs::write(dir.path().join("ok.py"), "one").unwrap();
+        let hashes = hashes_of(&argv, Path::new("/bin/sh"), dir.path()).unwrap();
+        std::fs::write(dir.path().join("new.txt"), "two").unwrap();
+        std::fs::write(dir.path().join("other.txt"), "two").unwrap();
+        assert_eq!(first_changed(&hashes), None);
     }
 }

@@ -154,7 +154,55 @@ const NO_OVERRIDE: [&str; 76] = [
 ];
 const NO_OVERRIDE_MORE: [&str; 7] =
     ["LUA_CPATH", "GEM_HOME", "GEM_PATH", "BUNDLE_GEMFILE", "COMPOSER_HOME", "XDG_CONFIG_HOME", "AWS_CONFIG_FILE"];
-const NO_OVERRIDE_PREFIXES: [&str; 3] = ["GIT_CONFIG_", "NPM_CONFIG_", "CARGO_REGISTRIES_"];
+/// Variables of usual programs that name a program, code or configuration to run.
+const NO_OVERRIDE_RUNS: [&str; 34] = [
+    "ACKRC",
+    "BAT_PAGER",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CCACHE_COMPILER",
+    "CCACHE_PREFIX",
+    "CMAKE_TOOLCHAIN_FILE",
+    "EXINIT",
+    "FZF_DEFAULT_COMMAND",
+    "GH_EDITOR",
+    "GH_PAGER",
+    "GIT_CONFIG",
+    "GNUMAKEFLAGS",
+    "GOROOT",
+    "GOTOOLDIR",
+    "INPUTRC",
+    "KUBE_EDITOR",
+    "LESS",
+    "LUA_INIT",
+    "MAKEFILES",
+    "PERL5SHELL",
+    "PERLLIB",
+    "PSQLRC",
+    "PYTHONINSPECT",
+    "PYTHONWARNINGS",
+    "RIPGREP_CONFIG_PATH",
+    "RSYNC_RSH",
+    "RUSTC",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTDOC",
+    "RUSTUP_TOOLCHAIN",
+    "R_PROFILE",
+    "R_PROFILE_USER",
+    "TAR_OPTIONS",
+    "VIMINIT",
+];
+const NO_OVERRIDE_PREFIXES: [&str; 8] = [
+    "GIT_CONFIG_",
+    "NPM_CONFIG_",
+    "CARGO_REGISTRIES_",
+    "CARGO_REGISTRY_",
+    "CARGO_ALIAS_",
+    "CARGO_BUILD_",
+    "CARGO_TARGET_",
+    "LUA_INIT_",
+];
+/// Exceptions to these prefixes.
+const HARMLESS: [&str; 3] = ["CARGO_TARGET_DIR", "CARGO_BUILD_JOBS", "CARGO_BUILD_TARGET"];
 
 /// Why a call may not set a variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -202,7 +250,8 @@ pub fn check_overrides<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(
         let is_forbidden = (upper != "SHELL" && is_blocked(&upper))
             || NO_OVERRIDE.contains(&upper.as_str())
             || NO_OVERRIDE_MORE.contains(&upper.as_str())
-            || has_prefix(&upper, &NO_OVERRIDE_PREFIXES);
+            || NO_OVERRIDE_RUNS.contains(&upper.as_str())
+            || (has_prefix(&upper, &NO_OVERRIDE_PREFIXES) && !HARMLESS.contains(&upper.as_str()));
         if is_forbidden {
             return Err(EnvironmentError::Forbidden { name: name.to_owned() });
         }
@@ -304,6 +353,11 @@ mod tests {
         {
             assert!(refused(name).is_err(), "{name}");
         }
-        assert_eq!(check_overrides(["CI", "FOO_BAR", "SHELL", "DEBUG"]), Ok(()));
+        for name in
+            ["RUSTC", "RIPGREP_CONFIG_PATH", "MAKEFILES", "LUA_INIT_5_4", "CARGO_TARGET_X_RUNNER", "TAR_OPTIONS"]
+        {
+            assert!(refused(name).is_err(), "{name}");
+        }
+        assert_eq!(check_overrides(["CI", "FOO_BAR", "SHELL", "DEBUG", "CARGO_TARGET_DIR"]), Ok(()));
     }
 }

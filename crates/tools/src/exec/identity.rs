@@ -35,7 +35,7 @@ impl CommandIdentity {
         for call in &judgement.programs {
             if let Some(program) = &call.program {
                 let files = CodeFiles::of(&call.argv, program, cwd);
-                paths.extend(files.code.into_iter().chain(files.arguments));
+                paths.extend(files.code.into_iter().chain(files.arguments.into_iter().flatten()));
             }
         }
         paths.sort();

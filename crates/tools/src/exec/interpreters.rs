@@ -157,8 +157,8 @@ fn is_harmless_sed_command(command: &str) -> bool {
 pub(super) struct CodeFiles {
     /// The program, the script of an interpreter, and the files the interpreter would run instead if they existed.
     pub(super) code: Vec<PathBuf>,
-    /// Other arguments of an interpreter that may name files with code.
-    pub(super) arguments: Vec<PathBuf>,
+    /// The files with code that each other argument of an interpreter may stand for.
+    pub(super) arguments: Vec<Vec<PathBuf>>,
 }
 
 impl CodeFiles {
@@ -179,34 +179,45 @@ impl CodeFiles {
         }
         let mut is_first = true;
         for word in arguments {
-            let value = match word.strip_prefix('-') {
-                Some(flag) => flag.split_once('=').map(|(_, value)| value),
-                None => Some(word.as_str()),
-            };
-            let Some(value) = value.filter(|value| !value.is_empty()) else { continue };
-            let path = lexical(&cwd.join(value));
-            if !word.starts_with('-') && std::mem::take(&mut is_first) {
-                let (endings, names) = replacements(&base);
-                files.code.extend(endings.iter().map(|end| PathBuf::from(format!("{}.{end}", path.display()))));
-                files.code.extend(names.iter().map(|name| path.join(name)));
-                files.code.push(path);
-            } else {
-                files.arguments.push(path);
+            for value in values(word) {
+                let candidates = candidates(&base, &lexical(&cwd.join(value)));
+                if !word.starts_with('-') && std::mem::take(&mut is_first) {
+                    files.code.extend(candidates);
+                } else {
+                    files.arguments.push(candidates);
+                }
             }
         }
         files
     }
 }
 
-/// Returns the endings that an interpreter adds to the name of a script, and the files that it runs in a directory.
-fn replacements(base: &str) -> (&'static [&'static str], &'static [&'static str]) {
-    match base {
-        _ if base.starts_with("py") || base.starts_with("ipython") => (&[], &["__main__.py"]),
-        "node" | "nodejs" | "tsx" | "ts-node" | "bun" => {
+/// Returns the parts of an argument that may name files: the whole, what follows a short flag, and what follows an equals sign.
+fn values(word: &str) -> impl Iterator<Item = &str> {
+    let whole = match word.strip_prefix('-') {
+        None => Some(word),
+        Some(flag) if flag.starts_with('-') => None,
+        Some(flag) => flag.char_indices().nth(1).and_then(|(at, _)| flag.get(at..)),
+    };
+    let assigned = word.split_once('=').map(|(_, value)| value);
+    whole.into_iter().chain(assigned).filter(|value| !value.is_empty())
+}
+
+/// Returns the files that an interpreter may run if it is given a path: with an ending, or in a directory.
+fn candidates(base: &str, path: &Path) -> Vec<PathBuf> {
+    let (endings, names): (&[&str], &[&str]) = match inline_flags(base).map(|(name, _)| name) {
+        Some("python" | "pypy" | "ipython") => (&[], &["__main__.py"]),
+        Some("node" | "nodejs" | "tsx" | "ts-node" | "bun") => {
             (&["js", "mjs", "cjs", "json", "ts"], &["package.json", "index.js", "index.ts"])
         }
+        Some("ruby") => (&["rb"], &[]),
+        Some("lua" | "luajit") => (&["lua"], &[]),
         _ => (&[], &[]),
-    }
+    };
+    let mut files = vec![path.to_owned()];
+    files.extend(endings.iter().map(|end| PathBuf::from(format!("{}.{end}", path.display()))));
+    files.extend(names.iter().map(|name| path.join(name)));
+    files
 }
 
 #[cfg(test)]
@@ -268,12 +279,12 @@ mod tests {
         let files = |command: &str| {
             let files = CodeFiles::of(&argv(command), Path::new("/bin/x"), Path::new("/w"));
             let shown = |paths: Vec<PathBuf>| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
-            (shown(files.code), shown(files.arguments))
+            (shown(files.code), shown(files.arguments.concat()))
         };
         assert_eq!(files("git push x"), (vec!["/bin/x".to_owned()], vec![]));
         let (code, arguments) = files("python3 -W ignore x.py --out=y");
         assert!(code.contains(&"/w/ignore".to_owned()) && code.contains(&"/w/ignore/__main__.py".to_owned()));
-        assert_eq!(arguments, ["/w/x.py", "/w/y"]);
+        assert_eq!(arguments, ["/w/x.py", "/w/x.py/__main__.py", "/w/y", "/w/y/__main__.py"]);
         let (code, _) = files("python3 -m a.b");
         assert!(code.contains(&"/w/a/b.py".to_owned()), "{code:?}");
         let (code, _) = files("bash ./x.sh");

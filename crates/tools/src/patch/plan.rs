@@ -122,7 +122,15 @@ pub(super) async fn plan(
                     None => change.after = Some(new),
                     Some(target) => {
                         change.after = None;
-                        planned.open(&target.path, machine).await?.after = Some(new);
+                        let moved = planned.open(&target.path, machine).await?;
+                        if moved.after.is_some() {
+                            let text = format!(
+                                "Cannot move {} to {}: the file exists already. Delete it first in the patch to replace it.",
+                                path.shown, target.shown
+                            );
+                            return Err(ToolError::new(text));
+                        }
+                        moved.after = Some(new);
                     }
                 }
                 PatchSummary::note(&mut summary.modified, target.unwrap_or(path));

@@ -13,6 +13,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use super::screen::TerminalText;
+#[cfg(target_os = "linux")]
+use super::watchdog::{RunningMark, Watchdog};
 
 /// Limits on stored commands and output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +38,8 @@ impl Default for ProcessLimits {
     }
 }
 
-/// Owns commands. Clones share them; dropping the last clone kills every command with all its descendants.
+/// Owns commands. Clones share them; dropping the last clone kills every command with all its descendants. On Linux this also happens if
+/// the host is killed.
 #[derive(Clone, Default)]
 pub struct ProcessRegistry(Arc<RegistryParts>);
 
@@ -48,6 +51,8 @@ struct RegistryParts {
     limits: ProcessLimits,
     on_exit: Option<Box<ExitListener>>,
     state: Mutex<RegistryState>,
+    #[cfg(target_os = "linux")]
+    watchdog: Arc<Watchdog>,
 }
 
 #[derive(Default)]
@@ -238,12 +243,12 @@ const NOUNS: [&str; 24] = [
 impl ProcessRegistry {
     /// Creates an empty registry.
     pub fn new(limits: ProcessLimits) -> Self {
-        Self(Arc::new(RegistryParts { limits, on_exit: None, state: Mutex::default() }))
+        Self(Arc::new(RegistryParts { limits, ..RegistryParts::default() }))
     }
 
     /// Creates a registry that reports when background commands end, except those killed through it.
     pub fn with_listener(limits: ProcessLimits, on_exit: impl Fn(&str, &str, String) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(RegistryParts { limits, on_exit: Some(Box::new(on_exit)), state: Mutex::default() }))
+        Self(Arc::new(RegistryParts { limits, on_exit: Some(Box::new(on_exit)), ..RegistryParts::default() }))
     }
 
     fn state(&self) -> MutexGuard<'_, RegistryState> {
@@ -254,7 +259,8 @@ impl ProcessRegistry {
     pub(super) async fn start(
         &self,
         machine: &dyn Machine,
-        spec: CommandSpec,
+        #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "marked on Linux only"))]
+        mut spec: CommandSpec,
         shown: &str,
         scope: &str,
         timeout: Option<Duration>,
@@ -267,7 +273,11 @@ impl ProcessRegistry {
         }
         let cwd = spec.cwd.display().to_string();
         let is_on_terminal = spec.terminal.is_some();
+        #[cfg(target_os = "linux")]
+        let running = RunningMark::begin(&self.0.watchdog, &mut spec.env);
         let mut process = machine.spawn(spec).await?;
+        #[cfg(target_os = "linux")]
+        running.started(process.id());
         let mut state = self.state();
         while state.drivers.try_join_next().is_some() {}
         let session = Arc::new(TrackedCommand {
@@ -316,6 +326,8 @@ impl ProcessRegistry {
                 end = process.pump(&driven.cancel, timeout, GRACE, &mut take) => end,
                 () = answering => Ok(ProcessEnd::Exited(Exit::Code(0))),
             };
+            #[cfg(target_os = "linux")]
+            drop(running);
             driven.finish(end.map_err(|error| error.to_string()), host.now_ms(), &limits);
             *driven.input.lock().await = None;
             driven.changed.notify_waiters();

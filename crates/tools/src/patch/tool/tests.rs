@@ -227,6 +227,8 @@ async fn hostile_patches_change_nothing() {
     }
     for body in [
         "*** Add File: a.txt\n+over",
+        "*** Update File: dir/b.txt\n*** Move to: a.txt\n@@\n-b\n+over",
+        "*** Add File: new.txt\n+n\n*** Update File: dir/b.txt\n*** Move to: new.txt\n@@\n-b\n+over",
         "*** Add File: new.txt\n+n\n*** Add File: new.txt\n+n",
         "*** Add File: new.txt\n+n\n*** Add File: new.txt/below.txt\n+n",
         "*** Delete File: a.txt\n*** Update File: a.txt\n@@\n-one\n+x",
@@ -248,6 +250,15 @@ async fn hostile_patches_change_nothing() {
         assert_eq!(read_tree(&root), start, "{body}");
         assert!(!dir.path().join("x").exists() && !dir.path().join("target").exists());
     }
+}
+
+#[tokio::test]
+async fn a_file_moves_to_a_place_that_the_patch_has_emptied() {
+    let dir = tempfile::tempdir().unwrap();
+    write_tree(dir.path(), &tree(&[("a.txt", "one\n"), ("b.txt", "two\n")]));
+    let patch = "*** Begin Patch\n*** Delete File: b.txt\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-one\n+three\n*** End Patch";
+    apply_on(Arc::new(LocalMachine), dir.path(), patch).await.unwrap();
+    assert_eq!(read_tree(dir.path()), tree(&[("b.txt", "three\n")]));
 }
 
 /// A generator of small random numbers with a fixed seed.

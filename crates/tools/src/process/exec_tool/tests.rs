@@ -16,6 +16,8 @@ use crate::exec::modes::{ExecAsk, ExecSecurity};
 mod terminal;
 #[cfg(unix)]
 mod approved;
+#[cfg(target_os = "linux")]
+mod killed;
 
 async fn call(tool: &dyn Tool, input: Value) -> Result<(String, Value), String> {
     let (cancel, host, progress) = (Cancel::new(), Host::system(), Progress::ignored());

@@ -1,0 +1,60 @@
+//! What is left of commands when their host is killed.
+
+use std::process::{Command, Stdio};
+
+use super::*;
+
+/// Makes the test [`host`] run commands in this directory.
+const DIRECTORY: &str = "PINCH_TEST_HOST_DIRECTORY";
+
+/// Not a test by itself: the host that [`a_killed_host_leaves_nothing_running`] kills.
+#[tokio::test]
+async fn host() {
+    let Some(dir) = std::env::var_os(DIRECTORY) else { return };
+    let (exec, _) = tools(options(Path::new(&dir)));
+    let command = "setsid sh -c 'echo $$ > daemon; exec sleep 600' & nohup sleep 600 & env -u PINCH_PROCESS sleep 600 & \
+                   echo $$ > shell; echo $! > bare; wait";
+    call(&exec, json!({"command": command, "background": true})).await.unwrap();
+    // A command that has ended may leave a process running.
+    call(&exec, json!({"command": "setsid sh -c 'echo $$ > left; exec sleep 600' > /dev/null 2>&1 &"})).await.unwrap();
+    while !["daemon", "shell", "bare", "left"].iter().all(|name| pid(Path::new(&dir), name).is_some()) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    std::fs::write(Path::new(&dir).join("ready"), "").unwrap();
+    std::future::pending::<()>().await;
+}
+
+fn pid(dir: &Path, name: &str) -> Option<u32> {
+    std::fs::read_to_string(dir.join(name)).ok()?.trim().parse().ok()
+}
+
+#[tokio::test]
+async fn a_killed_host_leaves_nothing_running() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = "process::exec_tool::tests::killed::host";
+    let mut host = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(DIRECTORY, dir.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !dir.path().join("ready").exists() {
+        assert!(host.try_wait().unwrap().is_none(), "the host ended early");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    host.kill().unwrap();
+    host.wait().unwrap();
+    let is_alive = |name: &str| pinch_stdx::process::is_alive(pid(dir.path(), name).unwrap());
+    for _ in 0..6000 {
+        if !["daemon", "shell", "bare"].into_iter().any(is_alive) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for name in ["daemon", "shell", "bare"] {
+        assert!(!is_alive(name), "{name} is still running");
+    }
+    assert!(is_alive("left"), "a process left by a command that ended keeps running");
+    let left = pid(dir.path(), "left").unwrap().to_string();
+    Command::new("kill").args(["-9", &left]).status().unwrap();
+}
