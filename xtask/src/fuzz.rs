@@ -24,8 +24,8 @@ const FLAGS: [&str; 8] = [
     "--cfg fuzzing",
 ];
 
-/// The longest input in the committed corpus, in bytes. Longer ones are found as well, but reach little that short ones do not.
-const MAX_COMMITTED: usize = 1024;
+/// The longest input that is added to the committed corpus, in bytes. Longer ones reach little that short ones do not.
+const MAX_COMMITTED: usize = 256;
 
 /// Arguments of `cargo xtask fuzz`.
 #[derive(clap::Args)]
@@ -112,7 +112,8 @@ fn build() -> anyhow::Result<PathBuf> {
     // With `--target`, build scripts and macros are not instrumented.
     let args = ["build", "--release", "--locked", "--features", "libfuzzer", "--bins", "--manifest-path", MANIFEST];
     let args = [&args[..], &["--target-dir", target_text, "--target", &host]].concat();
-    if !cargo::run(&args, &[("RUSTFLAGS", &FLAGS.join(" "))])? {
+    // Incremental builds would only take space: instrumented code has one unit for each crate.
+    if !cargo::run(&args, &[("RUSTFLAGS", &FLAGS.join(" ")), ("CARGO_INCREMENTAL", "0")])? {
         bail!("cannot build the fuzz targets; see above");
     }
     Ok(target.join(host).join("release"))
@@ -180,10 +181,11 @@ impl Fuzzer<'_> {
         self.start(&[], &[file])
     }
 
-    /// Copies what reaches new code to the committed corpus.
+    /// Copies the fewest inputs that reach all new code to the committed corpus, however often they reach it.
     fn keep(&self) -> anyhow::Result<bool> {
         let max = format!("-max_len={MAX_COMMITTED}");
-        self.start(&["-merge=1", &max], &[folder(&self.committed())?, self.found_corpus()?])
+        let args = ["-set_cover_merge=1", "-use_counters=0", &max];
+        self.start(&args, &[folder(&self.committed())?, self.found_corpus()?])
     }
 
     fn start(&self, args: &[&str], paths: &[PathBuf]) -> anyhow::Result<bool> {

@@ -29,6 +29,11 @@ fn texts_of(content: &Value) -> Vec<&str> {
     }
 }
 
+/// Returns whether an id or a name has 1 to `most` letters, digits, `_` and `-`.
+fn is_word(word: &str, most: usize) -> bool {
+    (1..=most).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}
+
 fn no_blank(content: &Value, at: &Value) -> Result<(), Broken> {
     check(texts_of(content).iter().all(|text| !text.trim().is_empty()), "a text is blank", at)
 }
@@ -72,8 +77,8 @@ pub fn anthropic(body: &Value) -> Result<(), Broken> {
             match text(&block["type"]) {
                 "tool_use" => {
                     let id = text(&block["id"]);
-                    let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-                    check(!id.is_empty() && id.len() <= 64 && id.chars().all(is_valid), "an id", block)?;
+                    check(is_word(id, 64), "an id", block)?;
+                    check(is_word(text(&block["name"]), 64), "a name", block)?;
                     check(role == "assistant" && !open.contains(&id), "a call", block)?;
                     open.push(id);
                 }
@@ -82,6 +87,62 @@ pub fn anthropic(body: &Value) -> Result<(), Broken> {
             }
         }
     }
+    check(open.is_empty(), "a call without result", body)
+}
+
+/// Checks the Converse format of Bedrock: user and assistant alternate, starting with the user; each call is answered in the next message;
+/// no text is blank; ids and names use the allowed alphabet; a conversation with calls declares tools; for Claude, thinking is signed and a
+/// thinking model gets no prefilled answer.
+///
+/// # Errors
+/// Returns the violated rule and its cause.
+pub fn bedrock(body: &Value, is_claude: bool) -> Result<(), Broken> {
+    let messages = list(&body["messages"]);
+    check(messages.first().is_some_and(|first| first["role"] == "user"), "the first message is not the user's", body)?;
+    let thinks = body["additionalModelRequestFields"].get("thinking").is_some();
+    let ends_with_answer = messages.last().is_some_and(|last| last["role"] == "assistant");
+    check(!(thinks && ends_with_answer), "the conversation ends with an answer", body)?;
+    let mut open: Vec<&str> = Vec::new();
+    let mut has_calls = false;
+    let mut before = "";
+    for message in messages {
+        let role = text(&message["role"]);
+        let blocks = list(&message["content"]);
+        check(matches!(role, "user" | "assistant") && role != before, "roles do not alternate", message)?;
+        check(!blocks.is_empty(), "a message is empty", message)?;
+        no_blank(&message["content"], message)?;
+        let results: Vec<&Value> = blocks.iter().filter_map(|block| block.get("toolResult")).collect();
+        let distinct: HashSet<&str> = results.iter().map(|result| text(&result["toolUseId"])).collect();
+        let expected: HashSet<&str> = open.drain(..).collect();
+        check(distinct == expected && distinct.len() == results.len(), "results do not match the calls", message)?;
+        for result in results {
+            check(!list(&result["content"]).is_empty(), "a result is empty", result)?;
+            no_blank(&result["content"], result)?;
+        }
+        for block in blocks {
+            check(block.as_object().is_some_and(|members| members.len() == 1), "a block is not of one kind", block)?;
+            if let Some(call) = block.get("toolUse") {
+                let id = text(&call["toolUseId"]);
+                check(is_word(id, 64), "an id", block)?;
+                check(is_word(text(&call["name"]), 64), "a name", block)?;
+                check(call["input"].is_object(), "arguments", block)?;
+                check(role == "assistant" && !open.contains(&id), "a call", block)?;
+                open.push(id);
+                has_calls = true;
+            }
+            if let Some(reasoning) = block.get("reasoningContent") {
+                let is_signed = !text(&reasoning["reasoningText"]["signature"]).trim().is_empty();
+                let is_redacted = reasoning.get("redactedContent").is_some();
+                check(
+                    role == "assistant" && (!is_claude || is_signed || is_redacted),
+                    "thinking without signature",
+                    block,
+                )?;
+            }
+        }
+        before = role;
+    }
+    check(!has_calls || !list(&body["toolConfig"]["tools"]).is_empty(), "calls without tools", body)?;
     check(open.is_empty(), "a call without result", body)
 }
 
@@ -142,6 +203,7 @@ pub fn chat(body: &Value, is_id: impl Fn(&str) -> bool) -> Result<(), Broken> {
         for call in list(&message["tool_calls"]) {
             let id = text(&call["id"]);
             check(is_id(id) && !open.contains(&id), "an id", call)?;
+            check(is_word(text(&call["function"]["name"]), 64), "a name", call)?;
             open.push(id);
         }
         if role == "assistant" {
@@ -158,19 +220,33 @@ pub fn is_mistral_id(id: &str) -> bool {
     id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-/// Checks OpenAI's Responses format: every call is followed by one output, every output is preceded by its call, and reasoning is followed
-/// by the item it led to.
+/// Checks OpenAI's Responses format: every call is followed by one output, every output is preceded by its call, reasoning is followed by the
+/// item it led to, and ids have the length and the prefix of their kind, once each.
 ///
 /// # Errors
 /// Returns the violated rule and its cause.
 pub fn responses(body: &Value) -> Result<(), Broken> {
     let items = list(&body["input"]);
     let mut open: Vec<&str> = Vec::new();
+    let mut item_ids: HashSet<&str> = HashSet::new();
     for (at, item) in items.iter().enumerate() {
-        match text(&item["type"]) {
+        let kind = text(&item["type"]);
+        if let Some(id) = item.get("id") {
+            let prefix = match kind {
+                "function_call" => "fc_",
+                "custom_tool_call" => "ctc_",
+                "reasoning" => "rs_",
+                _ => "msg_",
+            };
+            let id = text(id);
+            check(is_word(id, 64) && id.starts_with(prefix), "an item's id", item)?;
+            check(item_ids.insert(id), "two items with one id", item)?;
+        }
+        match kind {
             "function_call" | "custom_tool_call" => {
                 let id = text(&item["call_id"]);
-                check(!id.is_empty() && !open.contains(&id), "an id", item)?;
+                check((1..=64).contains(&id.len()) && !open.contains(&id), "an id", item)?;
+                check(is_word(text(&item["name"]), 64), "a name", item)?;
                 open.push(id);
             }
             "function_call_output" | "custom_tool_call_output" => {
@@ -187,4 +263,65 @@ pub fn responses(body: &Value) -> Result<(), Broken> {
         }
     }
     check(open.is_empty(), "a call without output", body)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_violation_of_converse_is_found() {
+        let result = |id: &str| json!({"toolResult": {"toolUseId": id, "content": [{"text": "r"}]}});
+        let valid = json!({
+            "messages": [
+                {"role": "user", "content": [{"text": "hi"}]},
+                {"role": "assistant", "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "t", "signature": "s"}}},
+                    {"toolUse": {"toolUseId": "a", "name": "read", "input": {}}},
+                ]},
+                {"role": "user", "content": [result("a")]},
+            ],
+            "toolConfig": {"tools": [{"toolSpec": {"name": "read"}}]},
+        });
+        assert_eq!(bedrock(&valid, true), Ok(()));
+        let found = |at: &str, value: Value| {
+            let mut body = valid.clone();
+            *body.pointer_mut(at).unwrap() = value;
+            bedrock(&body, true).unwrap_err().split(": ").next().unwrap().to_owned()
+        };
+        assert_eq!(found("/messages/0/role", json!("assistant")), "the first message is not the user's");
+        assert_eq!(found("/messages/2/role", json!("assistant")), "roles do not alternate");
+        assert_eq!(found("/messages/0/content", json!([])), "a message is empty");
+        assert_eq!(found("/messages/0/content/0/text", json!(" ")), "a text is blank");
+        assert_eq!(found("/messages/2/content/0/toolResult/content/0/text", json!("")), "a text is blank");
+        assert_eq!(found("/messages/2/content/0/toolResult/content", json!([])), "a result is empty");
+        assert_eq!(found("/messages/2/content", json!([result("b")])), "results do not match the calls");
+        assert_eq!(found("/messages/2/content", json!([result("a"), result("a")])), "results do not match the calls");
+        assert_eq!(found("/messages/1/content/1/toolUse/toolUseId", json!("a|b")), "an id");
+        assert_eq!(found("/messages/1/content/1/toolUse/name", json!("bad name")), "a name");
+        assert_eq!(found("/messages/1/content/1/toolUse/input", json!("{}")), "arguments");
+        let unsigned = json!({"text": "t"});
+        assert_eq!(
+            found("/messages/1/content/0/reasoningContent/reasoningText", unsigned),
+            "thinking without signature"
+        );
+        assert_eq!(found("/toolConfig/tools", json!([])), "calls without tools");
+        assert_eq!(found("/messages/2/content", json!([{"text": "no result"}])), "results do not match the calls");
+    }
+
+    #[test]
+    fn items_of_responses_have_ids_of_their_kind_once_each() {
+        let message = |id: &str| json!({"type": "message", "role": "assistant", "id": id, "content": []});
+        let call = |id: &str| json!({"type": "function_call", "id": id, "call_id": "c", "name": "read"});
+        let output = json!({"type": "function_call_output", "call_id": "c", "output": ""});
+        let check = |items: Value| {
+            responses(&json!({ "input": items })).map_err(|why| why.split(": ").next().unwrap().to_owned())
+        };
+        assert_eq!(check(json!([message("msg_1"), call("fc_1"), output])), Ok(()));
+        assert_eq!(check(json!([message("msg_1"), message("msg_1")])), Err("two items with one id".to_owned()));
+        assert_eq!(check(json!([call("b"), output])), Err("an item's id".to_owned()));
+        assert_eq!(check(json!([message(&"m".repeat(65))])), Err("an item's id".to_owned()));
+    }
 }

@@ -26,6 +26,10 @@ pub fn prepare(messages: &[Arc<Message>], rules: &TranscriptRules, facts: Reques
     // These are for programs, and would separate turns.
     messages.retain(|message| !matches!(**message, Message::Other(_)));
     messages = calls::adopted(&messages);
+    if rules.reasoning_items {
+        // Those of adopted calls.
+        messages = thinking::without_item_ids(&messages);
+    }
     messages = turns::without_failed(messages);
     messages = thinking::without_thinking_only(messages);
     if rules.bound_thinking {

@@ -210,6 +210,27 @@ fn ids_and_thinking_of_other_providers_are_adapted() {
 }
 
 #[test]
+fn consecutive_answers_become_one_message() {
+    let answer = |blocks: Value| {
+        json!({"role": "assistant", "api": API, "provider": "amazon-bedrock", "model": SONNET, "stopReason": "stop",
+            "content": blocks, "timestamp": 2})
+    };
+    let mut request = ask(SONNET);
+    request.options.cache_retention = Some(CacheRetention::None);
+    request.messages = messages(json!([
+        {"role": "user", "content": "x", "timestamp": 1},
+        answer(json!([{"type": "text", "text": "one"}])),
+        answer(json!([{"type": "text", "text": "two"}, {"type": "toolCall", "id": "t1", "name": "read", "arguments": {}}])),
+        {"role": "toolResult", "toolCallId": "t1", "toolName": "read", "content": [], "timestamp": 3},
+    ]));
+    let sent = body(&request)["messages"].clone();
+    let roles: Vec<&str> = sent.as_array().unwrap().iter().filter_map(|message| message["role"].as_str()).collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
+    let call = json!({"toolUse": {"toolUseId": "t1", "name": "read", "input": {}}});
+    assert_eq!(sent[1]["content"], json!([{"text": "one"}, {"text": "two"}, call]));
+}
+
+#[test]
 fn tools_and_their_choice_are_encoded() {
     let mut request = ask(SONNET);
     let mut strict = tool("read");

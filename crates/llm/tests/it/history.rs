@@ -13,9 +13,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::responses::subscription;
 use crate::support::{body, request};
 
-const PROVIDERS: [(&str, &str, &str); 7] = [
+const PROVIDERS: &[(&str, &str, &str)] = &[
     ("anthropic-messages", "anthropic", "claude-sonnet-4-5"),
     ("anthropic-messages", "minimax", "MiniMax-M2.1"),
     ("google-generative-ai", "google", "gemini-3-pro-preview"),
@@ -23,6 +24,12 @@ const PROVIDERS: [(&str, &str, &str); 7] = [
     ("openai-completions", "mistral", "codestral"),
     ("mistral-conversations", "mistral", "codestral"),
     ("openai-responses", "openai", "gpt-5.2"),
+    ("azure-openai-responses", "azure-openai", "gpt-5.2"),
+    ("openai-codex-responses", "openai-codex", "gpt-5.2-codex"),
+    #[cfg(feature = "bedrock")]
+    ("bedrock-converse-stream", "amazon-bedrock", "anthropic.claude-sonnet-4-5-v1:0"),
+    #[cfg(feature = "bedrock")]
+    ("bedrock-converse-stream", "amazon-bedrock", "amazon.nova-pro-v1:0"),
 ];
 
 fn model(api: &str, provider: &str, id: &str) -> Arc<Model> {
@@ -46,6 +53,7 @@ fn block() -> impl Strategy<Value = Value> {
     let name = prop_oneof![4 => Just("read"), 1 => Just("bad name!"), 1 => Just(" edit ")];
     prop_oneof![
         3 => prop_oneof![Just("hi"), Just(" "), Just("")].prop_map(|text| json!({"type": "text", "text": text})),
+        1 => Just(json!({"type": "text", "text": "hi", "textSignature": "msg_1"})),
         2 => (prop_oneof![Just("hm"), Just("")], signature()).prop_map(|(text, signature)| match signature {
             Value::Null => json!({"type": "thinking", "thinking": text}),
             signature => json!({"type": "thinking", "thinking": text, "thinkingSignature": signature}),
@@ -60,6 +68,17 @@ fn block() -> impl Strategy<Value = Value> {
         1 => Just(json!({"type": "toolCall", "id": "cut", "name": "read"})),
         1 => Just(json!({"type": "toolUse", "id": "x|y", "name": "read", "input": {}})),
     ]
+}
+
+/// Gives the items of OpenAI's calls ids of their kind, as the server does.
+fn with_own_ids(api: &str, mut blocks: Vec<Value>) -> Vec<Value> {
+    for block in blocks.iter_mut().filter(|_| api.ends_with("-responses")) {
+        let Some((call, item)) = block["id"].as_str().and_then(|id| id.split_once('|')) else { continue };
+        if !item.starts_with("fc_") {
+            block["id"] = format!("{call}|fc_{item}").into();
+        }
+    }
+    blocks
 }
 
 /// Makes call ids unique within an answer, as every server does.
@@ -81,6 +100,8 @@ fn message() -> impl Strategy<Value = Value> {
     let from = prop_oneof![
         3 => Just(("anthropic-messages", "anthropic", "claude-sonnet-4-5")),
         1 => Just(("openai-responses", "openai", "gpt-5.2")),
+        1 => Just(("openai-codex-responses", "openai-codex", "gpt-5.2-codex")),
+        1 => Just(("bedrock-converse-stream", "amazon-bedrock", "anthropic.claude-sonnet-4-5-v1:0")),
         1 => Just(("google-generative-ai", "google", "gemini-3-pro-preview")),
         1 => Just(("openai-completions", "local", "m")),
         1 => Just(("", "openclaw", "delivery-mirror")),
@@ -88,12 +109,13 @@ fn message() -> impl Strategy<Value = Value> {
     let stop = prop_oneof![4 => Just("toolUse"), 2 => Just("stop"), 1 => Just("error"), 1 => Just("aborted"), 1 => Just("length")];
     let answer = (from, stop, vec(block(), 0..4)).prop_map(|((api, provider, model), stop, content)| {
         json!({"role": "assistant", "api": api, "provider": provider, "model": model, "stopReason": stop,
-            "errorMessage": "x", "content": with_distinct_ids(content)})
+            "errorMessage": "x", "content": with_own_ids(api, with_distinct_ids(content))})
     });
     let id = prop_oneof![
         Just("a"),
         Just("a|fc_1"),
         Just("call_a|b"),
+        Just("call_a|fc_b"),
         Just(" c:1"),
         Just(""),
         Just("toolu_01ABCdef-9"),
@@ -143,7 +165,8 @@ fn broken(request: &Request) -> Result<(), String> {
     match request.model.api.as_str() {
         "anthropic-messages" => rules::anthropic(&body),
         "google-generative-ai" => rules::google(&body),
-        "openai-responses" => rules::responses(&body),
+        "openai-responses" | "azure-openai-responses" | "openai-codex-responses" => rules::responses(&body),
+        "bedrock-converse-stream" => rules::bedrock(&body, request.model.id.as_str().contains("claude")),
         _ if request.model.provider.as_str() == "mistral" => rules::chat(&body, rules::is_mistral_id),
         _ => rules::chat(&body, |_| true),
     }
@@ -166,7 +189,7 @@ proptest! {
         prop_assert!(!prepared.is_empty());
         let mut options = CallOptions::default();
         options.thinking = ThinkingChoice::Level(if thinking { ThinkingLevel::High } else { ThinkingLevel::Off });
-        let mut asked = request((*model).clone());
+        let mut asked = request((*model).clone()).with_auth(subscription());
         asked.messages = prepared;
         let held = broken(&asked.with_options(options));
         prop_assert!(held.is_ok(), "{api} {provider}: {}", held.unwrap_err());
@@ -195,7 +218,7 @@ fn unchanged_messages_are_shared() {
             "content": [{"type": "toolCall", "id": "a1", "name": "read", "arguments": {}}], "timestamp": 2}),
         json!({"role": "toolResult", "toolCallId": "a1", "toolName": "read", "content": [], "timestamp": 3}),
     ].iter().map(|message| Arc::new(Message::from_value(message).unwrap())).collect();
-    for (api, provider, id) in PROVIDERS.into_iter().filter(|(_, provider, _)| *provider != "mistral") {
+    for &(api, provider, id) in PROVIDERS.iter().filter(|(_, provider, _)| *provider != "mistral") {
         let rules = TranscriptRules::detect(api, provider, id);
         let prepared = prepare(&messages, &rules, RequestFacts::default());
         assert!(prepared.iter().zip(&messages).all(|(now, before)| Arc::ptr_eq(now, before)), "{api} {provider}");

@@ -169,7 +169,7 @@ fn system_blocks(prompt: &str, cache: Option<&Value>) -> Option<Value> {
     Some(std::iter::once(convert::text_block(prompt)).chain(cache.cloned()).collect())
 }
 
-/// Encodes the conversation. Consecutive messages from the user's side become one, because roles must alternate.
+/// Encodes the conversation. Consecutive messages of one side become one, because roles must alternate.
 fn messages(
     request: &Request,
     messages: &[std::sync::Arc<Message>],
@@ -200,7 +200,7 @@ fn messages(
         };
         match out.last_mut() {
             _ if blocks.is_empty() => {}
-            Some(("user", last)) if role == "user" => last.append(&mut blocks),
+            Some((before, last)) if *before == role => last.append(&mut blocks),
             _ => out.push((role, blocks)),
         }
     }

@@ -21,12 +21,21 @@ pub(super) struct Items<'a> {
     custom_calls: HashSet<String>,
     /// Ids that pair calls with results: the call's part of each id, unless another call has it.
     call_ids: Renamer,
+    /// Ids of the items so far. The server rejects a second item with the same id, as a turn that was recorded twice has.
+    item_ids: HashSet<String>,
     pub(super) items: Vec<Value>,
 }
 
 impl<'a> Items<'a> {
     pub(super) fn new(model: &'a Model, grammar: &'a GrammarTools) -> Self {
-        Self { model, grammar, custom_calls: HashSet::new(), call_ids: Renamer::new(), items: Vec::new() }
+        Self {
+            model,
+            grammar,
+            custom_calls: HashSet::new(),
+            call_ids: Renamer::new(),
+            item_ids: HashSet::new(),
+            items: Vec::new(),
+        }
     }
 
     /// Encodes a user message, unless it is empty.
@@ -53,7 +62,7 @@ impl<'a> Items<'a> {
                     if after_gap {
                         self.drop_last_reasoning(begin);
                     }
-                    self.items.extend(reasoning(thinking));
+                    self.reasoning(thinking);
                 }
                 // Even one with an id: that is only the item's name, and says nothing about its content.
                 Block::Text(text) if text.text.trim().is_empty() => {
@@ -61,7 +70,7 @@ impl<'a> Items<'a> {
                     continue;
                 }
                 Block::Text(text) => {
-                    self.items.push(output_text(text, number, n_texts));
+                    self.text(text, number, n_texts);
                     n_texts += 1;
                 }
                 Block::ToolCall(call) => self.call(call, is_own, message),
@@ -75,8 +84,39 @@ impl<'a> Items<'a> {
     /// Drops reasoning without the item that it led to, which the server rejects.
     fn drop_last_reasoning(&mut self, begin: usize) {
         while self.items.len() > begin && self.items.last().is_some_and(|item| item["type"] == "reasoning") {
-            self.items.pop();
+            let dropped = self.items.pop();
+            if let Some(id) = dropped.as_ref().and_then(|item| item["id"].as_str()) {
+                self.item_ids.remove(id);
+            }
         }
+    }
+
+    /// Adds a reasoning item, unless the conversation already has it.
+    fn reasoning(&mut self, thinking: &Thinking) {
+        let Some(item) = reasoning(thinking) else { return };
+        if item["id"].as_str().is_none_or(|id| self.item_ids.insert(id.to_owned())) {
+            self.items.push(item);
+        }
+    }
+
+    /// Adds a text of an answer. One without an id of its own is named after its position.
+    fn text(&mut self, text: &Text, number: usize, n_texts: usize) {
+        let (id, phase) = text.signature.as_deref().map(read_signature).unwrap_or_default();
+        let id = id.map(|id| match id.chars().count() > IdShape::RESPONSES.max {
+            true => format!("msg_{}", short_hash(&id)),
+            false => id,
+        });
+        let id = id.filter(|id| self.item_ids.insert(id.clone())).unwrap_or_else(|| match n_texts {
+            0 => format!("msg_pi_{number}"),
+            _ => format!("msg_pi_{number}_{n_texts}"),
+        });
+        let content = json!([{"type": "output_text", "text": text.text, "annotations": []}]);
+        let mut item =
+            json!({"type": "message", "role": "assistant", "content": content, "status": "completed", "id": id});
+        if let Some(phase) = phase {
+            item["phase"] = phase.into();
+        }
+        self.items.push(item);
     }
 
     fn call(&mut self, call: &ToolCall, is_own: bool, message: &AssistantMessage) {
@@ -96,7 +136,7 @@ impl<'a> Items<'a> {
         let mut item = Map::new();
         let kind = if text.is_some() { "custom_tool_call" } else { "function_call" };
         item.insert("type".into(), kind.into());
-        if let Some(id) = item_id.filter(fits) {
+        if let Some(id) = item_id.filter(fits).filter(|id| self.item_ids.insert((*id).to_owned())) {
             item.insert("id".into(), id.into());
         }
         item.insert("call_id".into(), call_id.as_str().into());
@@ -169,22 +209,6 @@ fn is_relative(message: &AssistantMessage, model: &Model) -> bool {
 fn reasoning(thinking: &Thinking) -> Option<Value> {
     let item: Value = serde_json::from_str(thinking.signature.as_deref()?).ok()?;
     (item["type"] == "reasoning").then_some(item)
-}
-
-fn output_text(text: &Text, number: usize, n_texts: usize) -> Value {
-    let (id, phase) = text.signature.as_deref().map(read_signature).unwrap_or_default();
-    let id = match id {
-        Some(id) if id.chars().count() > IdShape::RESPONSES.max => format!("msg_{}", short_hash(&id)),
-        Some(id) => id,
-        None if n_texts == 0 => format!("msg_pi_{number}"),
-        None => format!("msg_pi_{number}_{n_texts}"),
-    };
-    let content = json!([{"type": "output_text", "text": text.text, "annotations": []}]);
-    let mut item = json!({"type": "message", "role": "assistant", "content": content, "status": "completed", "id": id});
-    if let Some(phase) = phase {
-        item["phase"] = phase.into();
-    }
-    item
 }
 
 /// Parses id and phase of a text. Older sessions have the bare id.

@@ -310,6 +310,31 @@ fn blank_texts_are_never_sent() {
 }
 
 #[test]
+fn no_two_items_have_the_same_id() {
+    let item = json!({"type": "reasoning", "id": "rs_1", "summary": []}).to_string();
+    let answer = json!({"role": "assistant", "api": OPENAI, "provider": "p", "model": "m", "stopReason": "toolUse",
+    "timestamp": 2, "content": [
+        {"type": "thinking", "thinking": "x", "thinkingSignature": item},
+        {"type": "text", "text": "t", "textSignature": "msg_1"},
+        {"type": "toolCall", "id": "a|fc_1", "name": "t", "arguments": {}},
+    ]});
+    let result = json!({"role": "toolResult", "toolCallId": "a|fc_1", "toolName": "t", "content": [], "timestamp": 3});
+    let mut request = asked(OPENAI, json!({}));
+    let user = json!({"role": "user", "content": "x", "timestamp": 1});
+    // A turn that was recorded twice.
+    request.messages = messages(json!([user, answer, result, answer, result]));
+    let input = body(&request)["input"].clone();
+    let items: Vec<(&str, Option<&str>)> = input.as_array().unwrap()[1..]
+        .iter()
+        .map(|item| (item["type"].as_str().unwrap(), item["id"].as_str()))
+        .collect();
+    let output = ("function_call_output", None);
+    let first = [("reasoning", Some("rs_1")), ("message", Some("msg_1")), ("function_call", Some("fc_1")), output];
+    assert_eq!(items[..4], first);
+    assert_eq!(items[4..], [("message", Some("msg_pi_3")), ("function_call", None), output]);
+}
+
+#[test]
 fn calls_with_the_same_id_are_distinguished() {
     let mut request = asked(OPENAI, json!({"provider": "openai"}));
     let answer = |provider: &str, ids: &[&str]| {
