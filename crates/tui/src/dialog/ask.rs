@@ -171,8 +171,10 @@ impl DialogView for Ask {
     }
 
     fn line(&mut self, line: &str, cx: DialogCx<'_>) -> Option<DialogEvent> {
-        let (AskField::Choice(picker) | AskField::Confirm(picker)) = &self.field else { return None };
-        let at = picker.item_of_line(line)?;
+        let (AskField::Choice(picker) | AskField::Confirm(picker)) = &mut self.field else { return None };
+        let Some(at) = picker.item_of_line(line) else {
+            return (!picker.begin_line()).then_some(DialogEvent::Ignored);
+        };
         if self.guarded && cx.now_ms - self.since_ms < TYPED_AHEAD_MS {
             return Some(DialogEvent::Changed);
         }

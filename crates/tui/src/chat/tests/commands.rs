@@ -280,3 +280,26 @@ fn command_approvals_are_shown_in_order_and_not_granted_by_typing_ahead() {
     chat.state.event(ChatEvent::QuestionWithdrawn("q4".to_owned()), 400);
     assert!(!chat.shown().contains("$ late"));
 }
+
+#[test]
+fn a_typed_line_allows_a_command_only_if_it_is_a_decision() {
+    let mut chat = TestChat::new();
+    let line = |chat: &mut TestChat, line: &str| chat.input(&TerminalInput::Line(line.to_owned()));
+    chat.state.event(question("q1", "make"), 0);
+    line(&mut chat, "y");
+    chat.shown();
+    chat.now_ms = 1_000;
+    for text in ["you bet", "anything but that", "12 apples", "1 or 2", "4"] {
+        line(&mut chat, text);
+        assert_eq!(decisions(&chat), [""; 0], "{text:?}");
+    }
+    chat.shows("Type the number of a choice");
+    line(&mut chat, "y");
+    for (id, typed) in [("q2", "2"), ("q3", "Deny"), ("q4", " always ")] {
+        chat.state.event(question(id, "make"), 0);
+        chat.shown();
+        chat.now_ms += 1_000;
+        line(&mut chat, typed);
+    }
+    assert_eq!(decisions(&chat), ["q1: once", "q2: always", "q3: deny", "q4: always"]);
+}
