@@ -96,7 +96,7 @@ impl ChatOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChatEnd {
     /// The user exited.
-    Left,
+    Exited,
     /// The terminal is gone.
     HungUp,
 }

@@ -116,7 +116,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     drop(kept);
     engine.shutdown(LEAVING).await;
     match end {
-        Ok(ChatEnd::Left) => Ok(code.unwrap_or(ExitCode::SUCCESS)),
+        Ok(ChatEnd::Exited) => Ok(code.unwrap_or(ExitCode::SUCCESS)),
         Ok(ChatEnd::HungUp) => Ok(code.unwrap_or(ExitCode::from(interactive::HUNG_UP))),
         Err(error @ ChatStartError::UnknownAgent { .. }) => Err(CommandFailure::user(error.to_string())),
         Err(error) => Err(CommandFailure::new(Blame::Internal, error.to_string())),

@@ -126,7 +126,7 @@ async fn converse(
         guarded(interface.plain, &stop, Box::pin(interactive(interface, &ui, Box::pin(opening), &stop))).await;
     drop(kept);
     let (runtime, end_code) = match end {
-        Ok(InteractiveEnd::Left(runtime)) => (Some(runtime), ExitCode::SUCCESS),
+        Ok(InteractiveEnd::Exited(runtime)) => (Some(runtime), ExitCode::SUCCESS),
         Ok(InteractiveEnd::HungUp(runtime)) => (Some(runtime), ExitCode::from(HUNG_UP)),
         Ok(_) => (None, ExitCode::SUCCESS),
         Err(InteractiveError::SessionOpening(failure)) => return Err(failure),

@@ -120,7 +120,7 @@ impl ChatDriver {
         }
         self.settle().await;
         self.leave();
-        if self.gone { ChatEnd::HungUp } else { ChatEnd::Left }
+        if self.gone { ChatEnd::HungUp } else { ChatEnd::Exited }
     }
 
     /// Waits for the next input. Cancel-safe: dropping the future loses nothing.

@@ -25,7 +25,7 @@ use crate::hyperlink::Hyperlinks;
 use crate::key::Key;
 use crate::keymap::{KeyAction, Keymap};
 use crate::terminal::TerminalCapabilities;
-use crate::text::{SanitizeMode, sanitize};
+use crate::text::one_line;
 use crate::theme::{ColorDepth, ColorRole, Palette};
 use crate::transcript::{NoticeKind, TranscriptView};
 use crate::widget::Loader;
@@ -341,7 +341,7 @@ impl ChatApp {
 
     /// Returns the rows left on the screen on exit: how to return to the session.
     pub(crate) fn exit_rows(&self) -> Vec<Row> {
-        let key = sanitize(&self.session, SanitizeMode::Output).replace('\n', " ");
+        let key = one_line(&self.session);
         let is_plain = key.chars().all(|c| c.is_alphanumeric() || matches!(c, ':' | '-' | '_' | '.' | '@' | '+'));
         let key = if is_plain { key } else { format!("'{}'", key.replace('\'', "'\\''")) };
         let text = format!("continue with: pinch chat --session {key}");

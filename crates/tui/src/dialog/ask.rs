@@ -11,7 +11,7 @@ use crate::editor_line::LineEditor;
 use crate::effect::{DialogAnswer, Effect};
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext};
-use crate::text::{SanitizeMode, sanitize, wrap};
+use crate::text::{SanitizeMode, one_line, sanitize, wrap};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
@@ -106,7 +106,7 @@ impl DialogView for Ask {
             AskField::Line { line, placeholder } => {
                 let (mut row, column) = line.row(cx.columns, cx.theme);
                 if line.text().is_empty() && !placeholder.is_empty() {
-                    let text = sanitize(placeholder, SanitizeMode::Output).replace('\n', " ");
+                    let text = one_line(placeholder);
                     row.push_span(ratatui_core::text::Span::styled(text, cx.theme.fg(ColorRole::Dim)));
                     row = crate::text::truncate(&row, cx.columns, "…");
                 }

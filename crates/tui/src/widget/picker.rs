@@ -8,7 +8,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use crate::Row;
 use crate::key::{KeyCode, KeyPress};
 use crate::keymap::{KeyAction, KeyContext, Keymap};
-use crate::text::{SanitizeMode, row_width, sanitize, truncate};
+use crate::text::{SanitizeMode, one_line, row_width, sanitize, truncate};
 use crate::theme::{ColorRole, Palette};
 
 /// An item of a list.
@@ -273,7 +273,6 @@ impl Picker {
     }
 
     fn row(&self, item: &PickItem, is_selected: bool, columns: usize, theme: &Palette) -> Row {
-        let one_line = |text: &str| sanitize(text, SanitizeMode::Output).replace('\n', " ");
         let (sign, style) = match is_selected {
             true => ("→ ", theme.fg(ColorRole::Accent).add_modifier(Modifier::BOLD)),
             false => ("  ", ratatui_core::style::Style::new()),

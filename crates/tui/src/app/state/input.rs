@@ -1,4 +1,4 @@
-//! Handling of keys, pasted text and the mouse.
+//! Handles keys, pasted text, typed lines and the mouse.
 
 use pinch_coding_agent::session::CycleDirection;
 use pinch_coding_agent::settings::values::DoubleEscape;

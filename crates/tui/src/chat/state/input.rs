@@ -1,4 +1,4 @@
-//! Handling of keys and pasted text.
+//! Handles keys, pasted text and typed lines.
 
 use pinch_coding_agent::extension::Completion;
 

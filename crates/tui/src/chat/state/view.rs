@@ -15,7 +15,7 @@ use crate::front::ScreenFrame;
 use crate::image::CellSize;
 use crate::keymap::KeyAction;
 use crate::terminal::{Cursor, PlainNotes, Size};
-use crate::text::{SanitizeMode, sanitize, truncate, width};
+use crate::text::{SanitizeMode, one_line, sanitize, truncate, width};
 use crate::theme::ColorRole;
 
 /// Maximum number of rows in the footer.
@@ -213,7 +213,7 @@ impl ChatApp {
         });
         let mut lines: Vec<String> = Vec::new();
         for part in parts {
-            let part = sanitize(&part, SanitizeMode::Output).replace('\n', " ");
+            let part = one_line(&part);
             let is_full = lines.len() == MAX_FOOTER;
             match lines.last_mut() {
                 Some(line) if is_full || width(line) + SEPARATOR.len() + width(&part) <= columns => {
