@@ -89,7 +89,7 @@ async fn log_in_first(
 }
 
 /// Runs the interface until it ends or a signal arrives. In line mode, Ctrl+C is for the interface.
-pub(super) async fn guarded<T>(is_plain: bool, stop: &Cancel, work: LocalBoxFuture<'_, T>) -> (T, Option<ExitCode>) {
+async fn guarded<T>(is_plain: bool, stop: &Cancel, work: LocalBoxFuture<'_, T>) -> (T, Option<ExitCode>) {
     if is_plain { signals::guard_without_interrupt(stop, work).await } else { signals::guard(stop, work).await }
 }
 

@@ -141,6 +141,8 @@ pub(crate) struct ChatApp {
     verbose: Option<Verbosity>,
     /// Whether thinking is shown, overriding the session's setting.
     shows_thinking: Option<bool>,
+    /// Whether replies are also delivered to the channel of the session, if it has one.
+    delivers: bool,
     /// Active runs, by session.
     runs: BTreeMap<String, ActiveChatRun>,
     /// Whether the history of the session is being loaded; events are shown after it.
@@ -197,6 +199,7 @@ impl ChatApp {
             thinking: setup.thinking,
             verbose: setup.verbose,
             shows_thinking: None,
+            delivers: false,
             runs: BTreeMap::new(),
             is_loading: false,
             queued: Vec::new(),

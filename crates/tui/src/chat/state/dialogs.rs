@@ -116,9 +116,11 @@ impl ChatApp {
         let options = &self.transcript.options;
         let tools = if options.expanded { "expanded" } else { "collapsed" };
         let thinking = if options.hide_thinking { "hidden" } else { "shown" };
+        let delivery = if self.delivers { "on" } else { "off" };
         let choices = vec![
             (PickItem::new("Tool output").detail(tools), vec![ChatChoice::ToggleTools]),
             (PickItem::new("Thinking").detail(thinking), vec![ChatChoice::ToggleThinking]),
+            (PickItem::new("Deliver replies").detail(delivery), vec![ChatChoice::ToggleDelivery]),
         ];
         self.open(ChoiceDialog::short("Settings", choices));
     }
@@ -183,6 +185,10 @@ impl ChatApp {
             }
             ChatChoice::ToggleTools => {
                 self.toggle_tools();
+                self.open_settings();
+            }
+            ChatChoice::ToggleDelivery => {
+                self.set_delivery(!self.delivers);
                 self.open_settings();
             }
             ChatChoice::ToggleThinking => {

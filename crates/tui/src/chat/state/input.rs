@@ -284,6 +284,7 @@ impl ChatApp {
             timeout: self.setup.timeout,
             queue: self.facts.queue,
             elevated: self.facts.elevated,
+            deliver: self.delivers && self.facts.channel.is_some(),
             shows_tools: self.verbosity() != Verbosity::Off,
         };
         if self.is_busy() {

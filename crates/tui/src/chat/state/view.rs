@@ -204,6 +204,12 @@ impl ChatApp {
         if let Some(mode) = facts.elevated.filter(|mode| *mode != ElevatedMode::Off) {
             parts.push(format!("elevated {mode}"));
         }
+        if let Some(activation) = facts.activation {
+            parts.push(format!("activation {activation}"));
+        }
+        if let Some(channel) = facts.channel.as_ref().filter(|_| self.delivers) {
+            parts.push(format!("deliver to {channel}"));
+        }
         parts.push(match (facts.tokens, facts.window) {
             (None, _) => "tokens ?".to_owned(),
             (Some(used), None | Some(0)) => format!("tokens {}", tokens(used)),
