@@ -25,6 +25,8 @@ mod sdk;
 
 mod openclaw;
 
+mod terminal;
+
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -55,6 +57,8 @@ enum InteropPeer {
     Modes(modes::Args),
     /// Lets OpenClaw and pinch take turns on one state directory: sessions by key, transcripts, totals, credentials and locks. Needs npm.
     Openclaw,
+    /// Runs pinch in tmux: sizes, resize storms while streaming, suspension, the external editor, pastes and signals. Needs tmux and bash.
+    Terminal(terminal::Args),
 }
 
 /// Runs the command; returns true when all checks passed.
@@ -66,6 +70,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
         InteropPeer::Rpc(args) => rpc::run(args),
         InteropPeer::Modes(args) => modes::run(args),
         InteropPeer::Openclaw => openclaw::run(),
+        InteropPeer::Terminal(args) => terminal::run(args),
     }
 }
 

@@ -6,7 +6,16 @@ use pinch_embed::stdx::cancel::{Cancel, CancelReason};
 
 /// Runs `work` and cancels `cancel` if a signal arrives; returns the signal's exit code in that case.
 pub(crate) async fn guard<T>(cancel: &Cancel, work: impl Future<Output = T>) -> (T, Option<ExitCode>) {
-    guard_against(Signals::all(), cancel, work).await
+    guard_against(Signals::all(), || false, cancel, work).await
+}
+
+/// Like [`guard`], except that Ctrl+C is ignored while it is for another program on the terminal.
+pub(crate) async fn guard_unless<T>(
+    is_ignored: impl Fn() -> bool,
+    cancel: &Cancel,
+    work: impl Future<Output = T>,
+) -> (T, Option<ExitCode>) {
+    guard_against(Signals::all(), is_ignored, cancel, work).await
 }
 
 /// Like [`guard`], except that Ctrl+C is a key for `work`.
@@ -14,11 +23,12 @@ pub(crate) async fn guard_without_interrupt<T>(
     cancel: &Cancel,
     work: impl Future<Output = T>,
 ) -> (T, Option<ExitCode>) {
-    guard_against(Signals::ending(), cancel, work).await
+    guard_against(Signals::ending(), || false, cancel, work).await
 }
 
 async fn guard_against<T>(
     mut signals: Signals,
+    ignores_interrupt: impl Fn() -> bool,
     cancel: &Cancel,
     work: impl Future<Output = T>,
 ) -> (T, Option<ExitCode>) {
@@ -29,6 +39,9 @@ async fn guard_against<T>(
             biased;
             done = &mut work => return (done, code),
             signal = signals.next() => {
+                if signal == INTERRUPT && ignores_interrupt() {
+                    continue;
+                }
                 if code.is_some() {
                     std::process::exit(128 + signal);
                 }

@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             TerminalInput::Paste(text) => editor.paste(&text),
             TerminalInput::Resized(size) => screen.resize(size),
             TerminalInput::Report(report) => {
-                capabilities.learn(&report);
+                capabilities.apply_report(&report);
                 screen.set_synchronized(capabilities.synchronized);
             }
             TerminalInput::Closed => break,

@@ -94,11 +94,11 @@ pub struct SessionOpening {
 /// How the interactive mode ended.
 pub enum InteractiveEnd {
     /// The user exited. The caller must close the session.
-    Left(Box<SessionRuntime>),
+    Exited(Box<SessionRuntime>),
     /// The terminal is gone. The caller must close the session.
     HungUp(Box<SessionRuntime>),
     /// The user exited before there was a session.
-    LeftEarly,
+    ExitedEarly,
 }
 
 /// Why the interactive mode did not start.
@@ -204,7 +204,7 @@ pub async fn interactive<E>(
             }
             if console.exiting {
                 console.leave(&[]);
-                return Ok(InteractiveEnd::LeftEarly);
+                return Ok(InteractiveEnd::ExitedEarly);
             }
         }
     };
@@ -230,5 +230,5 @@ pub async fn interactive<E>(
     let last = console.app.exit_rows(&runtime);
     console.leave(&last);
     let runtime = Box::new(runtime);
-    Ok(if gone { InteractiveEnd::HungUp(runtime) } else { InteractiveEnd::Left(runtime) })
+    Ok(if gone { InteractiveEnd::HungUp(runtime) } else { InteractiveEnd::Exited(runtime) })
 }

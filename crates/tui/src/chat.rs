@@ -25,7 +25,7 @@ use pinch_stdx::host::Host;
 pub use self::backend::{
     AgentAnswer, AgentQuestion, AgentQuestions, AnswerOption, ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel,
     ChatReply, ChatSession, ChatSessionInfo, ChatUpdate, CommandDecision, CommandQuestion, ElevatedMode,
-    MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
+    GroupActivation, MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
 };
 use self::driver::ChatDriver;
 use self::last_session::LastSessions;
@@ -96,7 +96,7 @@ impl ChatOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChatEnd {
     /// The user exited.
-    Left,
+    Exited,
     /// The terminal is gone.
     HungUp,
 }

@@ -47,7 +47,7 @@ impl ConfigureOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigureEnd {
     /// The user exited, or it was stopped.
-    Left,
+    Exited,
     /// The terminal is gone.
     HungUp,
 }
@@ -157,7 +157,7 @@ pub async fn configure(
     let end = loop {
         let event = tokio::select! {
             event = front.next(None) => event,
-            _ = stop.cancelled() => break ConfigureEnd::Left,
+            _ = stop.cancelled() => break ConfigureEnd::Exited,
         };
         let cx = |theme, host: &Host, front: &Front| DialogCx {
             theme,
@@ -175,7 +175,7 @@ pub async fn configure(
             }
             FrontEvent::TerminalInput(TerminalInput::Closed) => break ConfigureEnd::HungUp,
             FrontEvent::TerminalInput(TerminalInput::Report(report)) => {
-                capabilities.learn(&report);
+                capabilities.apply_report(&report);
                 theme = palette(&capabilities);
                 front.mark();
             }
@@ -188,7 +188,7 @@ pub async fn configure(
                     ViewEvent::Stay => {}
                     ViewEvent::Switch(at) => list.switch(at),
                     ViewEvent::ChangeScope => list.change_scope(),
-                    ViewEvent::Close => break ConfigureEnd::Left,
+                    ViewEvent::Close => break ConfigureEnd::Exited,
                 }
                 front.mark();
             }

@@ -72,7 +72,8 @@ pub(crate) trait DialogView<E = Effect> {
     /// Handles a key.
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent<E>;
 
-    /// Handles a line typed on a terminal that edits lines itself; `None`: its characters are handled as keys, followed by enter.
+    /// Handles a line typed on a terminal that edits lines itself; `None`: its characters are handled as keys, followed by enter. A line
+    /// that must not be handled as keys is [`DialogEvent::Ignored`], which the user is told.
     fn line(&mut self, _line: &str, _cx: DialogCx<'_>) -> Option<DialogEvent<E>> {
         None
     }

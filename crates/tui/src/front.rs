@@ -336,7 +336,7 @@ impl Front {
 
     /// Handles a report of the terminal. Returns whether anything changed, or it was the last report.
     fn learn(&mut self, report: &Report) -> bool {
-        let is_new = self.capabilities.learn(report);
+        let is_new = self.capabilities.apply_report(report);
         match report {
             Report::Keyboard => {
                 // A terminal that is gone is noticed when reading from it.

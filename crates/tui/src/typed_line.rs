@@ -15,6 +15,8 @@ pub(crate) enum DialogLine<'a> {
 pub(crate) enum LineStep<E> {
     /// Nothing.
     Ignored,
+    /// Nothing, and the characters of the line must not be handled as keys.
+    Refused,
     /// Handled, with these effects.
     Taken(Vec<E>),
     /// Handled, with these effects, and the dialog is closed.
@@ -29,27 +31,29 @@ pub(crate) const UNHANDLED_LINE: &str =
     "Type the number of a choice or the beginning of its name, or a key after a slash: /escape, /down, /space";
 
 /// Passes a line to a dialog, and returns the effects. A slash names one key: `/escape`, `/down`, `/ctrl+s`. Other lines are passed to the
-/// dialog as a whole, or else typed character by character, followed by enter if any of them had an effect.
+/// dialog as a whole, or else typed character by character, followed by enter if any of them had an effect, unless the dialog refuses them.
 pub(crate) fn answer<E>(
     line: &str,
     mut give: impl FnMut(DialogLine<'_>) -> LineStep<E>,
 ) -> Result<Vec<E>, UnhandledLine> {
     if let Some(press) = named_key(line) {
         return match give(DialogLine::Key(&press)) {
-            LineStep::Ignored => Err(UnhandledLine),
+            LineStep::Ignored | LineStep::Refused => Err(UnhandledLine),
             LineStep::Taken(effects) | LineStep::Closed(effects) => Ok(effects),
         };
     }
-    if !line.trim().is_empty()
-        && let LineStep::Taken(effects) | LineStep::Closed(effects) = give(DialogLine::Line(line))
-    {
-        return Ok(effects);
+    if !line.trim().is_empty() {
+        match give(DialogLine::Line(line)) {
+            LineStep::Ignored => {}
+            LineStep::Refused => return Err(UnhandledLine),
+            LineStep::Taken(effects) | LineStep::Closed(effects) => return Ok(effects),
+        }
     }
     let mut is_taken = line.is_empty();
     let mut all = Vec::new();
     for press in line.chars().filter(|c| !c.is_control()).map(KeyPress::typed) {
         match give(DialogLine::Key(&press)) {
-            LineStep::Ignored => {}
+            LineStep::Ignored | LineStep::Refused => {}
             LineStep::Taken(effects) => {
                 is_taken = true;
                 all.extend(effects);
@@ -66,7 +70,7 @@ pub(crate) fn answer<E>(
         return Err(UnhandledLine);
     }
     match give(DialogLine::Key(&ENTER)) {
-        LineStep::Ignored => {}
+        LineStep::Ignored | LineStep::Refused => {}
         LineStep::Taken(effects) | LineStep::Closed(effects) => all.extend(effects),
     }
     Ok(all)
@@ -90,6 +94,7 @@ mod tests {
         let mut seen = String::new();
         let done = answer(line, |input| match input {
             DialogLine::Line("No") => LineStep::Closed(vec!["no".to_owned()]),
+            DialogLine::Line("yes or no") => LineStep::Refused,
             DialogLine::Line(_) => LineStep::Ignored,
             DialogLine::Key(press) => match press.key.to_string().as_str() {
                 "enter" => LineStep::Closed(vec!["enter".to_owned()]),
@@ -116,6 +121,7 @@ mod tests {
             ("ab", Some("a b enter")),
             ("", Some("enter")),
             ("yes please", Some("yes")),
+            ("yes or no", None),
             ("xx", None),
             ("x", None),
         ] {

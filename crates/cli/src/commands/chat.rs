@@ -5,6 +5,7 @@ mod progress;
 mod questions;
 mod prompt_sizes;
 mod auth_profiles;
+mod login;
 mod backend;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ use super::agent::{ConfigArgs, check_agent, given, with_model};
 use super::{agent, interactive};
 use crate::exit::{self, Blame, CommandFailure, warn_of};
 use crate::folders;
+use crate::signals;
 
 /// Grace period for runs when the user leaves the chat.
 const LEAVING: Duration = Duration::from_secs(3);
@@ -112,11 +114,16 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     options.plain = is_plain;
     let stop = Cancel::new();
     let engine = backend.engine().clone();
-    let (end, code) = interactive::guarded(is_plain, &stop, Box::pin(chat(options, backend, &stop))).await;
+    let login = backend.login_of_chat();
+    let work = Box::pin(chat(options, backend, &stop));
+    let (end, code) = match is_plain {
+        true => signals::guard_without_interrupt(&stop, work).await,
+        false => signals::guard_unless(|| login.is_running(), &stop, work).await,
+    };
     drop(kept);
     engine.shutdown(LEAVING).await;
     match end {
-        Ok(ChatEnd::Left) => Ok(code.unwrap_or(ExitCode::SUCCESS)),
+        Ok(ChatEnd::Exited) => Ok(code.unwrap_or(ExitCode::SUCCESS)),
         Ok(ChatEnd::HungUp) => Ok(code.unwrap_or(ExitCode::from(interactive::HUNG_UP))),
         Err(error @ ChatStartError::UnknownAgent { .. }) => Err(CommandFailure::user(error.to_string())),
         Err(error) => Err(CommandFailure::new(Blame::Internal, error.to_string())),

@@ -89,7 +89,7 @@ async fn log_in_first(
 }
 
 /// Runs the interface until it ends or a signal arrives. In line mode, Ctrl+C is for the interface.
-pub(super) async fn guarded<T>(is_plain: bool, stop: &Cancel, work: LocalBoxFuture<'_, T>) -> (T, Option<ExitCode>) {
+async fn guarded<T>(is_plain: bool, stop: &Cancel, work: LocalBoxFuture<'_, T>) -> (T, Option<ExitCode>) {
     if is_plain { signals::guard_without_interrupt(stop, work).await } else { signals::guard(stop, work).await }
 }
 
@@ -126,7 +126,7 @@ async fn converse(
         guarded(interface.plain, &stop, Box::pin(interactive(interface, &ui, Box::pin(opening), &stop))).await;
     drop(kept);
     let (runtime, end_code) = match end {
-        Ok(InteractiveEnd::Left(runtime)) => (Some(runtime), ExitCode::SUCCESS),
+        Ok(InteractiveEnd::Exited(runtime)) => (Some(runtime), ExitCode::SUCCESS),
         Ok(InteractiveEnd::HungUp(runtime)) => (Some(runtime), ExitCode::from(HUNG_UP)),
         Ok(_) => (None, ExitCode::SUCCESS),
         Err(InteractiveError::SessionOpening(failure)) => return Err(failure),

@@ -7,6 +7,7 @@ mod approval;
 mod auth;
 mod chat;
 mod chat_context;
+mod chat_login;
 mod chat_questions;
 mod completions;
 mod demo;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::branch::Head;
 use crate::Row;
 use crate::figures::tokens;
-use crate::text::{SanitizeMode, row_width, sanitize, truncate, width};
+use crate::text::{SanitizeMode, one_line, row_width, sanitize, truncate, width};
 use crate::theme::{ColorRole, Palette};
 
 /// Contents of the footer.
@@ -45,7 +45,7 @@ impl Footer {
             None => {}
         }
         if let Some(name) = &self.session_name {
-            place.push_str(&format!(" • {}", sanitize(name, SanitizeMode::Output).replace('\n', " ")));
+            place.push_str(&format!(" • {}", one_line(name)));
         }
         let mut rows = vec![truncate(&Row::styled(place, dim), columns, "..."), self.figures(columns, theme)];
         if !self.statuses.is_empty() {
@@ -100,7 +100,7 @@ impl Footer {
         let with_provider = self.provider.as_ref().map(|provider| format!("({provider}) {model}"));
         let fits = |text: &String| used + 2 + width(text) <= columns;
         let right = with_provider.filter(fits).unwrap_or(model);
-        let right = sanitize(&right, SanitizeMode::Output).replace('\n', " ");
+        let right = one_line(&right);
         let room = columns.saturating_sub(used + 2);
         if room == 0 {
             return truncate(&left, columns, "...");

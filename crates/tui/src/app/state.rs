@@ -47,7 +47,7 @@ use crate::image::ImageProtocol;
 use crate::key::Key;
 use crate::keymap::Keymap;
 use crate::terminal::TerminalCapabilities;
-use crate::text::{SanitizeMode, sanitize};
+use crate::text::one_line;
 use crate::theme::{ColorDepth, ColorRole, Palette};
 use crate::transcript::{NoticeKind, Scroll, TranscriptView, prompts_in};
 use crate::widget::Loader;
@@ -473,7 +473,7 @@ impl App {
         if !log.is_saved() {
             return Vec::new();
         }
-        let name = log.name().map(|name| format!("{} ", sanitize(&name, SanitizeMode::Output).replace('\n', " ")));
+        let name = log.name().map(|name| format!("{} ", one_line(&name)));
         let text = format!("{}continue with: pinch --session {}", name.unwrap_or_default(), log.id());
         vec![Row::styled(text, self.theme.fg(ColorRole::Dim))]
     }

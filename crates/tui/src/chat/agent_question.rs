@@ -10,7 +10,7 @@ use crate::dialog::{DialogCx, DialogEvent, DialogView, framed, hint};
 use crate::editor_line::LineEditor;
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext};
-use crate::text::{SanitizeMode, sanitize, truncate, wrap};
+use crate::text::{SanitizeMode, one_line, sanitize, truncate, wrap};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
@@ -177,7 +177,7 @@ impl AgentQuestionDialog {
             rows.push(item);
             let about = options.get(at).and_then(|option| option.description.as_deref());
             if let Some(about) = about.filter(|_| self.is_plain || cx.max_rows >= LOW) {
-                let about = sanitize(about, SanitizeMode::Output).replace('\n', " ");
+                let about = one_line(about);
                 let lines = wrap(&[Span::styled(about, cx.theme.fg(ColorRole::Muted))], cx.columns.saturating_sub(4));
                 rows.extend(lines.into_iter().map(indented));
             }

@@ -73,6 +73,10 @@ pub trait ChatBackend: Send + Sync {
     fn credentials<'a>(&'a self, agent: &'a str, provider: Option<&'a str>)
     -> BoxFuture<'a, Result<String, ChatError>>;
 
+    /// Logs in to a provider for an agent's runs; without a provider, the user chooses. The terminal belongs to the backend until the future
+    /// is done or dropped.
+    fn login<'a>(&'a self, agent: &'a str, provider: Option<&'a str>) -> BoxFuture<'a, Result<(), ChatError>>;
+
     /// Returns the next event, or `None` when there will be no more. Cancel-safe: dropping the future loses nothing.
     fn next_event(&self) -> BoxFuture<'_, Option<ChatEvent>>;
 }
@@ -109,6 +113,8 @@ pub struct OutgoingMessage {
     pub queue: Option<QueueMode>,
     /// Whether commands leave the sandbox; `None`: as configured.
     pub elevated: Option<ElevatedMode>,
+    /// Whether its replies are also delivered to [`ChatSessionInfo::channel`].
+    pub deliver: bool,
     /// Whether the user sees the tools of the run, so that replies need not report failed ones.
     pub shows_tools: bool,
 }
@@ -339,6 +345,10 @@ pub struct ChatSessionInfo {
     pub queue: Option<QueueMode>,
     /// Whether commands leave the sandbox; `None`: as configured.
     pub elevated: Option<ElevatedMode>,
+    /// Which messages of a group the agent answers; `None`: as configured.
+    pub activation: Option<GroupActivation>,
+    /// The channel to which replies can be delivered; `None`: there is none.
+    pub channel: Option<String>,
     /// Tokens in the conversation; `None`: unknown.
     pub tokens: Option<u64>,
     /// Size of the model's context window in tokens; `None`: unknown.
@@ -362,6 +372,8 @@ pub enum SessionPatch {
     Queue(Option<QueueMode>),
     /// Whether commands leave the sandbox.
     Elevated(ElevatedMode),
+    /// Which messages of a group the agent answers.
+    Activation(GroupActivation),
 }
 
 macro_rules! words {
@@ -458,6 +470,16 @@ words! {
         Ask "ask",
         /// They do, subject to the rules for all commands.
         Full "full",
+    }
+}
+
+words! {
+    /// Which messages of a group the agent answers.
+    GroupActivation {
+        /// Those that mention it.
+        Mention "mention",
+        /// All of them.
+        Always "always",
     }
 }
 

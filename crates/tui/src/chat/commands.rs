@@ -3,7 +3,7 @@
 use pinch_coding_agent::extension::Completion;
 use pinch_llm::thinking::ThinkingLevel;
 
-use super::backend::{ElevatedMode, QueueMode, ReasoningMode, UsageMode, Verbosity};
+use super::backend::{ElevatedMode, GroupActivation, QueueMode, ReasoningMode, UsageMode, Verbosity};
 use crate::editor::complete::CommandSuggestion;
 use crate::keymap::{KeyAction, KeyContext, Keymap};
 use crate::slash::{self, InterfaceCommand, command};
@@ -14,6 +14,7 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("status", "", "Show the state of the engine and of the session"),
     command("context", "", "Show what takes up the context window"),
     command("auth", "[provider]", "Show the agent's auth profiles and their cooldowns"),
+    command("login", "[provider]", "Log in to a provider"),
     command("agent", "[id]", "Switch to another agent"),
     command("session", "[key]", "Switch to another session of the agent"),
     command("model", "[model|default]", "Choose the model of the session"),
@@ -23,6 +24,8 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("usage", "[off|tokens|full]", "Choose how token usage is shown"),
     command("queue", "<steer|followup|collect|interrupt|default>", "Choose what happens to messages during a run"),
     command("elevated", "<on|off|ask|full>", "Choose whether commands leave the sandbox"),
+    command("activation", "<mention|always>", "Choose which messages of a group the agent answers"),
+    command("deliver", "<on|off>", "Choose whether replies are also delivered to the session's channel"),
     command("compact", "[instructions]", "Summarize the conversation to free up the context window"),
     command("new", "[message]", "Start a new session of the agent"),
     command("reset", "", "Reset this session"),
@@ -32,12 +35,13 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
 ];
 
 /// Aliases of commands.
-const ALIASES: [(&str, &str); 7] = [
+const ALIASES: [(&str, &str); 8] = [
     ("commands", "help"),
     ("agents", "agent"),
     ("sessions", "session"),
     ("models", "model"),
     ("thinking", "think"),
+    ("elev", "elevated"),
     ("stop", "abort"),
     ("exit", "quit"),
 ];
@@ -66,6 +70,8 @@ pub(crate) enum ChatCommand {
     Status,
     Context,
     Auth(Option<String>),
+    /// Without a provider, the user chooses.
+    Login(Option<String>),
     Agent(Option<String>),
     Session(Option<String>),
     /// Without a text, the user chooses; `default` clears the choice.
@@ -77,6 +83,8 @@ pub(crate) enum ChatCommand {
     Usage(Option<UsageMode>),
     Queue(Option<QueueMode>),
     Elevated(ElevatedMode),
+    Activation(GroupActivation),
+    Deliver(bool),
     Compact(Option<String>),
     /// With the first message of the new session.
     New(Option<String>),
@@ -108,6 +116,7 @@ pub(crate) fn parse(text: &str, levels: &[ThinkingLevel]) -> Option<ChatCommand>
         "status" => ChatCommand::Status,
         "context" => ChatCommand::Context,
         "auth" => ChatCommand::Auth(given),
+        "login" => ChatCommand::Login(given),
         "agent" => ChatCommand::Agent(given),
         "session" => ChatCommand::Session(given),
         "model" => ChatCommand::Model(given),
@@ -142,6 +151,15 @@ pub(crate) fn parse(text: &str, levels: &[ThinkingLevel]) -> Option<ChatCommand>
             Some(mode) => ChatCommand::Elevated(mode),
             None => valid("mode", &["on", "off", "ask", "full"]),
         },
+        "activation" => match GroupActivation::parse(&lower) {
+            Some(activation) => ChatCommand::Activation(activation),
+            None => valid("mode", &["mention", "always"]),
+        },
+        "deliver" => match lower.as_str() {
+            "on" => ChatCommand::Deliver(true),
+            "off" => ChatCommand::Deliver(false),
+            _ => valid("value", &["on", "off"]),
+        },
         "compact" => ChatCommand::Compact(given),
         "new" => ChatCommand::New(given),
         "reset" => ChatCommand::Reset,
@@ -169,6 +187,8 @@ pub(crate) fn suggestions(agents: &[String]) -> Vec<CommandSuggestion> {
             "usage" => words(&["off", "tokens", "full"]),
             "queue" => words(&["steer", "followup", "collect", "interrupt", DEFAULT]),
             "elevated" => words(&["on", "off", "ask", "full"]),
+            "activation" => words(&["mention", "always"]),
+            "deliver" => words(&["on", "off"]),
             _ => Vec::new(),
         };
         suggestion

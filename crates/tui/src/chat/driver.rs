@@ -73,6 +73,8 @@ pub(super) struct ChatDriver {
     completions: Work<Completed>,
     /// Listings of the working directory's files in progress.
     listings: Work<Option<Arc<PathIndex>>>,
+    /// A login that waits for the terminal: the agent, and the provider if named.
+    login: Option<(String, Option<String>)>,
     has_events: bool,
     exiting: bool,
     gone: bool,
@@ -104,6 +106,7 @@ impl ChatDriver {
             output: mpsc::channel(MAX_OUTPUT),
             completions: FuturesUnordered::new(),
             listings: FuturesUnordered::new(),
+            login: None,
             has_events: true,
             exiting: false,
             gone: false,
@@ -117,10 +120,13 @@ impl ChatDriver {
         while !self.exiting {
             let input = self.next(stop).await;
             self.take(input);
+            if let Some((agent, provider)) = self.login.take() {
+                self.log_in(&agent, provider.as_deref(), stop).await;
+            }
         }
         self.settle().await;
         self.leave();
-        if self.gone { ChatEnd::HungUp } else { ChatEnd::Left }
+        if self.gone { ChatEnd::HungUp } else { ChatEnd::Exited }
     }
 
     /// Waits for the next input. Cancel-safe: dropping the future loses nothing.
@@ -243,6 +249,7 @@ impl ChatDriver {
                         compaction.abort();
                     }
                 }
+                ChatEffect::Login { agent, provider } => self.login = Some((agent, provider)),
                 ChatEffect::RememberSession { agent, session } => self.remember(agent, session),
                 ChatEffect::Shell(command) => self.run_shell(command),
                 ChatEffect::StopShell => {
@@ -302,6 +309,30 @@ impl ChatDriver {
         external::suspend();
         let done = self.front.enter();
         self.check(done);
+    }
+
+    /// Hands the terminal over to a login. Runs continue meanwhile.
+    async fn log_in(&mut self, agent: &str, provider: Option<&str>, stop: &Cancel) {
+        let left = self.front.leave(&[]);
+        self.check(left);
+        let backend = Arc::clone(&self.backend);
+        let mut login = backend.login(agent, provider);
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut login => break Some(outcome),
+                event = backend.next_event(), if self.has_events => self.event(event),
+                Some(Some(news)) = self.work.next(), if !self.work.is_empty() => self.news(news),
+                _ = stop.cancelled() => break None,
+            }
+        };
+        drop(login);
+        let entered = self.front.enter();
+        self.check(entered);
+        match outcome {
+            Some(outcome) => self.news(ChatNews::LoggedIn(outcome)),
+            None => self.exiting = true,
+        }
+        self.front.mark();
     }
 
     fn draw(&mut self) {

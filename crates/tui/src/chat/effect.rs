@@ -42,6 +42,8 @@ pub(crate) enum ChatEffect {
     Context { session: String },
     /// Describe the credentials of an agent.
     Credentials { agent: String, provider: Option<String> },
+    /// Hand the terminal over to a login for an agent.
+    Login { agent: String, provider: Option<String> },
     /// Store the open session, so that the next chat begins with it.
     RememberSession { agent: String, session: String },
     /// Decide about a command.
@@ -83,6 +85,8 @@ pub(crate) enum ChatChoice {
     ToggleTools,
     /// Show or hide thinking.
     ToggleThinking,
+    /// Deliver replies to the session's channel, or stop that.
+    ToggleDelivery,
 }
 
 /// Outcome of an effect.
@@ -99,6 +103,7 @@ pub(crate) enum ChatNews {
     Sessions { agent: String, sessions: Result<Vec<ChatSession>, ChatError> },
     Models { agent: String, models: Result<Vec<ChatModel>, ChatError> },
     Status(Result<String, ChatError>),
+    LoggedIn(Result<(), ChatError>),
     Decided(Result<(), ChatError>),
 }
 
@@ -151,6 +156,7 @@ pub(crate) async fn carry_out(backend: &dyn ChatBackend, effect: ChatEffect, lim
         ChatEffect::Decide { question, decision } => ChatNews::Decided(backend.decide(&question, decision).await),
         ChatEffect::Answer { questions, answers } => ChatNews::Decided(backend.answer(&questions, answers).await),
         ChatEffect::Withdraw(_)
+        | ChatEffect::Login { .. }
         | ChatEffect::RememberSession { .. }
         | ChatEffect::StopCompaction
         | ChatEffect::Shell(_)

@@ -55,6 +55,12 @@ impl QuestionDialog {
         truncate(&Row::styled(choices.join("  "), cx.theme.fg(ColorRole::Accent)), cx.columns, "…")
     }
 
+    /// Returns whether the user has had the time to read the question, which only a denial does not need.
+    fn accepts(&self, decision: CommandDecision, cx: DialogCx<'_>) -> bool {
+        let was_seen = self.shown_ms.is_some_and(|shown| cx.now_ms - shown >= TYPED_AHEAD_MS);
+        decision == CommandDecision::Deny || was_seen
+    }
+
     fn decided(&self, decision: CommandDecision) -> DialogEvent<ChatChoice> {
         DialogEvent::Close(vec![ChatChoice::Decide { question: self.question.clone(), decision }])
     }
@@ -109,10 +115,21 @@ impl DialogView<ChatChoice> for QuestionDialog {
             (None, PickerEvent::Changed) => return DialogEvent::Changed,
             (None, PickerEvent::Ignored) => return DialogEvent::Ignored,
         };
-        let was_seen = self.shown_ms.is_some_and(|shown| cx.now_ms - shown >= TYPED_AHEAD_MS);
-        if decision != CommandDecision::Deny && !was_seen {
+        if !self.accepts(decision, cx) {
             return DialogEvent::Ignored;
         }
         self.decided(decision)
+    }
+
+    fn line(&mut self, line: &str, cx: DialogCx<'_>) -> Option<DialogEvent<ChatChoice>> {
+        let line = line.trim().to_lowercase();
+        // Only the whole line decides: a sentence that begins with one of the letters must not allow a command.
+        let named = DECISIONS.iter().enumerate().find(|(at, (decision, key))| {
+            line == (at + 1).to_string() || line == key.to_string() || line == decision.as_str()
+        });
+        Some(match named {
+            Some((_, (decision, _))) if self.accepts(*decision, cx) => self.decided(*decision),
+            _ => DialogEvent::Ignored,
+        })
     }
 }

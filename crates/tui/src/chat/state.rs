@@ -25,7 +25,7 @@ use crate::hyperlink::Hyperlinks;
 use crate::key::Key;
 use crate::keymap::{KeyAction, Keymap};
 use crate::terminal::TerminalCapabilities;
-use crate::text::{SanitizeMode, sanitize};
+use crate::text::one_line;
 use crate::theme::{ColorDepth, ColorRole, Palette};
 use crate::transcript::{NoticeKind, TranscriptView};
 use crate::widget::Loader;
@@ -141,6 +141,8 @@ pub(crate) struct ChatApp {
     verbose: Option<Verbosity>,
     /// Whether thinking is shown, overriding the session's setting.
     shows_thinking: Option<bool>,
+    /// Whether replies are also delivered to the channel of the session, if it has one.
+    delivers: bool,
     /// Active runs, by session.
     runs: BTreeMap<String, ActiveChatRun>,
     /// Whether the history of the session is being loaded; events are shown after it.
@@ -197,6 +199,7 @@ impl ChatApp {
             thinking: setup.thinking,
             verbose: setup.verbose,
             shows_thinking: None,
+            delivers: false,
             runs: BTreeMap::new(),
             is_loading: false,
             queued: Vec::new(),
@@ -341,7 +344,7 @@ impl ChatApp {
 
     /// Returns the rows left on the screen on exit: how to return to the session.
     pub(crate) fn exit_rows(&self) -> Vec<Row> {
-        let key = sanitize(&self.session, SanitizeMode::Output).replace('\n', " ");
+        let key = one_line(&self.session);
         let is_plain = key.chars().all(|c| c.is_alphanumeric() || matches!(c, ':' | '-' | '_' | '.' | '@' | '+'));
         let key = if is_plain { key } else { format!("'{}'", key.replace('\'', "'\\''")) };
         let text = format!("continue with: pinch chat --session {key}");

@@ -14,7 +14,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::{Env, Host};
 
 use super::backend::*;
-use super::effect::{ChatEffect, carry_out};
+use super::effect::{ChatEffect, ChatNews, carry_out};
 use super::state::{ChatApp, ChatSetup};
 use crate::key::KeyPress;
 use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
@@ -98,6 +98,7 @@ impl ChatBackend for FakeBackend {
             SessionPatch::Usage(mode) => facts.usage = mode,
             SessionPatch::Queue(mode) => facts.queue = mode,
             SessionPatch::Elevated(mode) => facts.elevated = Some(mode),
+            SessionPatch::Activation(activation) => facts.activation = Some(activation),
         }
         now(())
     }
@@ -142,6 +143,10 @@ impl ChatBackend for FakeBackend {
 
     fn status<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<String, ChatError>> {
         now(format!("**Status**\n\n- Session: `{key}`\n"))
+    }
+
+    fn login<'a>(&'a self, _: &'a str, _: Option<&'a str>) -> BoxFuture<'a, Result<(), ChatError>> {
+        now(())
     }
 
     fn next_event(&self) -> BoxFuture<'_, Option<ChatEvent>> {

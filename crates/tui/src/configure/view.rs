@@ -10,7 +10,7 @@ use crate::dialog::{DialogCx, framed, hint};
 use crate::editor_line::LineEditor;
 use crate::key::{KeyCode, KeyPress};
 use crate::keymap::{KeyAction, KeyContext};
-use crate::text::{SanitizeMode, sanitize, truncate};
+use crate::text::{one_line, truncate};
 use crate::theme::{ColorRole, Palette};
 
 /// Rows of the screen that do not belong to the list.
@@ -204,7 +204,7 @@ impl ConfigureView {
             content.push(Row::styled(format!("  ({at}/{n})"), cx.theme.fg(ColorRole::Dim)));
         }
         if let Some(problem) = &self.problem {
-            let problem = sanitize(problem, SanitizeMode::Output).replace('\n', " ");
+            let problem = one_line(problem);
             content.push(truncate(&Row::styled(problem, cx.theme.fg(ColorRole::Error)), cx.columns, "…"));
         }
         let title = if self.is_project { "Project resources" } else { "Global resources" };
@@ -225,7 +225,7 @@ impl ConfigureView {
         let (Line::Group(at) | Line::Kind(at) | Line::Entry(at)) = line;
         let Some(entry) = self.entries.get(at) else { return Row::default() };
         let is_foreign = entry.project.is_some_and(|mark| mark.is_inherited);
-        let text = |text: &str| sanitize(text, SanitizeMode::Output).replace('\n', " ");
+        let text = one_line;
         match line {
             Line::Group(_) if is_foreign => {
                 Row::styled(format!("  {} · inherited global", text(&entry.group)), theme.bold(ColorRole::Dim))

@@ -11,7 +11,7 @@ use crate::editor_line::LineEditor;
 use crate::effect::{DialogAnswer, Effect};
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext};
-use crate::text::{SanitizeMode, sanitize, wrap};
+use crate::text::{SanitizeMode, one_line, sanitize, wrap};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
@@ -106,7 +106,7 @@ impl DialogView for Ask {
             AskField::Line { line, placeholder } => {
                 let (mut row, column) = line.row(cx.columns, cx.theme);
                 if line.text().is_empty() && !placeholder.is_empty() {
-                    let text = sanitize(placeholder, SanitizeMode::Output).replace('\n', " ");
+                    let text = one_line(placeholder);
                     row.push_span(ratatui_core::text::Span::styled(text, cx.theme.fg(ColorRole::Dim)));
                     row = crate::text::truncate(&row, cx.columns, "…");
                 }
@@ -171,8 +171,10 @@ impl DialogView for Ask {
     }
 
     fn line(&mut self, line: &str, cx: DialogCx<'_>) -> Option<DialogEvent> {
-        let (AskField::Choice(picker) | AskField::Confirm(picker)) = &self.field else { return None };
-        let at = picker.item_of_line(line)?;
+        let (AskField::Choice(picker) | AskField::Confirm(picker)) = &mut self.field else { return None };
+        let Some(at) = picker.item_of_line(line) else {
+            return (!picker.begin_line()).then_some(DialogEvent::Ignored);
+        };
         if self.guarded && cx.now_ms - self.since_ms < TYPED_AHEAD_MS {
             return Some(DialogEvent::Changed);
         }

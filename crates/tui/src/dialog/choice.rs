@@ -78,7 +78,8 @@ impl<E: Clone> DialogView<E> for ChoiceDialog<E> {
     fn line(&mut self, line: &str, _cx: DialogCx<'_>) -> Option<DialogEvent<E>> {
         match self.picker.item_of_line(line).and_then(|at| self.effects.get_mut(at)) {
             Some(effects) => Some(DialogEvent::Close(std::mem::take(effects))),
-            None => None,
+            None if self.picker.begin_line() => None,
+            None => Some(DialogEvent::Ignored),
         }
     }
 

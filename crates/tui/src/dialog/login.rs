@@ -135,6 +135,14 @@ impl DialogView for LoginView {
         }
     }
 
+    fn line(&mut self, line: &str, _cx: DialogCx<'_>) -> Option<DialogEvent> {
+        let LoginField::Choice { picker, ids, .. } = &self.field else { return None };
+        Some(match picker.item_of_line(line).and_then(|at| ids.get(at)) {
+            Some(id) => DialogEvent::close_with(Effect::DialogAnswer(DialogAnswer::Text(id.clone()))),
+            None => DialogEvent::Ignored,
+        })
+    }
+
     fn paste(&mut self, text: &str) {
         match &mut self.field {
             LoginField::Line { line, .. } => line.paste(text.trim()),

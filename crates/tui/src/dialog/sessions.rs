@@ -16,7 +16,7 @@ use crate::editor_line::LineEditor;
 use crate::effect::Effect;
 use crate::key::{Key, KeyCode, KeyPress};
 use crate::keymap::{KeyAction, KeyContext};
-use crate::text::{SanitizeMode, row_width, sanitize, truncate};
+use crate::text::{SanitizeMode, one_line, row_width, sanitize, truncate};
 use crate::theme::ColorRole;
 
 /// Number of sessions shown at a time.
@@ -206,7 +206,7 @@ impl SessionDialog {
             facts.push_str(&format!("{} ", session.cwd));
         }
         facts.push_str(&format!("{} {:>3}", session.message_count, age(cx.now_ms - session.modified)));
-        let facts = sanitize(&facts, SanitizeMode::Output).replace('\n', " ");
+        let facts = one_line(&facts);
         let facts = truncate(&Row::styled(facts, theme.fg(ColorRole::Dim)), cx.columns / 2, "…");
         let text = session.name.as_deref().unwrap_or(&session.first_message);
         let text = sanitize(text, SanitizeMode::Output).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -18,7 +18,7 @@ use crate::editor_line::LineEditor;
 use crate::effect::Effect;
 use crate::key::{KeyCode, KeyPress};
 use crate::keymap::{KeyAction, KeyContext};
-use crate::text::{SanitizeMode, sanitize, truncate};
+use crate::text::{SanitizeMode, one_line, sanitize, truncate};
 use crate::theme::{ColorRole, Palette};
 
 /// Which entries are shown.
@@ -313,7 +313,7 @@ impl TreeDialog {
             spans.push(Span::styled("• ", theme.fg(ColorRole::Accent)));
         }
         if let Some(label) = &node.label {
-            let label = sanitize(label, SanitizeMode::Output).replace('\n', " ");
+            let label = one_line(label);
             spans.push(Span::styled(format!("[{label}] "), theme.fg(ColorRole::Warning)));
             if self.shows_label_times {
                 let time = node.label_time.get(..16).unwrap_or_default().replace('T', " ");

@@ -11,7 +11,7 @@ use pinch_coding_agent::images;
 use pinch_llm::message::{Block, Content, Image, Message, image_type};
 
 use super::{MAX_BYTES, PixelSize, dimensions};
-use crate::text::{SanitizeMode, sanitize};
+use crate::text::one_line;
 
 /// Number of base64 characters that contain a file's type and usually its size…
 const HEAD: usize = 256;
@@ -85,8 +85,7 @@ impl ImageSource {
             Some(_) => dimensions(&head),
             None => None,
         };
-        let said =
-            || sanitize(&image.mime_type, SanitizeMode::Output).replace('\n', " ").chars().take(MAX_TYPE).collect();
+        let said = || one_line(&image.mime_type).chars().take(MAX_TYPE).collect();
         let mime_type = kind.map_or_else(said, str::to_owned);
         Self { mime_type, size, data, hash: Arc::default() }
     }

@@ -81,7 +81,7 @@ impl TerminalCapabilities {
     }
 
     /// Applies a report of the terminal. Returns whether anything changed.
-    pub fn learn(&mut self, report: &Report) -> bool {
+    pub fn apply_report(&mut self, report: &Report) -> bool {
         let before = self.clone();
         match report {
             Report::Keyboard => self.keyboard = true,
@@ -174,9 +174,9 @@ mod tests {
     #[test]
     fn reports_of_the_terminal_are_applied() {
         let mut capabilities = of(&[("TERM", "xterm")]);
-        assert!(capabilities.learn(&Report::Synchronized(true)));
-        assert!(!capabilities.learn(&Report::Synchronized(true)));
-        assert!(capabilities.learn(&Report::Background([250, 250, 240])));
+        assert!(capabilities.apply_report(&Report::Synchronized(true)));
+        assert!(!capabilities.apply_report(&Report::Synchronized(true)));
+        assert!(capabilities.apply_report(&Report::Background([250, 250, 240])));
         assert_eq!(capabilities.light_background, Some(true));
     }
 }

@@ -1,4 +1,4 @@
-//! Input from the terminal: keys, pasted text, the mouse, and reports.
+//! Terminal input: keys, pasted text, mouse events, and reports, parsed from bytes.
 
 use termina::Event;
 use termina::escape::csi::{

@@ -46,6 +46,11 @@ pub fn sanitize(text: &str, strictness: SanitizeMode) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
+/// Sanitises a name, a title or another text that is shown on a single row: line feeds and tabs become spaces.
+pub(crate) fn one_line(text: &str) -> String {
+    sanitize(text, SanitizeMode::Output).replace(['\n', '\t'], " ")
+}
+
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
 /// Skips what follows an ESC.

@@ -8,7 +8,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use crate::Row;
 use crate::key::{KeyCode, KeyPress};
 use crate::keymap::{KeyAction, KeyContext, Keymap};
-use crate::text::{SanitizeMode, row_width, sanitize, truncate};
+use crate::text::{SanitizeMode, one_line, row_width, sanitize, truncate};
 use crate::theme::{ColorRole, Palette};
 
 /// An item of a list.
@@ -148,14 +148,24 @@ impl Picker {
     /// Returns the item that a typed line refers to: by its number among the displayed ones, or by an unambiguous prefix of its label.
     pub(crate) fn item_of_line(&self, line: &str) -> Option<usize> {
         let line = line.trim().to_lowercase();
-        if let Ok(number) = line.parse::<usize>() {
-            return self.shown.get(number.checked_sub(1)?).copied();
+        if !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()) {
+            return self.shown.get(line.parse::<usize>().ok()?.checked_sub(1)?).copied();
         }
         let label = |at: &usize| self.items.get(*at).map(|item| item.label.to_lowercase()).unwrap_or_default();
         let mut named = self.shown.iter().filter(|at| !line.is_empty() && label(at).starts_with(&line));
         let first = named.next().copied();
         let exact = self.shown.iter().find(|at| label(at) == line).copied();
         exact.or(first.filter(|_| named.next().is_none()))
+    }
+
+    /// Prepares for a typed line that refers to no item. Returns whether its characters may be handled as keys: they are a new search, while
+    /// a list without a search would choose an item at the first digit.
+    pub(crate) fn begin_line(&mut self) -> bool {
+        let has_search = self.query.is_some();
+        if has_search {
+            self.set_query("");
+        }
+        has_search
     }
 
     /// Handles a key: list keys, and typing if there is a search.
@@ -263,7 +273,6 @@ impl Picker {
     }
 
     fn row(&self, item: &PickItem, is_selected: bool, columns: usize, theme: &Palette) -> Row {
-        let one_line = |text: &str| sanitize(text, SanitizeMode::Output).replace('\n', " ");
         let (sign, style) = match is_selected {
             true => ("→ ", theme.fg(ColorRole::Accent).add_modifier(Modifier::BOLD)),
             false => ("  ", ratatui_core::style::Style::new()),

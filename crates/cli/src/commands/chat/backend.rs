@@ -24,14 +24,15 @@ use pinch_embed::stdx::host::Host;
 use pinch_embed::{Caller, InboundMessage};
 use pinch_tui::chat::{
     AgentAnswer, ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatSession, ChatSessionInfo, ChatUpdate,
-    CommandDecision, ElevatedMode, MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode,
-    Verbosity,
+    CommandDecision, ElevatedMode, GroupActivation, MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode,
+    SessionPatch, UsageMode, Verbosity,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::auth_profiles;
 use super::history;
+use super::login::ChatLogin;
 use super::progress::{self, RunProgress};
 use super::prompt_sizes;
 use super::questions::Questions;
@@ -45,6 +46,7 @@ const MAX_EVENTS: usize = 256;
 const QUEUE_MODE: &str = "queueMode";
 const ELEVATED_LEVEL: &str = "elevatedLevel";
 const RESPONSE_USAGE: &str = "responseUsage";
+const GROUP_ACTIVATION: &str = "groupActivation";
 const MODEL_SOURCE: &str = "modelOverrideSource";
 
 /// The backend.
@@ -54,6 +56,7 @@ pub(super) struct EmbeddedChat {
     state_dir: PathBuf,
     host: Host,
     questions: Arc<Questions>,
+    login: ChatLogin,
     events: mpsc::Sender<ChatEvent>,
     incoming: tokio::sync::Mutex<mpsc::Receiver<ChatEvent>>,
     /// The last prompt report of each session.
@@ -79,11 +82,17 @@ impl EmbeddedChat {
             state_dir,
             host,
             questions,
+            login: ChatLogin::default(),
             events,
             incoming,
             prompts: Mutex::default(),
             runs: Mutex::default(),
         }
+    }
+
+    /// Returns the login that gets the terminal.
+    pub(super) fn login_of_chat(&self) -> ChatLogin {
+        self.login.clone()
     }
 
     pub(super) fn engine(&self) -> &Engine {
@@ -193,6 +202,7 @@ impl EmbeddedChat {
         facts.usage = extra(RESPONSE_USAGE).and_then(UsageMode::parse).unwrap_or_default();
         facts.queue = extra(QUEUE_MODE).and_then(InboxMode::parse).map(queue_mode);
         facts.elevated = extra(ELEVATED_LEVEL).and_then(ElevatedMode::parse);
+        facts.activation = extra(GROUP_ACTIVATION).and_then(GroupActivation::parse);
         facts.tokens = entry.total_tokens;
         facts.window = entry.context_tokens.or(facts.window);
         Ok(facts)
@@ -328,6 +338,7 @@ fn apply(entry: &mut SessionEntry, patch: &SessionPatch, model: Option<&Model>) 
         SessionPatch::Reasoning(mode) => entry.reasoning_level = Some(mode.as_str().to_owned()),
         SessionPatch::Usage(mode) => member(RESPONSE_USAGE, Some(mode.as_str()).filter(|_| *mode != UsageMode::Off)),
         SessionPatch::Elevated(mode) => member(ELEVATED_LEVEL, Some(mode.as_str())),
+        SessionPatch::Activation(activation) => member(GROUP_ACTIVATION, Some(activation.as_str())),
         SessionPatch::Queue(mode) => member(QUEUE_MODE, mode.map(QueueMode::as_str)),
     }
 }
@@ -487,6 +498,11 @@ impl ChatBackend for EmbeddedChat {
 
     fn status<'a>(&'a self, session_key: &'a str) -> BoxFuture<'a, Result<String, ChatError>> {
         Box::pin(self.describe(session_key))
+    }
+
+    fn login<'a>(&'a self, _agent: &'a str, provider: Option<&'a str>) -> BoxFuture<'a, Result<(), ChatError>> {
+        // The agents of a state directory share one auth.json.
+        Box::pin(async move { self.login.run(&self.state_dir.join("agent"), provider).await })
     }
 
     fn next_event(&self) -> BoxFuture<'_, Option<ChatEvent>> {

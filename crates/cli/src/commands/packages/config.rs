@@ -38,7 +38,7 @@ pub(super) async fn run(
     options.begins_with_project = command.is_local;
     let end = configure(options, &mut switches, stop).await;
     match end.map_err(|error| CommandFailure::new(Blame::Internal, with_causes(&error)))? {
-        ConfigureEnd::Left => Ok(ExitCode::SUCCESS),
+        ConfigureEnd::Exited => Ok(ExitCode::SUCCESS),
         ConfigureEnd::HungUp => Ok(ExitCode::from(HUNG_UP)),
     }
 }

@@ -1,4 +1,4 @@
-//! Handling of keys, pasted text and the mouse.
+//! Handles keys, pasted text, typed lines and the mouse.
 
 use pinch_coding_agent::session::CycleDirection;
 use pinch_coding_agent::settings::values::DoubleEscape;
@@ -175,12 +175,18 @@ impl App {
         }
         let done = typed_line::answer(line, |input| {
             let n_open = self.dialogs.len();
+            let mut is_refused = false;
             let done = self.dialog_event(size, now_ms, |open, cx| match input {
-                DialogLine::Line(line) => open.dialog.line(line, cx),
+                DialogLine::Line(line) => {
+                    let done = open.dialog.line(line, cx);
+                    is_refused = done == Some(DialogEvent::Ignored);
+                    done
+                }
                 DialogLine::Key(press) => Some(open.dialog.key(press, cx)).filter(|done| *done != DialogEvent::Ignored),
             });
             match done {
                 None => LineStep::Ignored,
+                Some(_) if is_refused => LineStep::Refused,
                 Some(effects) if self.dialogs.len() < n_open => LineStep::Closed(effects),
                 Some(effects) => LineStep::Taken(effects),
             }

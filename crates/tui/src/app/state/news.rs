@@ -4,7 +4,7 @@ use pinch_coding_agent::releases::{self, LatestRelease};
 use pinch_coding_agent::settings::values::QuietStartup;
 
 use super::App;
-use crate::text::{SanitizeMode, sanitize};
+use crate::text::one_line;
 
 /// What to do about the changelog at the start of an empty session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl App {
 
     /// Announces a later version.
     pub(crate) fn later_version(&mut self, release: &LatestRelease) {
-        let version = sanitize(&release.version, SanitizeMode::Output).replace('\n', " ");
+        let version = one_line(&release.version);
         self.warning(&format!("Version {version} is available. Run `pinch update` for instructions"));
         if let Some(note) = &release.note {
             self.transcript.markdown(note);

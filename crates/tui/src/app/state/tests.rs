@@ -1,4 +1,5 @@
 mod fullscreen;
+mod lines;
 
 use pinch_coding_agent::extension::ui::{Dialog, DialogKind};
 use pinch_stdx::host::{Env, Host};

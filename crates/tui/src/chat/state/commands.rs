@@ -4,6 +4,7 @@ use super::ChatApp;
 use crate::chat::backend::{SessionPatch, UsageMode};
 use crate::chat::commands::{self, ChatCommand, DEFAULT};
 use crate::chat::effect::ChatEffect;
+use crate::text::one_line;
 
 impl ChatApp {
     pub(super) fn command(&mut self, command: ChatCommand, now_ms: i64) -> Vec<ChatEffect> {
@@ -22,6 +23,7 @@ impl ChatApp {
             ChatCommand::Status => vec![ChatEffect::Status { session }],
             ChatCommand::Context => vec![ChatEffect::Context { session }],
             ChatCommand::Auth(provider) => vec![ChatEffect::Credentials { agent: self.agent.clone(), provider }],
+            ChatCommand::Login(provider) => vec![ChatEffect::Login { agent: self.agent.clone(), provider }],
             ChatCommand::Agent(None) => vec![ChatEffect::Agents],
             ChatCommand::Agent(Some(id)) => self.use_agent(&id),
             ChatCommand::Session(None) => vec![ChatEffect::Sessions { agent: self.agent.clone() }],
@@ -41,6 +43,11 @@ impl ChatApp {
             }
             ChatCommand::Queue(mode) => patch(SessionPatch::Queue(mode)),
             ChatCommand::Elevated(mode) => patch(SessionPatch::Elevated(mode)),
+            ChatCommand::Activation(activation) => patch(SessionPatch::Activation(activation)),
+            ChatCommand::Deliver(delivers) => {
+                self.set_delivery(delivers);
+                Vec::new()
+            }
             ChatCommand::Compact(instructions) => {
                 if self.compacting.is_some() {
                     self.warning("The session is being compacted");
@@ -104,6 +111,22 @@ impl ChatApp {
         self.shows_thinking = Some(shows);
         self.take_options();
         self.status(if shows { "Thinking is shown" } else { "Thinking is hidden" });
+    }
+
+    /// Sets whether replies are also delivered to the session's channel, which requires that there is one.
+    pub(super) fn set_delivery(&mut self, delivers: bool) {
+        match (delivers, &self.facts.channel) {
+            (false, _) => {
+                self.delivers = false;
+                self.status("Replies stay in this chat");
+            }
+            (true, Some(channel)) => {
+                let text = format!("Replies are also delivered to {}", one_line(channel));
+                self.delivers = true;
+                self.status(&text);
+            }
+            (true, None) => self.warning("Replies cannot be delivered: this session has no channel"),
+        }
     }
 
     pub(super) fn toggle_tools(&mut self) {

@@ -9,7 +9,7 @@ use crate::chat::effect::{ChatChoice, ChatEffect};
 use crate::chat::question::QuestionDialog;
 use crate::dialog::ChoiceDialog;
 use crate::figures::tokens;
-use crate::text::{SanitizeMode, sanitize, truncate};
+use crate::text::{one_line, truncate};
 use crate::widget::PickItem;
 
 /// A question withdrawn within this time before its deadline counts as expired, in milliseconds.
@@ -116,15 +116,17 @@ impl ChatApp {
         let options = &self.transcript.options;
         let tools = if options.expanded { "expanded" } else { "collapsed" };
         let thinking = if options.hide_thinking { "hidden" } else { "shown" };
+        let delivery = if self.delivers { "on" } else { "off" };
         let choices = vec![
             (PickItem::new("Tool output").detail(tools), vec![ChatChoice::ToggleTools]),
             (PickItem::new("Thinking").detail(thinking), vec![ChatChoice::ToggleThinking]),
+            (PickItem::new("Deliver replies").detail(delivery), vec![ChatChoice::ToggleDelivery]),
         ];
         self.open(ChoiceDialog::short("Settings", choices));
     }
 
     pub(super) fn ask_for_shell(&mut self, command: String) {
-        let shown = one_line(&command);
+        let shown = shortened(&command);
         let title =
             format!("Run shell commands on this computer, with your rights? The agent does not see them.\n$ {shown}");
         let choices = vec![
@@ -165,10 +167,10 @@ impl ChatApp {
             ChatChoice::Answer { asked, answers } => {
                 for question in &asked.questions {
                     let answer = answers.iter().flatten().find(|answer| answer.question == question.id);
-                    let text = one_line(&question.text);
+                    let text = shortened(&question.text);
                     match answer {
                         Some(answer) => {
-                            let values = one_line(&answer.values.join(", "));
+                            let values = shortened(&answer.values.join(", "));
                             self.transcript.dim(&format!("Answered: {text} {values}"));
                         }
                         None => self.transcript.dim(&format!("Not answered: {text}")),
@@ -185,6 +187,10 @@ impl ChatApp {
                 self.toggle_tools();
                 self.open_settings();
             }
+            ChatChoice::ToggleDelivery => {
+                self.set_delivery(!self.delivers);
+                self.open_settings();
+            }
             ChatChoice::ToggleThinking => {
                 self.toggle_thinking();
                 self.open_settings();
@@ -195,14 +201,13 @@ impl ChatApp {
 }
 
 /// Returns the beginning of a text on one line.
-fn one_line(text: &str) -> String {
-    let shown = sanitize(text, SanitizeMode::Output).replace('\n', " ");
-    truncate(&crate::Row::from(shown), MAX_COMMAND, "…").to_string()
+fn shortened(text: &str) -> String {
+    truncate(&crate::Row::from(one_line(text)), MAX_COMMAND, "…").to_string()
 }
 
 /// Returns the first of several questions.
 fn first_text(asked: &AgentQuestions) -> String {
-    asked.questions.first().map(|question| one_line(&question.text)).unwrap_or_default()
+    asked.questions.first().map(|question| shortened(&question.text)).unwrap_or_default()
 }
 
 /// Formats how long ago something was.

@@ -197,6 +197,7 @@ impl ChatApp {
                 return vec![ChatEffect::Facts { session }];
             }
             ChatNews::Decided(Ok(())) => {}
+            ChatNews::LoggedIn(Ok(())) => self.status("Logged in; the next run uses the new credentials"),
             ChatNews::Agents(Ok(agents)) => self.choose_agent(agents),
             ChatNews::Sessions { agent, sessions: Ok(sessions) } => self.choose_session(&agent, &sessions, now_ms),
             ChatNews::Models { agent, models: Ok(models) } if agent == self.agent => self.choose_model(&models),
@@ -204,6 +205,7 @@ impl ChatApp {
             ChatNews::Agents(Err(error))
             | ChatNews::Sessions { sessions: Err(error), .. }
             | ChatNews::Models { models: Err(error), .. }
+            | ChatNews::LoggedIn(Err(error))
             | ChatNews::Decided(Err(error))
             | ChatNews::Status(Err(error)) => self.error(&error.message),
             // The user has switched to another session.
@@ -308,6 +310,10 @@ impl ChatApp {
             SessionPatch::Elevated(mode) => {
                 self.facts.elevated = Some(*mode);
                 format!("Elevated: {mode}")
+            }
+            SessionPatch::Activation(activation) => {
+                self.facts.activation = Some(*activation);
+                format!("Activation: {activation}")
             }
         };
         self.take_options();

@@ -1,4 +1,4 @@
-//! Handling of keys and pasted text.
+//! Handles keys, pasted text and typed lines.
 
 use pinch_coding_agent::extension::Completion;
 
@@ -74,12 +74,18 @@ impl ChatApp {
         }
         let done = typed_line::answer(line, |input| {
             let n_open = self.dialogs.len();
+            let mut is_refused = false;
             let done = self.dialog_event(size, now_ms, |open, cx| match input {
-                DialogLine::Line(line) => open.dialog.line(line, cx),
+                DialogLine::Line(line) => {
+                    let done = open.dialog.line(line, cx);
+                    is_refused = done == Some(DialogEvent::Ignored);
+                    done
+                }
                 DialogLine::Key(press) => Some(open.dialog.key(press, cx)).filter(|done| *done != DialogEvent::Ignored),
             });
             match done {
                 None => LineStep::Ignored,
+                Some(_) if is_refused => LineStep::Refused,
                 Some(effects) if self.dialogs.len() < n_open => LineStep::Closed(effects),
                 Some(effects) => LineStep::Taken(effects),
             }
@@ -278,6 +284,7 @@ impl ChatApp {
             timeout: self.setup.timeout,
             queue: self.facts.queue,
             elevated: self.facts.elevated,
+            deliver: self.delivers && self.facts.channel.is_some(),
             shows_tools: self.verbosity() != Verbosity::Off,
         };
         if self.is_busy() {

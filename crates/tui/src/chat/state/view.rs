@@ -15,7 +15,7 @@ use crate::front::ScreenFrame;
 use crate::image::CellSize;
 use crate::keymap::KeyAction;
 use crate::terminal::{Cursor, PlainNotes, Size};
-use crate::text::{SanitizeMode, sanitize, truncate, width};
+use crate::text::{SanitizeMode, one_line, sanitize, truncate, width};
 use crate::theme::ColorRole;
 
 /// Maximum number of rows in the footer.
@@ -204,6 +204,12 @@ impl ChatApp {
         if let Some(mode) = facts.elevated.filter(|mode| *mode != ElevatedMode::Off) {
             parts.push(format!("elevated {mode}"));
         }
+        if let Some(activation) = facts.activation {
+            parts.push(format!("activation {activation}"));
+        }
+        if let Some(channel) = facts.channel.as_ref().filter(|_| self.delivers) {
+            parts.push(format!("deliver to {channel}"));
+        }
         parts.push(match (facts.tokens, facts.window) {
             (None, _) => "tokens ?".to_owned(),
             (Some(used), None | Some(0)) => format!("tokens {}", tokens(used)),
@@ -213,7 +219,7 @@ impl ChatApp {
         });
         let mut lines: Vec<String> = Vec::new();
         for part in parts {
-            let part = sanitize(&part, SanitizeMode::Output).replace('\n', " ");
+            let part = one_line(&part);
             let is_full = lines.len() == MAX_FOOTER;
             match lines.last_mut() {
                 Some(line) if is_full || width(line) + SEPARATOR.len() + width(&part) <= columns => {

@@ -33,6 +33,9 @@ fn commands_change_the_session() {
         ("/usage", "Usage(Off)", "Usage: off"),
         ("/queue steer", "Queue(Some(Steer))", "Queue: steer"),
         ("/elevated ask", "Elevated(Ask)", "Elevated: ask"),
+        ("/elev off", "Elevated(Off)", "Elevated: off"),
+        ("/activation always", "Activation(Always)", "| activation always"),
+        ("/activation mention", "Activation(Mention)", "Activation: mention"),
         ("/queue default", "Queue(None)", "Queue: as configured"),
         ("/model local/m2", "Model(Some(\"local/m2\"))", "Model: local/m2"),
         ("/model default", "Model(None)", "Model: as configured"),
@@ -65,6 +68,9 @@ fn commands_that_cannot_be_run_are_answered_and_not_sent() {
     for (typed, shown) in [
         ("/think xhigh", "Valid values: off, low, high, default"),
         ("/verbose", "Usage: /verbose <level>. Valid values: on, full, off"),
+        ("/activation", "Usage: /activation <mode>. Valid values: mention, always"),
+        ("/activation never", "Invalid mode \"never\". Valid values: mention, always"),
+        ("/deliver maybe", "Invalid value \"maybe\". Valid values: on, off"),
         ("/agent nobody", "There is no agent \"nobody\". Agents: main, ops"),
         ("/abort", "There is no active run"),
         ("/modle", "Unknown command /modle, did you mean /model?"),
@@ -279,4 +285,63 @@ fn command_approvals_are_shown_in_order_and_not_granted_by_typing_ahead() {
     chat.shows("$ late");
     chat.state.event(ChatEvent::QuestionWithdrawn("q4".to_owned()), 400);
     assert!(!chat.shown().contains("$ late"));
+}
+
+#[test]
+fn a_typed_line_allows_a_command_only_if_it_is_a_decision() {
+    let mut chat = TestChat::new();
+    let line = |chat: &mut TestChat, line: &str| chat.input(&TerminalInput::Line(line.to_owned()));
+    chat.state.event(question("q1", "make"), 0);
+    line(&mut chat, "y");
+    chat.shown();
+    chat.now_ms = 1_000;
+    for text in ["you bet", "anything but that", "12 apples", "1 or 2", "4"] {
+        line(&mut chat, text);
+        assert_eq!(decisions(&chat), [""; 0], "{text:?}");
+    }
+    chat.shows("Type the number of a choice");
+    line(&mut chat, "y");
+    for (id, typed) in [("q2", "2"), ("q3", "Deny"), ("q4", " always ")] {
+        chat.state.event(question(id, "make"), 0);
+        chat.shown();
+        chat.now_ms += 1_000;
+        line(&mut chat, typed);
+    }
+    assert_eq!(decisions(&chat), ["q1: once", "q2: always", "q3: deny", "q4: always"]);
+}
+
+#[test]
+fn replies_are_delivered_only_if_the_session_has_a_channel() {
+    let mut chat = TestChat::new();
+    chat.say("/deliver on");
+    chat.shows("Replies cannot be delivered: this session has no channel");
+    chat.say("hello");
+    assert!(!chat.sent()[0].deliver);
+    chat.backend.facts.lock().unwrap().channel = Some("telegram\u{1b}[2J:42".to_owned());
+    chat.say("/verbose off");
+    chat.say("/deliver on");
+    chat.shows("Replies are also delivered to telegram:42");
+    chat.shows("| deliver to telegram:42");
+    chat.say("again");
+    assert!(chat.sent()[1].deliver);
+    chat.say("/deliver off");
+    chat.shows("Replies stay in this chat");
+    chat.say("and again");
+    assert!(!chat.sent()[2].deliver);
+}
+
+#[test]
+fn a_login_gets_the_terminal_and_its_outcome_is_shown() {
+    let mut chat = TestChat::new();
+    for (typed, provider) in [("/login", None), ("/login anthropic", Some("anthropic".to_owned()))] {
+        chat.say(typed);
+        assert_eq!(chat.effects.pop(), Some(ChatEffect::Login { agent: "main".to_owned(), provider }));
+    }
+    for (outcome, shown) in [
+        (Ok(()), "Logged in"),
+        (Err(ChatError::new("the login was not completed")), "Error: the login was not completed"),
+    ] {
+        chat.state.news(ChatNews::LoggedIn(outcome), 0);
+        chat.shows(shown);
+    }
 }

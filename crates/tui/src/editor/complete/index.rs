@@ -91,7 +91,7 @@ impl PathIndex {
     }
 
     /// Returns whether a directory is among the paths.
-    pub fn has_folder(&self, path: &str) -> bool {
+    pub fn has_directory(&self, path: &str) -> bool {
         (0..self.paths.len()).any(|at| self.paths[at].is_dir && self.path(at) == path)
     }
 
@@ -180,7 +180,7 @@ mod tests {
         let index = PathIndex::build(dir.path(), &Cancel::new()).unwrap();
         let paths: Vec<&str> = (0..index.len()).map(|at| index.path(at)).collect();
         assert_eq!(paths, [".github", ".github/ci.yml", ".gitignore", "src", "src/lib.rs"]);
-        assert!(index.has_folder("src") && !index.has_folder("src/lib.rs") && !index.has_folder("target"));
+        assert!(index.has_directory("src") && !index.has_directory("src/lib.rs") && !index.has_directory("target"));
     }
 
     #[test]

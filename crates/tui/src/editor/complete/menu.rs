@@ -5,7 +5,7 @@ use ratatui_core::text::Span;
 
 use super::query::CompletionToken;
 use crate::Row;
-use crate::text::{SanitizeMode, pad, sanitize, truncate, width};
+use crate::text::{one_line, pad, truncate, width};
 use crate::theme::{ColorRole as Color, Palette};
 
 /// Maximum width of labels, in columns.
@@ -91,8 +91,4 @@ impl Menu {
 
 fn label(item: &Completion) -> String {
     one_line(item.label.as_ref().unwrap_or(&item.value))
-}
-
-fn one_line(text: &str) -> String {
-    sanitize(text, SanitizeMode::Output).replace(['\n', '\t'], " ")
 }

@@ -98,7 +98,7 @@ impl CompletionSources {
             return list(typed, &self.root, self.home.as_deref());
         };
         let (folder, letters) =
-            if index.has_folder(folder.trim_end_matches('/')) { (folder, rest) } else { ("", typed) };
+            if index.has_directory(folder.trim_end_matches('/')) { (folder, rest) } else { ("", typed) };
         let found = index.search(folder, letters, MAX_MENTIONS, cancel);
         if found.is_empty() && typed.contains('/') {
             // Ignored directories are not in the index.
