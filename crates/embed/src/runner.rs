@@ -25,7 +25,7 @@ use crate::models::window::{Window, WindowSource};
 use crate::parts::Parts;
 use crate::parts::active::Registered;
 use crate::parts::credentials::advice;
-use crate::replies::{Out, Replies};
+use crate::replies::{Pieces, Replies};
 use crate::run::decide::{Action, Decision, Finish, Mark, Observation, Repair, RepairOutcome, RunState, Wait, decide};
 use crate::run::failover::{
     Candidate, CandidateObservation, FailoverState, NextCandidate, ProviderHealth, next_candidate,
@@ -347,7 +347,7 @@ impl Runner<'_> {
     ) -> Result<AttemptOutcome, RunError> {
         let mut events = attempts.attempt(plan, auth, cancel.clone());
         let mut hard_end = pin!(hard_end(cancel));
-        let mut ready = Out::new();
+        let mut ready = Pieces::new();
         loop {
             let wake_at = self.replies.wake_at();
             let event = tokio::select! {
@@ -392,7 +392,7 @@ impl Runner<'_> {
         }
     }
 
-    async fn emit_replies(&mut self, ready: &mut Out) {
+    async fn emit_replies(&mut self, ready: &mut Pieces) {
         for event in ready.drain(..).filter_map(ReplyEvent::of) {
             self.emitter.emit(RunEvent::Reply(event)).await;
         }
@@ -405,7 +405,7 @@ impl Runner<'_> {
     }
 
     async fn close_replies(&mut self) {
-        let mut rest = Out::new();
+        let mut rest = Pieces::new();
         for event in std::mem::take(&mut self.held) {
             self.replies.push(&event, &mut rest);
         }
