@@ -142,10 +142,10 @@ async fn an_approved_script_changed_right_before_it_starts_does_not_run() {
     assert!(!dir.path().join("out").exists() && !dir.path().join("y").exists());
 }
 
-/// Answers late, or never.
-struct Slow;
+/// Never answers.
+struct NeverAnswering;
 
-impl ApprovalBroker for Slow {
+impl ApprovalBroker for NeverAnswering {
     fn request<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
         Box::pin(std::future::pending())
     }
@@ -167,7 +167,7 @@ async fn without_an_answer_the_fallback_of_the_approvals_file_decides() {
         let (exec, _) = tools(CommandOptions {
             security: ExecSecurity::Allowlist,
             ask,
-            approvals: Arc::new(Slow),
+            approvals: Arc::new(NeverAnswering),
             approvals_file: Some(file),
             approval_timeout: Duration::from_millis(50),
             ..options(dir.path())
@@ -183,7 +183,7 @@ async fn without_an_answer_the_fallback_of_the_approvals_file_decides() {
 #[tokio::test]
 async fn a_request_for_approval_ends_before_the_time_limit_of_its_run() {
     let dir = tempfile::tempdir().unwrap();
-    let exec = asking(dir.path(), Arc::new(Slow));
+    let exec = asking(dir.path(), Arc::new(NeverAnswering));
     let cancel = Cancel::new().child_until(pinch_stdx::cancel::Deadline::after(Duration::from_secs(2)));
     let error = call_with(&exec, json!({"command": "touch x"}), &cancel).await.unwrap_err();
     assert!(error.starts_with("exec denied: nobody answered within the 1 seconds that the time limit"), "{error}");
