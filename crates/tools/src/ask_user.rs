@@ -9,6 +9,8 @@ use pinch_llm::schema::Schema;
 use pinch_ports::{QuestionBroker, QuestionOption, QuestionReply, QuestionRequest, SessionKey, UserQuestion};
 use serde_json::{Map, Value, json};
 
+use crate::waiting::time_to_wait;
+
 /// The name of the tool.
 pub const ASK_USER: &str = "ask_user";
 
@@ -21,9 +23,6 @@ const MAX_HEADER: usize = 12;
 /// Default, minimum and maximum number of seconds to wait for an answer.
 const USUAL_SECS: f64 = 900.0;
 const SECS: (f64, f64) = (30.0, 3600.0);
-/// Share of the run's remaining time, and the maximum, that is kept for continuing without an answer.
-const KEPT_SHARE: u32 = 10;
-const MAX_KEPT: Duration = Duration::from_secs(60);
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let option = json!({
@@ -76,7 +75,7 @@ impl AskUserTool {
         let questions = questions(input).map_err(ToolError::new)?;
         let secs = input.get("timeoutSeconds").and_then(Value::as_f64).unwrap_or(USUAL_SECS).clamp(SECS.0, SECS.1);
         let wanted = Duration::from_secs_f64(secs);
-        let limit = cx.cancel.deadline().map_or(wanted, |deadline| wanted.min(time_to_wait(deadline.left())));
+        let limit = time_to_wait(cx.cancel, wanted);
         let mut request = QuestionRequest::new(questions, limit);
         request.session_key.clone_from(&self.session_key);
         let asked = tokio::time::timeout(limit, self.broker.ask(&request));
@@ -91,11 +90,6 @@ impl AskUserTool {
         let text = serde_json::to_string_pretty(&result).unwrap_or_default();
         Ok(ToolOutput { details: Some(result), ..ToolOutput::text(text) })
     }
-}
-
-/// Returns how long a run that ends after `left` can wait and still continue without an answer.
-fn time_to_wait(left: Duration) -> Duration {
-    left.saturating_sub((left / KEPT_SHARE).min(MAX_KEPT))
 }
 
 /// Explains why the wait was shorter than requested.

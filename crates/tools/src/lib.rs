@@ -29,6 +29,8 @@ pub mod patch;
 
 pub mod exec;
 
+mod waiting;
+
 pub mod process;
 
 pub mod ask_user;

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use pinch_stdx::fs::{Access, write_atomic};
+use pinch_stdx::fs::{Access, FileLock, create_private_dir, write_atomic};
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -15,6 +16,8 @@ use super::modes::{ExecAsk, ExecSecurity};
 
 /// The supported version of the file.
 const VERSION: u64 = 1;
+/// How long another process may change the file.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The agent that inherits the entries of the legacy agent `default`.
 const MAIN: &str = "main";
 
@@ -22,6 +25,8 @@ const MAIN: &str = "main";
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApprovalsFile {
     root: Map<String, Value>,
+    /// Whether the content was not understood. It is not overwritten then.
+    is_foreign: bool,
 }
 
 /// An entry of an allow list.
@@ -63,7 +68,7 @@ pub struct ApprovalDefaults {
 
 impl Default for ApprovalsFile {
     fn default() -> Self {
-        Self { root: Map::from_iter([("version".to_owned(), VERSION.into())]) }
+        Self { root: Map::from_iter([("version".to_owned(), VERSION.into())]), is_foreign: false }
     }
 }
 
@@ -71,9 +76,9 @@ impl ApprovalsFile {
     /// Parses the content of a file. An unsupported version or unreadable content counts as empty.
     pub fn read(content: &Value) -> Self {
         let Some(root) = content.as_object().filter(|root| root.get("version") == Some(&VERSION.into())) else {
-            return Self::default();
+            return Self { is_foreign: true, ..Self::default() };
         };
-        let mut file = Self { root: root.clone() };
+        let mut file = Self { root: root.clone(), is_foreign: false };
         file.merge_old_agent();
         if let Some(agents) = file.root.get_mut("agents").and_then(Value::as_object_mut) {
             agents.values_mut().filter_map(Value::as_object_mut).for_each(tidy_allowlist);
@@ -89,8 +94,27 @@ impl ApprovalsFile {
         match std::fs::read(path) {
             Ok(content) => Ok(Self::read(&serde_json::from_slice(&content).unwrap_or_default())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error),
+            Err(error) => Err(io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))),
         }
+    }
+
+    /// Changes a file on disk while it is locked, so that simultaneous changes are all kept.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or written, or if its content is of an unknown version: then it is left unchanged.
+    pub async fn update(path: &Path, host: &Host, change: impl FnOnce(&mut Self) + Send) -> io::Result<()> {
+        if let Some(directory) = path.parent() {
+            create_private_dir(directory)?;
+        }
+        let lock = FileLock::acquire_async(&path.with_extension("lock"), PATIENCE).await.map_err(io::Error::other)?;
+        let mut file = Self::load(path)?;
+        if file.is_foreign {
+            return Err(io::Error::other(format!("{} has an unknown version, or is no JSON object", path.display())));
+        }
+        change(&mut file);
+        file.save(path, host)?;
+        drop(lock);
+        Ok(())
     }
 
     /// Writes the file, readable by the user only. Missing ids, the socket path and its token are generated.
@@ -207,12 +231,12 @@ impl ApprovalsFile {
         }
     }
 
-    /// Records that an entry allowed a command.
-    pub fn note_use(&mut self, pattern: &str, command: &str, program: &Path, now_ms: i64) {
+    /// Records that an entry of an agent, or of all agents, allowed a command.
+    pub fn note_use(&mut self, agent: &str, used: &AllowedProgram, command: &str, program: &Path, now_ms: i64) {
         let agents = self.root.get_mut("agents").and_then(Value::as_object_mut);
-        let lists = agents.into_iter().flat_map(|agents| agents.values_mut());
-        for entry in lists.filter_map(|agent| agent.get_mut("allowlist")?.as_array_mut()).flatten() {
-            if pattern_of(entry) == Some(pattern) {
+        let lists = agents.into_iter().flatten().filter(|(id, _)| *id == agent || *id == "*");
+        for entry in lists.filter_map(|(_, agent)| agent.get_mut("allowlist")?.as_array_mut()).flatten() {
+            if allowed(entry).as_ref() == Some(used) {
                 entry["lastUsedAt"] = now_ms.into();
                 entry["lastUsedCommand"] = command.into();
                 entry["lastResolvedPath"] = program.to_string_lossy().into_owned().into();
@@ -294,7 +318,8 @@ mod tests {
             Path::new("/w"),
             &contents("2"),
         );
-        file.note_use("/bin/A", "A x", Path::new("/bin/a"), 5);
+        let used = AllowedProgram { pattern: "/bin/A".into(), ..AllowedProgram::default() };
+        file.note_use("main", &used, "A x", Path::new("/bin/a"), 5);
         file.save(&path, &Host::system()).unwrap();
         let saved: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!(saved["defaults"]["mood"], 7);

@@ -49,8 +49,8 @@ pub struct Judgement {
     pub not_allowed: Option<String>,
     /// The programs it starts, in order, including nested ones.
     pub programs: Vec<ProgramCall>,
-    /// The allow list patterns that matched, with the program.
-    pub used: Vec<(String, PathBuf)>,
+    /// The entries of the allow list that matched, with the program.
+    pub used: Vec<(AllowedProgram, PathBuf)>,
 }
 
 /// A program that a command starts.
@@ -218,7 +218,7 @@ impl CommandRules<'_> {
         };
         let entry = self.allowlist.iter().filter(is_covering).find(&mut is_current);
         if let (Some(entry), Some(program)) = (entry, program) {
-            judgement.used.push((entry.pattern.clone(), program.to_owned()));
+            judgement.used.push((entry.clone(), program.to_owned()));
         } else if place.is_fed || !self.safe_bins.is_safe(argv, program, self.cwd, &|path| (self.exists)(path)) {
             judgement.fail_to_cover(match program {
                 Some(_) if let Some(changed) = changed => {

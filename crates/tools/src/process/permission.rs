@@ -13,6 +13,7 @@ use crate::exec::contents::{first_changed, hashes_of};
 use crate::exec::identity::CommandIdentity;
 use crate::exec::judge::{CommandRules, Judgement, judge};
 use crate::exec::modes::{ExecAsk, ExecSecurity, requires_approval};
+use crate::waiting::time_to_wait;
 
 /// A command about to run.
 pub(super) struct CommandCall<'a> {
@@ -94,34 +95,48 @@ impl CommandOptions {
         let is_understood = judgement.parse_error.is_none();
         if !requires_approval(ask, security, is_understood, judgement.not_allowed.is_none()) {
             return match judgement.is_allowed() {
-                true => Ok(CommandPermit { judged: Some((effective, judgement, identity)) }),
+                true => {
+                    self.note_use(&judgement, call, cx).await;
+                    Ok(CommandPermit { judged: Some((effective, judgement, identity)) })
+                }
                 false => Err(ToolError::new("exec denied: allowlist miss")),
             };
         }
-        match self.ask(call, &judgement, cx).await? {
+        match self.ask(call, &judgement, effective.ask_fallback, cx).await? {
             ApprovalDecision::AllowOnce => {}
-            ApprovalDecision::AllowAlways => self.remember(&judgement, &identity, file, call, cx)?,
+            ApprovalDecision::AllowAlways => self.remember(&judgement, &identity, call, cx).await?,
             ApprovalDecision::Deny => return Err(ToolError::new(format!("exec denied: {}", reason(&judgement)))),
         }
         Ok(CommandPermit { judged: Some((effective, judgement, identity)) })
     }
 
-    /// Asks a person. Fails if nobody answers in time.
+    /// Asks a person. If nobody answers in time, what is allowed without an answer decides.
     async fn ask(
         &self,
         call: &CommandCall<'_>,
         judgement: &Judgement,
+        fallback: ExecSecurity,
         cx: &ToolCx<'_>,
     ) -> Result<ApprovalDecision, ToolError> {
         let reason = call.reason.unwrap_or_else(|| reason(judgement));
         let cwd = call.cwd.to_string_lossy();
-        let mut request = ApprovalRequest::new(call.command, cwd, reason, self.approval_timeout);
+        let limit = time_to_wait(cx.cancel, self.approval_timeout);
+        let mut request = ApprovalRequest::new(call.command, cwd, reason, limit);
         request.session_key = Some(SessionKey::from(&self.scope));
         let programs = judgement.programs.iter().filter_map(|call| call.program.as_ref());
         request.programs = programs.map(|path| path.display().to_string()).collect();
-        let asked = tokio::time::timeout(self.approval_timeout, self.approvals.request(&request));
+        let asked = tokio::time::timeout(limit, self.approvals.request(&request));
         let answer = cx.cancel.run(asked).await.map_err(|_| ToolError::aborted())?;
-        answer.map_err(|_| ToolError::new(format!("exec denied: nobody answered in time ({reason})")))
+        match (answer, fallback) {
+            (Ok(answer), _) => Ok(answer),
+            (Err(_), ExecSecurity::Full) => Ok(ApprovalDecision::AllowOnce),
+            (Err(_), ExecSecurity::Allowlist) if judgement.is_allowed() => Ok(ApprovalDecision::AllowOnce),
+            (Err(_), _) if limit < self.approval_timeout => Err(ToolError::new(format!(
+                "exec denied: nobody answered within the {} seconds that the time limit of this run allows ({reason})",
+                limit.as_secs()
+            ))),
+            (Err(_), _) => Err(ToolError::new(format!("exec denied: nobody answered in time ({reason})"))),
+        }
     }
 
     fn judge(&self, call: &CommandCall<'_>, effective: &EffectiveApprovals) -> Judgement {
@@ -142,31 +157,50 @@ impl CommandOptions {
         judge(call.command, &rules)
     }
 
-    /// Stores a permanent approval. Commands that could not be analyzed, or whose arguments are incomplete, cannot be recognized again.
-    fn remember(
+    /// Stores a permanent approval. Commands that could not be analyzed, or whose arguments are incomplete, cannot be recognized again. If it
+    /// cannot be stored, the command runs once.
+    async fn remember(
         &self,
         judgement: &Judgement,
         identity: &CommandIdentity,
-        file: Option<ApprovalsFile>,
         call: &CommandCall<'_>,
         cx: &ToolCx<'_>,
     ) -> Result<(), ToolError> {
-        let (Some(mut file), Some(path), None) = (file, &self.approvals_file, &judgement.parse_error) else {
-            return Ok(());
-        };
-        for program_call in judgement.programs.iter().filter(|program_call| program_call.is_exact) {
-            if let Some(program) = &program_call.program {
-                // A file that cannot be read cannot be recognized again.
-                if let Ok(contents) = hashes_of(&program_call.argv, program, call.cwd) {
-                    file.allow_always(&self.agent, program, &program_call.argv, call.cwd, &contents);
-                }
-            }
-        }
+        let (Some(path), None) = (&self.approvals_file, &judgement.parse_error) else { return Ok(()) };
+        let exact = judgement.programs.iter().filter(|program_call| program_call.is_exact);
+        let found = exact.filter_map(|program_call| {
+            let program = program_call.program.as_ref()?;
+            // A file that cannot be read cannot be recognized again.
+            let contents = hashes_of(&program_call.argv, program, call.cwd).ok()?;
+            Some((program, &program_call.argv, contents))
+        });
+        let found: Vec<_> = found.collect();
         // The contents must be those that the person was asked about.
         if let Some(path) = identity.changed() {
             return Err(changed_since(&path.display().to_string()));
         }
-        Ok(file.save(path, cx.host)?)
+        let stored = ApprovalsFile::update(path, cx.host, |file| {
+            for (program, argv, contents) in &found {
+                file.allow_always(&self.agent, program, argv, call.cwd, contents);
+            }
+        });
+        if let Err(error) = stored.await {
+            tracing::warn!(%error, "the permanent approval is not stored; the command runs once");
+        }
+        Ok(())
+    }
+
+    /// Records which entries allowed a command.
+    async fn note_use(&self, judgement: &Judgement, call: &CommandCall<'_>, cx: &ToolCx<'_>) {
+        let Some(path) = self.approvals_file.as_ref().filter(|_| !judgement.used.is_empty()) else { return };
+        let noted = ApprovalsFile::update(path, cx.host, |file| {
+            for (entry, program) in &judgement.used {
+                file.note_use(&self.agent, entry, call.command, program, cx.host.now_ms());
+            }
+        });
+        if let Err(error) = noted.await {
+            tracing::debug!(%error, "the use of an approval is not recorded");
+        }
     }
 }
 

@@ -20,9 +20,13 @@ mod approved;
 mod killed;
 
 async fn call(tool: &dyn Tool, input: Value) -> Result<(String, Value), String> {
-    let (cancel, host, progress) = (Cancel::new(), Host::system(), Progress::ignored());
+    call_with(tool, input, &Cancel::new()).await
+}
+
+async fn call_with(tool: &dyn Tool, input: Value, cancel: &Cancel) -> Result<(String, Value), String> {
+    let (host, progress) = (Host::system(), Progress::ignored());
     let call = "call-1".into();
-    let cx = ToolCx { call: &call, cancel: &cancel, progress: &progress, host: &host };
+    let cx = ToolCx { call: &call, cancel, progress: &progress, host: &host };
     match tool.run(input.as_object().unwrap().clone(), &cx).await {
         Ok(output) => Ok((output.content[0].as_text().unwrap().to_owned(), output.details.unwrap_or_default())),
         Err(error) => Err(error.text),

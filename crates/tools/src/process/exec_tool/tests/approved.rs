@@ -141,3 +141,86 @@ async fn an_approved_script_changed_right_before_it_starts_does_not_run() {
     assert!(refused.contains("x.sh was changed or replaced"), "{refused}");
     assert!(!dir.path().join("out").exists() && !dir.path().join("y").exists());
 }
+
+/// Never answers.
+struct NeverAnswering;
+
+impl ApprovalBroker for NeverAnswering {
+    fn request<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn without_an_answer_the_fallback_of_the_approvals_file_decides() {
+    let denied = "exec denied: nobody answered in time";
+    for (fallback, ask, command, expect) in [
+        ("full", ExecAsk::OnMiss, "echo $(echo hi)", Ok("hi")),
+        ("allowlist", ExecAsk::OnMiss, "echo $(echo hi)", Err(denied)),
+        ("allowlist", ExecAsk::Always, "echo hi | head -n 1", Ok("hi")),
+        ("deny", ExecAsk::Always, "echo hi | head -n 1", Err(denied)),
+        ("none", ExecAsk::OnMiss, "echo $(echo hi)", Err(denied)),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("exec-approvals.json");
+        std::fs::write(&file, json!({"version": 1, "defaults": {"askFallback": fallback}}).to_string()).unwrap();
+        let (exec, _) = tools(CommandOptions {
+            security: ExecSecurity::Allowlist,
+            ask,
+            approvals: Arc::new(NeverAnswering),
+            approvals_file: Some(file),
+            approval_timeout: Duration::from_millis(50),
+            ..options(dir.path())
+        });
+        match (call(&exec, json!({"command": command})).await, expect) {
+            (Ok((text, _)), Ok(expect)) => assert_eq!(text, expect, "{fallback}"),
+            (Err(error), Err(expect)) => assert!(error.starts_with(expect), "{fallback}: {error}"),
+            (found, _) => panic!("{fallback}: {found:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_for_approval_ends_before_the_time_limit_of_its_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let exec = asking(dir.path(), Arc::new(NeverAnswering));
+    let cancel = Cancel::new().child_until(pinch_stdx::cancel::Deadline::after(Duration::from_secs(2)));
+    let error = call_with(&exec, json!({"command": "touch x"}), &cancel).await.unwrap_err();
+    assert!(error.starts_with("exec denied: nobody answered within the 1 seconds that the time limit"), "{error}");
+    assert!(!cancel.is_cancelled());
+}
+
+#[tokio::test]
+async fn simultaneous_approvals_are_all_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Arc::new(Approving(|| {}, Mutex::default()));
+    let exec = asking(dir.path(), broker.clone());
+    let commands: Vec<String> = (0..8).map(|n| format!("touch file{n}")).collect();
+    for n_asked in [8, 8] {
+        let runs = commands.iter().map(|command| call(&exec, json!({"command": command})));
+        assert!(futures::future::join_all(runs).await.iter().all(Result::is_ok));
+        assert_eq!(broker.1.lock().unwrap().len(), n_asked);
+    }
+    let stored: Value =
+        serde_json::from_slice(&std::fs::read(dir.path().join("exec-approvals.json")).unwrap()).unwrap();
+    let entries = stored["agents"]["main"]["allowlist"].as_array().unwrap();
+    assert_eq!(entries.len(), 8, "{stored}");
+    assert!(entries.iter().all(|entry| entry["lastUsedAt"].is_number()), "{stored}");
+    assert!(entries.iter().any(|entry| entry["lastUsedCommand"] == "touch file3"), "{stored}");
+}
+
+#[tokio::test]
+async fn a_file_of_another_version_is_not_overwritten() {
+    for content in [r#"{"version": 2, "agents": {}}"#, "not JSON"] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("exec-approvals.json");
+        std::fs::write(&file, content).unwrap();
+        let broker = Arc::new(Approving(|| {}, Mutex::default()));
+        let exec = asking(dir.path(), broker.clone());
+        for n_asked in [1, 2] {
+            call(&exec, json!({"command": "touch x"})).await.unwrap();
+            assert_eq!(broker.1.lock().unwrap().len(), n_asked, "{content}");
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+    }
+}
