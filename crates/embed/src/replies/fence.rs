@@ -78,7 +78,7 @@ impl Marks {
         }
         if !was_in_fence && self.state.in_fence() {
             self.open_span();
-            self.inline.end_block();
+            self.inline.begin_fence();
         }
         if !self.state.in_fence() {
             self.inline.push(c, self.at);

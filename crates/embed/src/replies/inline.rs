@@ -100,6 +100,12 @@ impl InlineMarks {
         self.last = Some(c);
     }
 
+    /// Ends a paragraph at a fence, whose marker is no inline markup.
+    pub(super) fn begin_fence(&mut self) {
+        self.run = None;
+        self.end_block();
+    }
+
     /// Ends a paragraph or the whole text: what is open is text.
     pub(super) fn end_block(&mut self) {
         self.end_run(None);

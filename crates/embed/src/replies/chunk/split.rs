@@ -28,7 +28,8 @@ impl Chunker {
         }
         // If a block has no room for the fence's own lines and a character, the fence cannot be preserved.
         let unit = self.options.unit;
-        if content >= window.len() || unit.len(&reopen) + unit.len(&span.closing) + 1 + unit.widest() > self.max {
+        let n_opening = unit.len(&reopen).max(unit.len(&window[..content]));
+        if content >= window.len() || n_opening + unit.len(&span.closing) + 1 + unit.widest() > self.max {
             return Break::At(window.len());
         }
         let newline = inside.get(content..).and_then(|rest| rest.rfind('\n')).map(|n| content + n);

@@ -110,6 +110,14 @@ fn long_markup_is_closed_and_reopened() {
 }
 
 #[test]
+fn the_marker_of_a_fence_closes_no_markup() {
+    let text = "aaaa ``b\n```\nc c c c c c c c\n```\nd";
+    let blocks = cut_at_end(chunking(8, 20, BreakPreference::Paragraph), &[text]);
+    assert!(blocks.iter().all(|block| is_balanced(block) && TextUnit::Utf16.len(block) <= 20), "{blocks:?}");
+    assert_eq!(blocks.iter().filter(|block| block.contains("``b")).count(), 1);
+}
+
+#[test]
 fn growing_markup_is_closed_and_reopened() {
     let text = "**one two three four five six** seven eight *nine ten eleven twelve*";
     let pieces: Vec<&str> = text.split_inclusive(' ').collect();
