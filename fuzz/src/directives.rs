@@ -2,7 +2,7 @@
 //!
 //! Options: the cuts.
 
-use pinch_embed::replies::directives::{Accumulator, More, Parsed, parse};
+use pinch_embed::replies::directives::{Accumulator, ChunkKind, Parsed, parse};
 use pinch_embed::replies::partial::PartialText;
 use pinch_embed::replies::piece::Growth;
 
@@ -54,8 +54,8 @@ fn grown(chunks: &[&str]) -> (String, Vec<String>) {
 /// Returns the blocks of an answer.
 fn accumulated(chunks: &[&str]) -> Vec<Parsed> {
     let mut accumulator = Accumulator::default();
-    let mut blocks: Vec<Parsed> = chunks.iter().filter_map(|chunk| accumulator.consume(chunk, More::Follows)).collect();
-    blocks.extend(accumulator.consume("", More::Final));
+    let mut blocks: Vec<Parsed> = chunks.iter().filter_map(|chunk| accumulator.consume(chunk, ChunkKind::Partial)).collect();
+    blocks.extend(accumulator.consume("", ChunkKind::Final));
     blocks
 }
 

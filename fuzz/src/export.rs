@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 
-use pinch_export::{Look, write};
+use pinch_export::{PageTheme, write};
 use pinch_session::entry::EntryBody;
 use pinch_session::llm::message::Message;
 use pinch_session::session_log::{NewSession, SessionLog};
@@ -46,7 +46,7 @@ pub fn check(data: &[u8]) {
         runtime.block_on(log.append(EntryBody::Message(message.into()))).expect("a message can be appended");
     });
     let mut page = Vec::new();
-    write(&log, &Look::default(), &mut page).expect("a page can be written to memory");
+    write(&log, &PageTheme::default(), &mut page).expect("a page can be written to memory");
     let page = String::from_utf8(page).expect("a page is text");
     let body = page.split_once("<body>").and_then(|(_, rest)| rest.split_once("<script>")).map(|(body, _)| body);
     check_body(body.expect("a page has a body and a script"));

@@ -2,7 +2,7 @@
 //!
 //! Options: whether the final tag is enforced; the cuts.
 
-use pinch_embed::replies::piece::{Out, Piece};
+use pinch_embed::replies::piece::{Pieces, Piece};
 use pinch_embed::replies::scan::{FinalTag, Scan, parts, visible};
 
 use crate::input::{ALL_CUTS, options, text};
@@ -32,7 +32,7 @@ pub fn check(data: &[u8]) {
 
 /// Returns the visible text and the reasoning.
 fn scanned(chunks: &[&str], final_tag: FinalTag) -> (String, String) {
-    let (mut scan, mut out) = (Scan::new(final_tag), Out::new());
+    let (mut scan, mut out) = (Scan::new(final_tag), Pieces::new());
     chunks.iter().for_each(|chunk| scan.text(chunk, &mut out));
     scan.settle(&mut out);
     let (mut shown, mut thought) = (String::new(), String::new());

@@ -43,8 +43,8 @@ fn hide_memory() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // It cannot fail: a kernel without it does not run this program.
-        drop(set_dumpable_behavior(DumpableBehavior::NotDumpable));
+        // Every kernel that runs this program has it.
+        _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 

@@ -18,7 +18,7 @@ use pinch_embed::delivery::{EngineEvent, EngineEvents};
 use pinch_embed::key::Peer;
 use pinch_embed::plugin::{GatewayStart, LastAnswer, MessageChanges, MessageContext, MessageSending, Plugin};
 use pinch_embed::ports::SessionEntry;
-use pinch_embed::replies::{Out, Piece, Stage, compose};
+use pinch_embed::replies::{Piece, Pieces, Stage, compose};
 use pinch_embed::{
     BlockReplies, Caller, Config, Engine, InboundMessage, OutgoingBlock, Receipt, ReplySink, RunTarget, SendFailure,
     Sender, SinkLimits, Turn,
@@ -166,14 +166,14 @@ impl Plugin for Masks {
 struct PlainNames;
 
 impl Stage for PlainNames {
-    fn push(&mut self, mut piece: Piece, out: &mut Out) {
+    fn push(&mut self, mut piece: Piece, out: &mut Pieces) {
         if let Piece::Block(block) = &mut piece {
             block.text = block.text.replace("file://", "");
         }
         out.push(piece);
     }
 
-    fn finish(&mut self, _: &mut Out) {}
+    fn finish(&mut self, _: &mut Pieces) {}
 }
 
 /// Sends two messages of a user in a row, then one that starts a new session.

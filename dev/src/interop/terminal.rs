@@ -16,11 +16,11 @@ use user::TmuxUser;
 type WindowSize = (u16, u16);
 
 /// Name and function of a check. The function gets a new user, and the size of the window.
-type Check = (&'static str, fn(&TmuxUser, WindowSize) -> anyhow::Result<String>);
+type TerminalCheck = (&'static str, fn(&TmuxUser, WindowSize) -> anyhow::Result<String>);
 
 const SIZES: [WindowSize; 3] = [(80, 24), (200, 60), (40, 10)];
 
-const CHECKS: [Check; 10] = [
+const CHECKS: [TerminalCheck; 10] = [
     ("a conversation", screens::conversation),
     ("200 resizes while streaming", screens::resize_storm),
     ("the same, fullscreen mode", screens::fullscreen_storm),
@@ -45,7 +45,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
     let version =
         tmux::version().context("tmux is missing; install tmux 3.3 or later, for example with `apt install tmux`")?;
-    let checks: Vec<&Check> =
+    let checks: Vec<&TerminalCheck> =
         CHECKS.iter().filter(|(name, _)| args.only.as_ref().is_none_or(|text| name.contains(text.as_str()))).collect();
     if checks.is_empty() {
         let names = CHECKS.map(|(name, _)| name).join(", ");
