@@ -54,7 +54,8 @@ fn grown(chunks: &[&str]) -> (String, Vec<String>) {
 /// Returns the blocks of an answer.
 fn accumulated(chunks: &[&str]) -> Vec<Parsed> {
     let mut accumulator = Accumulator::default();
-    let mut blocks: Vec<Parsed> = chunks.iter().filter_map(|chunk| accumulator.consume(chunk, ChunkKind::Partial)).collect();
+    let mut blocks: Vec<Parsed> =
+        chunks.iter().filter_map(|chunk| accumulator.consume(chunk, ChunkKind::Partial)).collect();
     blocks.extend(accumulator.consume("", ChunkKind::Final));
     blocks
 }

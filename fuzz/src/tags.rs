@@ -2,7 +2,7 @@
 //!
 //! Options: whether the final tag is enforced; the cuts.
 
-use pinch_embed::replies::piece::{Pieces, Piece};
+use pinch_embed::replies::piece::{Piece, Pieces};
 use pinch_embed::replies::scan::{FinalTag, Scan, parts, visible};
 
 use crate::input::{ALL_CUTS, options, text};
