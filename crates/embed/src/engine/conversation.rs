@@ -1,5 +1,6 @@
 //! Methods for hosts that display conversations: the messages of a session, a new session for a key, the available models.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pinch_llm::message::Message;
@@ -76,6 +77,14 @@ impl Engine {
     pub fn auth_profiles(&self, agent: &str, provider: Option<&str>) -> Vec<AuthProfileStatus> {
         let parts = self.parts();
         agents::of_agent(&parts, &AgentId::normalise(agent)).profiles.statuses(provider, parts.host.now_ms())
+    }
+
+    /// Returns the directory whose `auth.json` an agent uses: its own, else the main agent's, else the one of the state directory.
+    pub fn login_dir(&self, agent: &str) -> PathBuf {
+        let parts = self.parts();
+        let own = agents::of_agent(&parts, &AgentId::normalise(agent)).agent_dir.clone();
+        let mut dirs = [own, parts.agent_dir.clone()].into_iter();
+        dirs.find(|dir| dir.join("auth.json").is_file()).unwrap_or_else(|| parts.state_dir.join("agent"))
     }
 
     /// Returns the models that an agent can use: those allowed by the configuration, of providers with credentials.

@@ -203,3 +203,15 @@ async fn a_copied_login_that_cannot_be_renewed_falls_back_to_the_original() {
     assert_eq!(payload_texts(&result), ["Here."]);
     assert_eq!(world.keys().last().map(String::as_str), Some("A0"));
 }
+
+#[tokio::test]
+async fn logins_are_stored_where_the_agent_reads_them() {
+    let world = World::with(|config| config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops"}])).await;
+    assert_eq!(world.engine.login_dir("ops"), world.path("state/agent"), "by default, all share one");
+    world.write("state/agents/main/agent/auth.json", "{}");
+    assert_eq!(world.engine.login_dir("ops"), world.path("state/agents/main/agent"));
+    world.write("state/agents/ops/agent/auth.json", "{}");
+    let engine = world.restarted();
+    assert_eq!(engine.login_dir("ops"), world.path("state/agents/ops/agent"));
+    assert_eq!(engine.login_dir("main"), world.path("state/agents/main/agent"));
+}

@@ -500,9 +500,8 @@ impl ChatBackend for EmbeddedChat {
         Box::pin(self.describe(session_key))
     }
 
-    fn login<'a>(&'a self, _agent: &'a str, provider: Option<&'a str>) -> BoxFuture<'a, Result<(), ChatError>> {
-        // The agents of a state directory share one auth.json.
-        Box::pin(async move { self.login.run(&self.state_dir.join("agent"), provider).await })
+    fn login<'a>(&'a self, agent: &'a str, provider: Option<&'a str>) -> BoxFuture<'a, Result<(), ChatError>> {
+        Box::pin(async move { self.login.run(&self.engine.login_dir(agent), provider).await })
     }
 
     fn next_event(&self) -> BoxFuture<'_, Option<ChatEvent>> {
