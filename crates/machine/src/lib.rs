@@ -20,7 +20,10 @@ pub mod local;
 
 pub mod rooted;
 
+pub mod protected;
+
 pub use local::LocalMachine;
+pub use protected::ProtectedMachine;
 pub use rooted::RootedMachine;
 
 use search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};

@@ -30,7 +30,7 @@ impl RootedMachine {
     /// Fails for a path that leads out of the directory.
     async fn check(&self, path: &Path, operation: &'static str) -> Result<(), MachineError> {
         let root = self.inner.real_path(&self.root).await?;
-        match self.real(path).await {
+        match resolved(&*self.inner, path).await {
             Some(real) if real.starts_with(&root) => Ok(()),
             _ => Err(MachineError {
                 code: "EACCES",
@@ -41,29 +41,29 @@ impl RootedMachine {
             }),
         }
     }
+}
 
-    /// Resolves a path whose end need not exist; returns `None` if that is impossible.
-    async fn real(&self, path: &Path) -> Option<PathBuf> {
-        let mut missing = Vec::new();
-        let mut existing = path;
-        loop {
-            match self.inner.real_path(existing).await {
-                Ok(real) => return Some(missing.into_iter().rev().fold(real, |real, name| real.join(name))),
-                // Something that cannot be inspected may be a link.
-                Err(error) if error.code != "ENOENT" => return None,
-                Err(_) => {}
-            }
-            // `..` after something that does not exist could lead anywhere.
-            let Some(Component::Normal(name)) = existing.components().next_back() else { return None };
-            let parent = existing.parent()?;
-            // A dangling link is still listed in its directory; writing through it would create its target.
-            let siblings = self.inner.list(parent).await.unwrap_or_default();
-            if siblings.iter().any(|sibling| Path::new(sibling) == Path::new(name)) {
-                return None;
-            }
-            missing.push(name.to_owned());
-            existing = parent;
+/// Resolves a path whose end need not exist; returns `None` if that is impossible.
+pub(crate) async fn resolved(machine: &dyn Machine, path: &Path) -> Option<PathBuf> {
+    let mut missing = Vec::new();
+    let mut existing = path;
+    loop {
+        match machine.real_path(existing).await {
+            Ok(real) => return Some(missing.into_iter().rev().fold(real, |real, name| real.join(name))),
+            // Something that cannot be inspected may be a link.
+            Err(error) if error.code != "ENOENT" => return None,
+            Err(_) => {}
         }
+        // `..` after something that does not exist could lead anywhere.
+        let Some(Component::Normal(name)) = existing.components().next_back() else { return None };
+        let parent = existing.parent()?;
+        // A dangling link is still listed in its directory; writing through it would create its target.
+        let siblings = machine.list(parent).await.unwrap_or_default();
+        if siblings.iter().any(|sibling| Path::new(sibling) == Path::new(name)) {
+            return None;
+        }
+        missing.push(name.to_owned());
+        existing = parent;
     }
 }
 

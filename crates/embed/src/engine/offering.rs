@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use pinch_agent_core::tool::Tool;
 use pinch_coding_agent::images::{ImageIntake, ImageProcessing};
-use pinch_coding_agent::machine::{Machine, RootedMachine};
+use pinch_coding_agent::machine::{Machine, ProtectedMachine, RootedMachine};
 use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::tools::ToolParts;
 use pinch_coding_agent::tools::bash::Shell;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_coding_agent::tools::path::WorkingDirectory;
 use pinch_tools::ask_user::AskUserTool;
+use pinch_tools::exec::modes::{ExecAsk, ExecSecurity, modes_of_session};
 use pinch_tools::loops::{LoopConfig, LoopGuard};
 use pinch_tools::policy::PermissionMode;
 use pinch_tools::process::{CommandHosts, ElevatedRules};
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 use super::sandboxed::RunSandbox;
 use crate::config::Config;
+use crate::config::exec::ExecConfig;
 use crate::key::AgentId;
 use crate::models::implicit;
 use crate::parts::Parts;
@@ -27,6 +29,9 @@ use crate::parts::notes;
 use crate::run::request::RunTrigger;
 use crate::run::tools::ToolOffer;
 use crate::run::{RunError, RunRequest};
+
+/// File with approvals in the state directory.
+const APPROVALS: &str = "exec-approvals.json";
 
 /// Machines that the tools of a run act on.
 pub(super) struct RunMachines {
@@ -52,6 +57,10 @@ impl RunMachines {
             Some(sandbox) => (Arc::clone(&sandbox.machine), Some(outside)),
             None => (outside, None),
         };
+        let commands = match has_limits(parts, request, agent) {
+            true => Arc::new(ProtectedMachine::new(commands, deciding_files(parts))),
+            false => commands,
+        };
         let own = parts.config.agents.get(agent).and_then(|agent| agent.workspace_only);
         let is_rooted = request.permission_mode.is_some_and(PermissionMode::is_rooted);
         let workspace_only = is_rooted || own.unwrap_or(parts.config.workspace_only);
@@ -61,6 +70,28 @@ impl RunMachines {
         };
         Self { files, commands, outside, workspace_only }
     }
+}
+
+/// Returns whether the commands of a run are limited, so that files that decide about them must not be changed by other tools.
+fn has_limits(parts: &Parts, request: &RunRequest, agent: &AgentId) -> bool {
+    let exec = exec_config(&parts.config, agent);
+    let mode = request.permission_mode;
+    let is_full = |modes| modes_of_session(mode, modes) == (ExecSecurity::Full, ExecAsk::Off);
+    let is_limited = exec.configured_modes().map_or(true, |modes| !is_full(modes));
+    is_limited && parts.registered.toolbox.command_tools(has_rules(&exec, mode)).contains(&"exec")
+}
+
+/// Returns the files that decide what an agent may do: approvals, and the configuration.
+fn deciding_files(parts: &Parts) -> Vec<PathBuf> {
+    [Some(parts.state_dir.join(APPROVALS)), parts.config.file.clone()].into_iter().flatten().collect()
+}
+
+fn exec_config(config: &Config, agent: &AgentId) -> ExecConfig {
+    config.agents.get(agent).map_or_else(|| config.exec.clone(), |own| own.exec.over(&config.exec))
+}
+
+fn has_rules(exec: &ExecConfig, mode: Option<PermissionMode>) -> bool {
+    exec.sets_modes() || mode.is_some_and(|mode| mode != PermissionMode::Full)
 }
 
 /// State that the tools of a run share with its session.
@@ -121,10 +152,9 @@ fn command_tools(
 ) -> Result<CommandTools, RunError> {
     let (registered, config) = (&parts.registered, &parts.config);
     let agent = request.agent(&config.agents);
-    let exec = config.agents.get(&agent).map_or_else(|| config.exec.clone(), |own| own.exec.over(&config.exec));
+    let exec = exec_config(config, &agent);
     let mode = request.permission_mode;
-    let has_rules = exec.sets_modes() || mode.is_some_and(|mode| mode != PermissionMode::Full);
-    let names = registered.toolbox.command_tools(has_rules);
+    let names = registered.toolbox.command_tools(has_rules(&exec, mode));
     let mut hosts = CommandHosts::default();
     hosts.outside.clone_from(&machines.outside);
     hosts.configured = exec.host.unwrap_or_default();
@@ -142,7 +172,7 @@ fn command_tools(
         env: parts.host.env().to_vec(),
         registry: registered.processes.clone(),
         approvals: Arc::clone(&registered.approvals),
-        approvals_file: parts.state_dir.join("exec-approvals.json"),
+        approvals_file: parts.state_dir.join(APPROVALS),
         agent: agent.as_str().to_owned(),
         scope: request.session_key.as_deref().unwrap_or(&request.session_id).to_owned(),
         files: registered.files.clone(),

@@ -272,3 +272,28 @@ async fn a_program_replaced_while_approval_is_pending_does_not_run() {
         assert!(!world.path("workspace/bad").exists(), "{command}: {text}");
     }
 }
+
+#[tokio::test]
+async fn file_tools_do_not_change_what_decides_about_commands() {
+    let allowed = json!({"version": 1, "agents": {"*": {"allowlist": ["/**"]}}}).to_string();
+    for (mode, is_written) in [("ask", false), ("deny", false), ("full", true)] {
+        let world = world(json!({"exec": {"mode": mode, "applyPatch": {"workspaceOnly": false}}})).await;
+        let engine = engine(&world, |builder| builder);
+        let approvals = world.path("state/exec-approvals.json");
+        let write = json!({"path": approvals.display().to_string(), "content": allowed});
+        let (text, _) = result_of(&world, &engine, "s1", "write", write).await;
+        assert_eq!(approvals.exists(), is_written, "{mode}: {text}");
+        assert_eq!(text.contains("EACCES"), !is_written, "{mode}: {text}");
+        if is_written {
+            continue;
+        }
+        let patch = format!("*** Begin Patch\n*** Add File: {}\n+{allowed}\n*** End Patch", approvals.display());
+        let (text, _) = result_of(&world, &engine, "s2", "apply_patch", json!({"input": patch})).await;
+        assert!(!approvals.exists(), "{mode}: {text}");
+        std::os::unix::fs::symlink(&approvals, world.path("workspace/link")).unwrap();
+        let (text, _) = result_of(&world, &engine, "s3", "write", json!({"path": "link", "content": allowed})).await;
+        assert!(!approvals.exists(), "{mode}: {text}");
+        let (text, _) = result_of(&world, &engine, "s4", "write", json!({"path": "a.txt", "content": "x"})).await;
+        assert!(world.path("workspace/a.txt").exists(), "{mode}: {text}");
+    }
+}

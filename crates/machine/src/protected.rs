@@ -1,0 +1,145 @@
+//! A machine on which tools cannot change certain files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+
+use crate::rooted::resolved;
+use crate::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
+use crate::{CommandSpec, Machine, MachineError, Process, Stat};
+
+/// Wraps a machine and refuses to write or remove certain files, after resolving links. They can be read, and commands are passed through
+/// unchanged.
+pub struct ProtectedMachine {
+    inner: Arc<dyn Machine>,
+    files: Vec<PathBuf>,
+}
+
+impl ProtectedMachine {
+    /// Protects these files, which may be links and need not exist yet.
+    pub fn new(inner: Arc<dyn Machine>, files: Vec<PathBuf>) -> Self {
+        Self { inner, files }
+    }
+
+    /// Fails for a path that leads to a protected file.
+    async fn check(&self, path: &Path, operation: &'static str) -> Result<(), MachineError> {
+        let real = resolved(&*self.inner, path).await;
+        let mut is_protected = real.is_none() || self.files.iter().any(|file| file == path);
+        for file in &self.files {
+            is_protected = is_protected || real == resolved(&*self.inner, file).await;
+        }
+        match is_protected {
+            false => Ok(()),
+            true => Err(MachineError {
+                code: "EACCES",
+                text: "permission denied, because it decides what the agent may do, or may lead to such a file"
+                    .to_owned(),
+                operation,
+                path: Some(path.to_owned()),
+                source: Some(io::ErrorKind::PermissionDenied.into()),
+            }),
+        }
+    }
+}
+
+impl Machine for ProtectedMachine {
+    fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Stat, MachineError>> {
+        self.inner.stat(path)
+    }
+
+    fn read<'a>(&'a self, path: &'a Path, max: u64) -> BoxFuture<'a, Result<Bytes, MachineError>> {
+        self.inner.read(path, max)
+    }
+
+    fn read_pieces<'a>(&'a self, path: &'a Path) -> BoxStream<'a, Result<Bytes, MachineError>> {
+        self.inner.read_pieces(path)
+    }
+
+    fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>> {
+        Box::pin(async move {
+            self.check(path, "open").await?;
+            self.inner.write(path, content).await
+        })
+    }
+
+    fn remove<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), MachineError>> {
+        Box::pin(async move {
+            // A link that leads nowhere can be removed.
+            if self.inner.stat(path).await.is_ok() {
+                self.check(path, "unlink").await?;
+            }
+            self.inner.remove(path).await
+        })
+    }
+
+    fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>> {
+        self.inner.list(path)
+    }
+
+    fn find(&self, query: FindQuery) -> BoxStream<'_, Result<SearchItem<FoundPath>, SearchError>> {
+        self.inner.find(query)
+    }
+
+    fn grep(&self, query: GrepQuery) -> BoxStream<'_, Result<SearchItem<GrepLine>, SearchError>> {
+        self.inner.grep(query)
+    }
+
+    fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>> {
+        self.inner.real_path(path)
+    }
+
+    fn temp_dir(&self) -> Option<&Path> {
+        self.inner.temp_dir()
+    }
+
+    fn spawn<'a>(&'a self, command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>> {
+        self.inner.spawn(command)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::LocalMachine;
+
+    #[tokio::test]
+    async fn protected_files_are_read_but_not_changed_under_any_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(path("state/sub")).unwrap();
+        std::fs::write(path("state/rules.json"), "rules").unwrap();
+        symlink(path("state"), path("dir")).unwrap();
+        symlink(path("state/rules.json"), path("link")).unwrap();
+        symlink(path("state/missing.json"), path("dangling")).unwrap();
+        let files = vec![path("dir/rules.json"), path("state/missing.json")];
+        let machine = ProtectedMachine::new(Arc::new(LocalMachine), files);
+        for name in [
+            "state/rules.json",
+            "dir/rules.json",
+            "link",
+            "state/sub/../rules.json",
+            "state/missing.json",
+            "dir/missing.json",
+            "dangling",
+        ] {
+            let error = machine.write(&path(name), "x".into()).await.unwrap_err();
+            assert_eq!(error.code, "EACCES", "{name}: {error}");
+        }
+        for name in ["state/rules.json", "dir/rules.json"] {
+            assert_eq!(machine.remove(&path(name)).await.unwrap_err().code, "EACCES", "{name}");
+        }
+        assert_eq!(machine.read(&path("link"), 10).await.unwrap(), "rules");
+        assert!(!path("state/missing.json").exists());
+        for name in ["state/other.json", "new/deep/a.txt"] {
+            machine.write(&path(name), "x".into()).await.unwrap();
+            machine.remove(&path(name)).await.unwrap();
+        }
+        machine.remove(&path("dangling")).await.unwrap();
+    }
+}
