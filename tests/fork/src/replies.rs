@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::{BoxFuture, ready};
 use pinch_embed::delivery::{Lifecycle, ReplyId};
 use pinch_embed::replies::compose::{COALESCE, Stages, UnknownStage};
-use pinch_embed::replies::{Pieces, Piece, Stage};
+use pinch_embed::replies::{Piece, Pieces, Stage};
 use pinch_embed::{OutgoingBlock, Receipt, ReplySink, SendFailure, SinkLimits};
 
 /// Masks one word in the blocks of a reply. The text keeps its length, so channel limits still hold.
