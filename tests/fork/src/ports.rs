@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::{BoxFuture, ready};
 use pinch_embed::Engine;
 use pinch_embed::ports::{
-    EntryChange, Fence, HealthChange, HealthRecords, HealthStore, PortError, SessionEntry, SessionIndex,
+    EntryChange, Fence, HealthChange, HealthRecords, HealthStore, PortError, SessionEntry, SessionIndex, SessionKey,
 };
 
 /// The tables. Cloning shares them.
@@ -50,11 +50,11 @@ impl SessionIndex for SharedTables {
         Box::pin(ready(Ok(self.with(|rows| rows.sessions.get(key).cloned()))))
     }
 
-    fn list<'a>(&'a self, agent: &'a str) -> BoxFuture<'a, Result<BTreeMap<String, SessionEntry>, PortError>> {
+    fn list<'a>(&'a self, agent: &'a str) -> BoxFuture<'a, Result<BTreeMap<SessionKey, SessionEntry>, PortError>> {
         let start = format!("agent:{agent}:");
         let of_agent = |rows: &mut SharedRows| {
             let entries = rows.sessions.iter().filter(|(key, _)| key.starts_with(&start));
-            entries.map(|(key, entry)| (key.clone(), entry.clone())).collect()
+            entries.map(|(key, entry)| (SessionKey::from(key), entry.clone())).collect()
         };
         Box::pin(ready(Ok(self.with(of_agent))))
     }

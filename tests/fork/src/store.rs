@@ -30,7 +30,7 @@ impl StoreTable {
 
 fn id_of(at: &SessionRef) -> String {
     match at {
-        SessionRef::Id(id) => id.clone(),
+        SessionRef::Id(id) => id.to_string(),
         SessionRef::Path(path) => path.display().to_string(),
     }
 }

@@ -18,7 +18,7 @@ impl StorePlace for Fresh {
 
     fn put<'a>(&'a self, id: &'a str, text: &'a [u8]) -> BoxFuture<'a, SessionRef> {
         self.0.put(id, text);
-        Box::pin(ready(SessionRef::Id(id.to_owned())))
+        Box::pin(ready(SessionRef::Id(id.into())))
     }
 }
 
