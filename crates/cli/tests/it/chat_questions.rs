@@ -43,7 +43,7 @@ async fn questions_of_the_agent_are_answered_in_the_chat() {
     asks(&user, &["Where to?", "And then?"], "Deployed.");
     program.keys("deploy it\r").await;
     program.wait_for("The agent asks: Deploy (1 of 2)").await;
-    program.wait_for("9m 59s left").await;
+    program.wait_for("8m 59s left").await;
     let screen = program.contents();
     assert!(screen.contains("Where to?") && screen.contains("Only we see it"), "{screen}");
     program.keys("2").await;
@@ -75,7 +75,7 @@ async fn questions_of_the_agent_are_plain_lines_in_screen_reader_mode() {
     program.wait_for("\n> ").await;
     asks(&user, &["Where to?"], "Deployed.");
     program.keys("deploy it\n").await;
-    program.wait_for("answer within 10m").await;
+    program.wait_for("answer within 9m").await;
     program.wait_for("\n? ").await;
     read().await;
     program.keys("12 canaries\n").await;
