@@ -8,6 +8,7 @@ use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, To
 use pinch_llm::schema::Schema;
 use pinch_ports::{QuestionBroker, QuestionOption, QuestionReply, QuestionRequest, SessionKey, UserQuestion};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use crate::waiting::time_to_wait;
 
@@ -78,13 +79,16 @@ impl AskUserTool {
         let limit = time_to_wait(cx.cancel, wanted);
         let mut request = QuestionRequest::new(questions, limit);
         request.session_key.clone_from(&self.session_key);
+        let asked_at = Instant::now();
         let asked = tokio::time::timeout(limit, self.broker.ask(&request));
         let replies = cx.cancel.run(asked).await.map_err(|_| ToolError::aborted())?;
         let result = match replies.ok().flatten() {
             Some(replies) => {
                 json!({"status": "answered", "answers": {"answers": answers(&request.questions, &replies)}})
             }
-            None if limit < wanted => json!({"status": "no_answer", "note": shortened(limit, wanted)}),
+            None if limit < wanted && asked_at.elapsed() >= limit => {
+                json!({"status": "no_answer", "note": shortened(limit, wanted)})
+            }
             None => json!({"status": "no_answer"}),
         };
         let text = serde_json::to_string_pretty(&result).unwrap_or_default();
@@ -256,6 +260,14 @@ mod tests {
         let (result, ()) = tokio::join!(call(&broker, input, &cancel), aborting);
         assert_eq!(result, Err(ToolError::aborted().text));
         assert!(broker.is_withdrawn.load(Ordering::Relaxed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_declined_question_has_no_note_about_time() {
+        let input = json!({"questions": [question("q", json!(["x", "y"]))], "timeoutSeconds": 900});
+        let declining = Arc::new(ScriptedPerson::default());
+        let cancel = Cancel::new().child_until(Deadline::after(Duration::from_secs(600)));
+        assert_eq!(call(&declining, input, &cancel).await.unwrap(), json!({"status": "no_answer"}));
     }
 
     #[tokio::test(start_paused = true)]
