@@ -1,4 +1,4 @@
-//! Queued messages: steering is added at the next turn, which may skip calls, and follow-ups when the run would end.
+//! Queued messages: steering is added at the next turn and may skip calls; follow-ups are added when the run would end.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,8 +37,8 @@ pub enum SteeringPoint {
     /// Between two turns: all calls of an answer run first.
     #[default]
     BetweenTurns,
-    /// Before a call starts as well. Calls that have not started are skipped: their results tell the model why. Calls that run in parallel
-    /// start together, so that either all or none are skipped.
+    /// Also before a call starts. Calls that have not started are skipped, and their results tell the model why. Calls that run in parallel
+    /// start together, so either all or none of them are skipped.
     BeforeCalls,
 }
 
@@ -219,7 +219,7 @@ impl MessageQueues {
         self.lock().steering_point
     }
 
-    /// Returns whether steering waits that calls must not start before.
+    /// Returns whether waiting steering keeps calls from starting.
     pub(crate) fn skips_calls(&self) -> bool {
         let inner = self.lock();
         inner.steering_point == SteeringPoint::BeforeCalls && !inner.steering.is_empty()

@@ -37,13 +37,13 @@ use logging::StandardError;
 use pinch_cli::options::CliOptions;
 use pinch_embed::stdx::host::Host;
 
-/// Keeps the environment and the memory of this process, which hold keys, from other processes of the same user, such as the commands of a
-/// model: `/proc/<pid>/environ` and debuggers are for the administrator. There are no core dumps then either.
+/// Prevents other processes of the same user, such as the commands that a model runs, from reading the keys in the environment and the
+/// memory of this process through `/proc` or a debugger. Only root can, and there are no core dumps.
 fn hide_memory() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // Every kernel that runs this program has it.
+        // Every kernel that can run this program supports it.
         _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }

@@ -14,7 +14,7 @@ use crate::hooks::PendingCall;
 use crate::tool::cx::{Progress, ProgressBoard};
 use crate::tool::{ToolError, ToolMode, ToolOutput};
 
-/// The result of a call that did not start because a message waits, in the words of OpenClaw 2026.9.6.
+/// The result of a call that is skipped because a message is waiting, in OpenClaw 2026.9.6's words.
 const SKIPPED: &str = "Skipped to process an incoming message.";
 
 /// Outcome of the calls of one answer.
@@ -64,10 +64,7 @@ impl RunDriver<'_> {
             let mut skips = false;
             for (at, call) in calls.iter().enumerate() {
                 skips = skips || self.skips_calls();
-                let ready = match skips {
-                    true => self.skip(at, &starts, &mut outcomes).await,
-                    false => self.begin(message, call, at, &starts, &mut outcomes).await,
-                };
+                let ready = self.begin(message, call, at, skips, &starts, &mut outcomes).await;
                 let ready = batch.take_pending(ready.into_iter().collect());
                 self.execute(ready, &starts, &mut outcomes).await;
                 self.conclude(call, outcomes[at].take(), &mut batch).await;
@@ -76,10 +73,7 @@ impl RunDriver<'_> {
             let skips = self.skips_calls();
             let mut ready = Vec::with_capacity(calls.len());
             for (at, call) in calls.iter().enumerate() {
-                ready.extend(match skips {
-                    true => self.skip(at, &starts, &mut outcomes).await,
-                    false => self.begin(message, call, at, &starts, &mut outcomes).await,
-                });
+                ready.extend(self.begin(message, call, at, skips, &starts, &mut outcomes).await);
             }
             let ready = batch.take_pending(ready);
             self.execute(ready, &starts, &mut outcomes).await;
@@ -94,19 +88,13 @@ impl RunDriver<'_> {
         !self.cancel.is_cancelled() && self.agent.queues().skips_calls()
     }
 
-    /// Ends a call that does not start, because a message waits.
-    async fn skip(&self, at: usize, starts: &[ToolStart], outcomes: &mut [Option<CallOutcome>]) -> Option<Placed> {
-        self.emit(AgentEvent::ToolStart(starts[at].clone())).await;
-        self.end(at, (ToolError::new(SKIPPED).into(), None), starts, outcomes).await;
-        None
-    }
-
-    /// Announces a call and prepares it; a call that may not run ends immediately.
+    /// Announces a call and prepares it; a call that may not run, or is skipped, ends immediately.
     async fn begin(
         &self,
         message: &Arc<AssistantMessage>,
         call: &ToolCall,
         at: usize,
+        skips: bool,
         starts: &[ToolStart],
         outcomes: &mut [Option<CallOutcome>],
     ) -> Option<Placed> {
@@ -114,7 +102,9 @@ impl RunDriver<'_> {
         if !is_external {
             self.emit(AgentEvent::ToolStart(starts[at].clone())).await;
         }
-        let prepared = if message.stop_reason == StopReason::Length {
+        let prepared = if skips {
+            Err(ToolError::new(SKIPPED).into())
+        } else if message.stop_reason == StopReason::Length {
             Err(cut_off(call).into())
         } else {
             call::prepare(&self.agent.tools, &*self.agent.hooks, message, call, self.cancel).await

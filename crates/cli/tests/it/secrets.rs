@@ -265,7 +265,7 @@ async fn commands_that_look_at_configuration_show_no_key() {
     }
 }
 
-/// The administrator may read everything, so the program runs as somebody else then.
+/// Root can read everything, so a test run by root starts the program as another user.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn commands_cannot_read_the_environment_of_the_program() {

@@ -45,16 +45,18 @@ pub(super) struct AgentDocuments {
     pub(super) problems: Vec<Problem>,
 }
 
+/// Returns the directory that a document of an agent is read from: its own, else the main agent's, else that of command-line sessions.
+pub(super) fn document_dir(state_dir: &Path, agent_dir: &Path, main_dir: Option<&Path>, name: &str) -> PathBuf {
+    let mut own = std::iter::once(agent_dir).chain(main_dir);
+    own.find(|dir| dir.join(name).is_file()).map_or_else(|| state_dir.join("agent"), Path::to_owned)
+}
+
 impl AgentDocuments {
     /// Reads the documents; mistakes in them are reported as problems and skipped. `main`: the parts of the main agent, if these are for
     /// another agent.
     pub(super) fn load(from: &DocumentSources, config: &Config, agent_dir: &Path, main: Option<&Parts>) -> Self {
-        let shared = from.state_dir.join("agent");
-        // The agent's own documents take precedence over the main agent's, which take precedence over those of command-line sessions.
-        let document = |name: &str| {
-            let own = std::iter::once(agent_dir).chain(main.map(|main| main.agent_dir.as_path()));
-            own.map(|dir| dir.join(name)).find(|file| file.is_file()).unwrap_or_else(|| shared.join(name))
-        };
+        let main_dir = main.map(|main| main.agent_dir.as_path());
+        let document = |name: &str| document_dir(&from.state_dir, agent_dir, main_dir, name).join(name);
         let (settings, mut problems) = Settings::load(&document("settings.json"));
         let (registry, found) = resolve::registry(&document("models.json"), config, from.host.env());
         problems.extend(found);

@@ -9,6 +9,7 @@ use pinch_ports::SessionEntry;
 use pinch_stdx::text::with_causes;
 use pinch_tools::process::ElevatedRules;
 
+use super::configured::document_dir;
 use super::replaced::ReplacedEntry;
 use super::{Engine, agents, entries, inbound, offering, replaced, resolve};
 use crate::key::AgentId;
@@ -82,9 +83,8 @@ impl Engine {
     /// Returns the directory whose `auth.json` an agent uses: its own, else the main agent's, else the one of the state directory.
     pub fn login_dir(&self, agent: &str) -> PathBuf {
         let parts = self.parts();
-        let own = agents::of_agent(&parts, &AgentId::normalise(agent)).agent_dir.clone();
-        let mut dirs = [own, parts.agent_dir.clone()].into_iter();
-        dirs.find(|dir| dir.join("auth.json").is_file()).unwrap_or_else(|| parts.state_dir.join("agent"))
+        let own = agents::of_agent(&parts, &AgentId::normalise(agent));
+        document_dir(&parts.state_dir, &own.agent_dir, Some(&parts.agent_dir), "auth.json")
     }
 
     /// Returns the models that an agent can use: those allowed by the configuration, of providers with credentials.

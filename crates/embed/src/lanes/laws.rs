@@ -15,7 +15,7 @@ enum LaneOperation {
     Acquire {
         session: usize,
     },
-    /// The following three choose one of what there is.
+    /// The index of this and the next two operations is taken modulo the number of waiters or permits.
     DropWaiter(usize),
     CancelWaiter(usize),
     Release(usize),
@@ -43,11 +43,11 @@ struct LaneWaiter<'a> {
     n_overtaken: u64,
 }
 
-/// A lane, and who should hold it or wait for it.
+/// A lane together with its expected waiters and permits.
 struct LaneModel<'a> {
     lanes: &'a Lanes,
     places: usize,
-    /// In the order in which they came.
+    /// In order of arrival.
     waiters: Vec<LaneWaiter<'a>>,
     permits: Vec<Permit>,
 }
@@ -60,7 +60,7 @@ impl LaneModel<'_> {
                 let (lanes, cancel) = (self.lanes, Cancel::new());
                 let own = cancel.clone();
                 let acquired = async move { lanes.acquire(LANE, &session.to_string(), &own).await };
-                // Everything here is one task, whose budget would end.
+                // All waiters are polled in one task, whose cooperative budget would run out.
                 let acquired = tokio::task::unconstrained(acquired).boxed_local();
                 self.waiters.push(LaneWaiter { session, cancel, acquired, n_overtaken: 0 });
             }
@@ -117,7 +117,7 @@ impl LaneModel<'_> {
         }
         let held = self.permits.len();
         assert!(n_admitted == 0 || held <= self.places, "{held} of {} slots are taken", self.places);
-        assert!(self.waiters.is_empty() || held >= self.places, "a slot is free, and somebody waits");
+        assert!(self.waiters.is_empty() || held >= self.places, "a slot is free although a run waits");
         assert_eq!(self.lanes.size(LANE), held + self.waiters.len());
         let mut is_first = [true; N_SESSIONS];
         for waiter in &mut self.waiters {
@@ -132,7 +132,7 @@ impl LaneModel<'_> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
 
-    /// No slot is lost or given twice, none is free while somebody waits, and nobody is starved or overtaken within a session.
+    /// No slot is lost or granted twice, no slot stays free while a run waits, and no run is starved or overtaken within its session.
     #[test]
     fn slots_are_granted_in_turn_and_none_is_lost(operations in prop::collection::vec(operation(), 10_000)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();

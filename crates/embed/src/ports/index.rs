@@ -34,18 +34,18 @@ pub struct FileIndex {
     writers: Mutex<HashMap<PathBuf, Arc<IndexWriter>>>,
 }
 
-/// What this process has to write to one index.
+/// Writes this process's changes to one index.
 #[derive(Debug, Default)]
 struct IndexWriter {
-    /// Held by the update that writes. The others of this process wait in order, and only the one that holds it polls for other processes.
+    /// Held by the update that writes. Other updates of this process wait for it in order, so only one of them polls for other processes.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// The changes that nobody has taken yet: the next writer applies all of them in one read and one write.
+    /// Waiting changes. The next update that writes applies all of them, with one read and one write of the file.
     pending: Mutex<Vec<PendingChange>>,
 }
 
 type Updated = Result<Option<SessionEntry>, PortError>;
 
-/// A change that waits to be written.
+/// A change waiting to be written.
 struct PendingChange {
     key: String,
     fence: Option<Arc<dyn Fence>>,
@@ -148,7 +148,7 @@ fn entry(path: &Path, key: &str, value: &Value) -> Result<SessionEntry, PortErro
 }
 
 impl IndexWriter {
-    /// Adds a change to those that wait, and returns where its result will arrive.
+    /// Adds a change to the waiting ones. Its result arrives through the returned channel.
     fn add(&self, key: &str, fence: Option<Arc<dyn Fence>>, change: EntryChange) -> oneshot::Receiver<Updated> {
         let (reply, updated) = oneshot::channel();
         let pending = PendingChange { key: key.to_owned(), fence, change, reply };
@@ -156,14 +156,15 @@ impl IndexWriter {
         updated
     }
 
-    /// Takes the changes that wait, without those whose callers have gone.
+    /// Takes the waiting changes, except those whose callers are gone.
     fn take(&self) -> Vec<PendingChange> {
         let mut pending = mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
         pending.retain(|pending| !pending.reply.is_closed());
         pending
     }
 
-    /// Applies every change that waits to an index, and returns the entries as they are then. The caller holds the lock of the file.
+    /// Applies all waiting changes to the index and returns its new entries, or `None` if it could not be read or written. The caller must
+    /// hold the lock of the file.
     fn write(&self, path: &Path) -> Option<Map<String, Value>> {
         let batch = self.take();
         let mut entries = match document::read_object(path) {
@@ -202,7 +203,7 @@ impl PendingChange {
     /// Changes the entry of the key, and returns its new state and whether that differs from the old one.
     fn apply(&self, path: &Path, entries: &mut Map<String, Value>) -> Result<(Option<SessionEntry>, bool), PortError> {
         let before = entries.get(&self.key).map(|value| entry(path, &self.key, value)).transpose()?;
-        // A panic is one caller's, and must not cost the others of the batch their changes.
+        // A panic concerns only its caller; the other changes of the batch must not be lost.
         let changed = panic::catch_unwind(AssertUnwindSafe(|| (self.change)(before.clone())));
         let after = changed.map_err(|_| unwritable(path, io::Error::other("the change to the entry panicked")))?;
         PortError::check(self.fence.as_deref())?;
@@ -220,7 +221,7 @@ impl PendingChange {
     }
 
     fn answer(self, updated: Updated) {
-        // A caller that has gone no longer waits for it.
+        // The caller may be gone.
         drop(self.reply.send(updated));
     }
 }
@@ -257,7 +258,7 @@ impl SessionIndex for FileIndex {
             let writer = self.writer(&path);
             let mut updated = writer.add(key, fence, change);
             let turn = Arc::clone(&writer.turn).lock_owned().await;
-            // Whoever had the turn before may have written this change with its own.
+            // An earlier update may have written this change along with its own.
             if let Ok(updated) = updated.try_recv() {
                 return updated;
             }

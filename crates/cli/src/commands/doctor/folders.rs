@@ -31,7 +31,7 @@ pub(super) fn look(context: &DoctorContext) -> DoctorSection {
     section
 }
 
-/// Checks the state directory of embedded runs, and names that of OpenClaw, which is only used if it is named.
+/// Checks the state directory of embedded runs, and mentions OpenClaw's if it exists and is not used.
 fn embedded(section: &mut DoctorSection, context: &DoctorContext) {
     let state_dir = match agent::state_dir(None, &context.host) {
         Ok(dir) => dir,

@@ -463,6 +463,23 @@ fn an_entry_with_arguments_applies_to_these_arguments_in_this_directory() {
     assert!(!check("git push", "/other") && !check_with("git push", "/w", true));
 }
 
+/// Judges a command in `/w` by one entry; only the file `/w/changed` has changed.
+fn judge_with(entry: &AllowedProgram, command: &str) -> Judgement {
+    let rules = CommandRules {
+        allowlist: std::slice::from_ref(entry),
+        safe_bins: &SafeBins::default(),
+        cwd: Path::new("/w"),
+        home: None,
+        path: &[],
+        shell: ShellKind::Posix,
+        sets_env: false,
+        is_executable: &|_| true,
+        exists: &|_| false,
+        changed: &|known| known.contains_key("/w/changed").then(|| "/w/changed".into()),
+    };
+    judge(command, &rules)
+}
+
 #[test]
 fn an_entry_with_arguments_names_one_file() {
     let argv = ["t".to_owned()];
@@ -472,21 +489,7 @@ fn an_entry_with_arguments_names_one_file() {
         cwd: None,
         contents: Some(ContentHashes::from([("/w/tool".into(), None)])),
     };
-    let check = |pattern: &str, command: &str| {
-        let rules = CommandRules {
-            allowlist: &[entry(pattern)],
-            safe_bins: &SafeBins::default(),
-            cwd: Path::new("/w"),
-            home: None,
-            path: &[],
-            shell: ShellKind::Posix,
-            sets_env: false,
-            is_executable: &|_| true,
-            exists: &|_| false,
-            changed: &|known| known.contains_key("/w/changed").then(|| "/w/changed".into()),
-        };
-        judge(command, &rules).is_allowed()
-    };
+    let check = |pattern: &str, command: &str| judge_with(&entry(pattern), command).is_allowed();
     assert!(check("/w/tool", "./tool"));
     assert!(!check("/w/*", "./tool") && !check("/w/Tool", "./tool"));
 }
@@ -500,19 +503,7 @@ fn an_entry_with_arguments_applies_to_unchanged_files_only() {
             cwd: None,
             contents,
         };
-        let rules = CommandRules {
-            allowlist: std::slice::from_ref(&entry),
-            safe_bins: &SafeBins::default(),
-            cwd: Path::new("/w"),
-            home: None,
-            path: &[],
-            shell: ShellKind::Posix,
-            sets_env: false,
-            is_executable: &|_| true,
-            exists: &|_| false,
-            changed: &|known| known.contains_key("/w/changed").then(|| "/w/changed".into()),
-        };
-        judge(command, &rules).not_allowed
+        judge_with(&entry, command).not_allowed
     };
     let known = |path: &str| Some(ContentHashes::from([(path.to_owned(), None)]));
     assert_eq!(check(known("/w/tool"), "./tool '*'"), None);
