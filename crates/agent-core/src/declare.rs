@@ -17,7 +17,7 @@ impl Declared {
     /// Replays a conversation to find its declared tools.
     pub fn replay<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Self {
         let mut declared = Self::default();
-        messages.into_iter().for_each(|message| declared.see(message));
+        messages.into_iter().for_each(|message| declared.apply(message));
         declared
     }
 
@@ -27,7 +27,7 @@ impl Declared {
     }
 
     /// Applies one more message.
-    pub fn see(&mut self, message: &Message) {
+    pub fn apply(&mut self, message: &Message) {
         if let Message::System(system) = message {
             self.tools.retain(|tool| !system.tools_removed.contains(&tool.name));
             for added in &system.tools_added {

@@ -281,7 +281,7 @@ impl RunDriver<'_> {
     async fn append(&mut self, message: Arc<Message>) -> Arc<Message> {
         let hooks = Arc::clone(&self.agent.hooks);
         let message = replaced(hooks.complete_message(&message).await, message);
-        self.declared.see(&message);
+        self.declared.apply(&message);
         self.agent.messages.push(Arc::clone(&message));
         self.new.push(Arc::clone(&message));
         message

@@ -54,7 +54,7 @@ impl Tooling {
                 any |= !system.tools_added.is_empty() || !system.tools_removed.is_empty();
                 gone.extend(system.tools_removed.iter().cloned());
             }
-            declared.see(message);
+            declared.apply(message);
         }
         if any {
             self.active = declared.names().map(str::to_owned).collect();

@@ -50,7 +50,7 @@ impl OpenBlocks {
 
 impl Laws {
     /// Checks the next event.
-    pub fn see(&mut self, event: &StreamEvent) {
+    pub fn observe(&mut self, event: &StreamEvent) {
         if let Err(breach) = self.check(event) {
             debug_assert!(false, "{breach}");
             tracing::error!(breach, "a stream broke the event protocol");

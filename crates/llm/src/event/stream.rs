@@ -111,7 +111,7 @@ impl Stream for EventStream {
             Poll::Ready(Some(event)) => event,
             Poll::Ready(None) => StreamEvent::End(self.about.missing_end()),
         };
-        self.laws.see(&event);
+        self.laws.observe(&event);
         self.ended = matches!(event, StreamEvent::End(_));
         Poll::Ready(Some(event))
     }

@@ -98,7 +98,7 @@ struct RunLog {
 }
 
 impl RunLog {
-    fn see(&mut self, event: &RunEvent) {
+    fn observe(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Attempt(plan) => {
                 let profile = plan.profile.as_ref().map_or("", ProfileId::as_str);
@@ -145,7 +145,7 @@ async fn play(setup: &Map<String, Value>, given: &Value, expect: &Value) -> Resu
     let mut log = RunLog::default();
     let mut failed_over = None;
     while let Some(event) = run.next().await {
-        log.see(&event);
+        log.observe(&event);
         // Expectations about a failure with failover apply only to the first model.
         if let RunEvent::FailedOver { error, .. } = event {
             failed_over = Some(error);

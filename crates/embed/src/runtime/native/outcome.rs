@@ -26,7 +26,7 @@ impl Watcher {
         Self { tools, context_window, facts: Facts::default(), end: None }
     }
 
-    pub(super) fn see(&mut self, event: &SessionEvent) {
+    pub(super) fn observe(&mut self, event: &SessionEvent) {
         if let SessionEvent::RunEnd { end, .. } = event {
             self.end = Some(end.clone());
         }
