@@ -259,7 +259,7 @@ impl SessionControl {
 
     fn push(&self, kind: QueueKind, text: &str, images: Vec<Image>) {
         let text = expanded(&self.commands(), text);
-        self.push_message(kind, user_message(text, images, self.host.now_ms()));
+        self.push_message(kind, Message::User(user_message(text, images, self.host.now_ms())));
     }
 
     /// Queues a message unchanged.

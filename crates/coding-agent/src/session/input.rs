@@ -1,6 +1,6 @@
 //! Input to a session.
 
-use pinch_llm::message::{Block, Content, Image, Message, UserMessage};
+use pinch_llm::message::{Block, Content, Image, Provenance, UserMessage};
 use pinch_stdx::cancel::Cancel;
 
 use crate::extension::InputSource;
@@ -18,6 +18,8 @@ pub struct Prompt {
     pub verbatim: bool,
     /// Origin of the prompt.
     pub source: InputSource,
+    /// Who sent it in the user's name, if not the user; stored with the message.
+    pub provenance: Option<Provenance>,
     /// Cancels the whole prompt with its retries and compactions.
     pub cancel: Cancel,
 }
@@ -39,8 +41,8 @@ pub(super) fn expanded(commands: &Commands, text: &str) -> String {
 }
 
 /// Creates a user message with the text, then the images.
-pub(super) fn user_message(text: String, images: Vec<Image>, now: i64) -> Message {
+pub(super) fn user_message(text: String, images: Vec<Image>, now: i64) -> UserMessage {
     let text = (!text.is_empty() || images.is_empty()).then(|| Block::text(text));
     let content = Content::Blocks(text.into_iter().chain(images.into_iter().map(Block::Image)).collect());
-    Message::User(UserMessage::new(content, now))
+    UserMessage::new(content, now)
 }

@@ -109,8 +109,9 @@ impl PromptRun<'_> {
         let outcome = Box::pin(answering(&control, &self.session.log, control.extensions().input(input))).await;
         let InputOutcome::Pass(extension::Input { text, images, .. }) = outcome else { return Ok(()) };
         let text = if prompt.verbatim { text } else { expanded(&control.commands(), &text) };
-        let message = user_message(text, images, self.session.host.now_ms());
-        self.answer(Some(Arc::new(message))).await
+        let mut message = user_message(text, images, self.session.host.now_ms());
+        message.provenance = prompt.provenance.map(Arc::new);
+        self.answer(Some(Arc::new(Message::User(message)))).await
     }
 
     /// Runs an extension's command, meanwhile performing its requests.

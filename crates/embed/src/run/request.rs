@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pinch_agent_core::tool::ToolSpec;
 use pinch_coding_agent::store::SessionRef;
-use pinch_llm::message::Image;
+use pinch_llm::message::{Image, Provenance};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_ports::Caller;
 use pinch_stdx::cancel::{Cancel, Deadline};
@@ -64,6 +64,8 @@ pub struct RunRequest {
     pub prompt: String,
     /// Images after the message.
     pub images: Vec<Image>,
+    /// Who sent the message in the user's name, if not the user, such as another session; stored with it (`inputProvenance`).
+    pub provenance: Option<Provenance>,
     /// Tools that the caller executes (`clientTools`). The run ends at the first answer that calls one, with the calls in
     /// [`RunMeta::pending_tool_calls`](crate::run::result::RunMeta::pending_tool_calls); the next run of the session supplies the results.
     pub client_tools: Vec<ToolSpec>,
@@ -196,6 +198,7 @@ impl RunRequest {
             timeout: Some(Duration::from_secs(600)),
             lane: None,
             system_prompt: None,
+            provenance: None,
             prompt_mode: None,
             extra_system_prompt: None,
             owner_numbers: Vec::new(),
@@ -477,6 +480,13 @@ impl RunRequest {
     #[must_use]
     pub fn require_reply(mut self) -> Self {
         self.reply = ReplyExpectation::Required;
+        self
+    }
+
+    /// Sets who sent the message in the user's name.
+    #[must_use]
+    pub fn provenance(mut self, provenance: Provenance) -> Self {
+        self.provenance = Some(provenance);
         self
     }
 

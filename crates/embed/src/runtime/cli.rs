@@ -348,7 +348,8 @@ impl Attempts for CliAttempts<'_> {
             let now = self.scope.host.now_ms();
             let images = self.scope.request.images.iter().cloned().map(Block::Image);
             let blocks = std::iter::once(Block::text(prompt.prompt.clone())).chain(images).collect();
-            let user = UserMessage::new(Content::Blocks(blocks), now);
+            let mut user = UserMessage::new(Content::Blocks(blocks), now);
+            user.provenance = self.scope.request.provenance.clone().map(Arc::new);
             let mut answering = PrintedAnswer::new(&emitter, &self.model, &self.scope.host);
             answering.asked(&user).await;
             let known = self.known_session(&log);

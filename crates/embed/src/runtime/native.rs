@@ -276,6 +276,7 @@ impl Attempts for NativeAttempts {
                     text,
                     images,
                     verbatim: true,
+                    provenance: self.request.provenance.clone(),
                     cancel: cancel.clone(),
                     ..Prompt::default()
                 }),
@@ -288,7 +289,7 @@ impl Attempts for NativeAttempts {
             while let Some(event) = run.next().await {
                 match event {
                     Ok(event) => {
-                        watcher.see(&event);
+                        watcher.observe(&event);
                         // A model that still calls a tool is stopped before the tool runs.
                         if plan.start == AttemptStart::FinalReply && calls_tools(&event) {
                             cancel.cancel(CancelReason::Yield);

@@ -2,6 +2,7 @@
 
 use pinch_embed::Caller;
 use pinch_embed::prompt::PromptMode;
+use pinch_llm::message::Provenance;
 use pinch_testing::server::Recorded;
 use serde_json::{Value, json};
 
@@ -163,4 +164,21 @@ async fn skills_are_listed_with_the_reason_why_they_cannot_be_used() {
     let problems: Vec<String> = skills.problems.iter().map(ToString::to_string).collect();
     assert!(problems.iter().any(|problem| problem.contains("larger than 256000 bytes")), "{problems:?}");
     assert!(problems.iter().any(|problem| problem.contains("leads out of the skill directory")), "{problems:?}");
+}
+
+#[tokio::test]
+async fn the_model_is_told_which_session_sent_a_message() {
+    let world = World::new().await;
+    world.server.reply(stream(answer("m1", "Hello.")));
+    let origin = Provenance {
+        kind: "inter_session".into(),
+        source_session_key: Some("agent:main:ops".into()),
+        ..Provenance::default()
+    };
+    world.engine.run(world.request("s1", "hello").provenance(origin)).finish().await.unwrap();
+    let messages = world.server.requests()[0].json()["messages"].to_string();
+    assert!(messages.contains("sourceSession=agent:main:ops"), "{messages}");
+    let transcript = world.transcript("s1");
+    let stored = transcript.of_type("message").into_iter().find(|line| line["message"]["role"] == "user").unwrap();
+    assert_eq!(stored["message"]["provenance"], json!({"kind": "inter_session", "sourceSessionKey": "agent:main:ops"}));
 }
