@@ -81,6 +81,8 @@ pub struct Chunker {
     /// Units added since the last search for a break.
     n_new: usize,
     has_new_line: bool,
+    /// No more text will follow.
+    is_complete: bool,
     marks: Marks,
 }
 
@@ -118,12 +120,14 @@ impl Chunker {
             n_units: 0,
             n_new: 0,
             has_new_line: false,
+            is_complete: false,
             marks: Marks::default(),
         }
     }
 
     /// Appends text to the buffer.
     pub fn append(&mut self, text: &str) {
+        self.is_complete = false;
         self.text.push_str(text);
         // Text that is never split needs no marks.
         if self.max < usize::MAX {
@@ -152,6 +156,7 @@ impl Chunker {
 
     /// Declares the text complete: markers of markup that have no counterpart are text.
     pub(crate) fn complete(&mut self) {
+        self.is_complete = true;
         self.marks.finish();
     }
 
@@ -236,7 +241,7 @@ impl Chunker {
     }
 
     fn is_good(&self, at: usize) -> bool {
-        self.absolute(at).is_some_and(|at| self.marks.is_good(at))
+        self.absolute(at).is_some_and(|at| self.marks.is_good(at)) && !self.makes_fence(at)
     }
 
     fn window_pick(&self, min: usize) -> Option<Break> {
@@ -246,6 +251,10 @@ impl Chunker {
         let found = if is_blocked { None } else { self.pick(&window, least, &|at| self.is_good(at)) };
         if found.is_some() || self.n_units < self.max {
             return found.map(|at| self.markup_break(&window, at, least));
+        }
+        if !self.is_complete && self.n_units <= self.max && self.marks.ends_with_fence() {
+            // The next character decides whether the last line closes the fence.
+            return None;
         }
         // A break inside a table or a code span is better than one inside a word.
         let is_blocked = self.absolute(least).is_some_and(|at| self.marks.is_in_fence_from(at));
@@ -258,7 +267,7 @@ impl Chunker {
 
     /// Returns whether a position is outside of fences.
     fn is_outside_fences(&self, at: usize) -> bool {
-        self.absolute(at).is_some_and(|at| self.marks.fence_at(at).is_none())
+        self.absolute(at).is_some_and(|at| self.marks.fence_at(at).is_none()) && !self.makes_fence(at)
     }
 
     /// Returns the last good break in a window, of the best available kind.

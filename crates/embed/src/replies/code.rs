@@ -14,6 +14,13 @@ pub struct CodeFence {
     pub indent: usize,
 }
 
+impl CodeFence {
+    /// Returns a line that closes the fence.
+    pub(super) fn closing(&self) -> String {
+        format!("{}{}", " ".repeat(self.indent), self.marker.to_string().repeat(self.len))
+    }
+}
+
 /// State of the current line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LineState {

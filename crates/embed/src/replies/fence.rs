@@ -63,6 +63,10 @@ impl Marks {
                 }
             } else if let Some(span) = self.spans.back_mut().filter(|span| span.start == self.line_start) {
                 span.open_line.clone_from(&self.line);
+                // The marker may be longer than the three characters that begin a fence.
+                if let Some(fence) = self.state.fence() {
+                    span.closing = fence.closing();
+                }
             }
             self.end_table_line();
             if matches!(self.first, Some('#' | '|')) {
@@ -93,13 +97,12 @@ impl Marks {
 
     fn open_span(&mut self) {
         let Some(fence) = self.state.fence() else { return };
-        let closing = format!("{}{}", " ".repeat(fence.indent), fence.marker.to_string().repeat(fence.len));
         self.spans.push_back(Span {
             start: self.line_start,
             end: None,
             close: None,
             open_line: String::new(),
-            closing,
+            closing: fence.closing(),
         });
     }
 
@@ -162,6 +165,11 @@ impl Marks {
     /// Returns where a fence is closed, by its last line or by the line that is still growing.
     pub fn closes_at(&self, span: &Span) -> Option<(usize, usize)> {
         span.close.zip(span.end).or_else(|| self.state.line_closes().then_some((self.line_start, self.at)))
+    }
+
+    /// Returns whether the text ends with a line that closes a fence.
+    pub(super) fn ends_with_fence(&self) -> bool {
+        self.state.line_closes()
     }
 
     /// Returns whether a break here does no harm.

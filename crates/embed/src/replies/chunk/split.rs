@@ -6,11 +6,16 @@ use super::{Break, Chunker};
 /// How often a break inside markup is moved before the markup is split without closing it.
 const MAX_MOVES: usize = 16;
 
+/// The longest start of a line that may still become a fence: three spaces and two characters of its marker.
+const MAX_FENCE_START: usize = 5;
+
 impl Chunker {
     /// Returns a break at the end of the window: inside a fence, one that closes it.
     pub(super) fn hard_break(&self, window: &str) -> Break {
         let fence = self.absolute(window.len()).and_then(|at| self.marks.fence_at(at));
-        let Some(span) = fence else { return Break::At(window.len()) };
+        let Some(span) = fence else {
+            return Break::At(self.beside_markers(window, window.len(), self.reopened.len()));
+        };
         let start = self.offset + self.head;
         let room = self.max.saturating_sub(self.options.unit.len(&span.closing) + 1);
         let inside = self.options.unit.prefix(window, room);
@@ -37,15 +42,17 @@ impl Chunker {
             Some(at) => (at, at + 1),
             None => {
                 let first = window[content..].chars().next().map_or(0, char::len_utf8);
-                let at = inside.len().max(content + first);
+                let at = self.beside_markers(window, inside.len().max(content + first), content);
                 (at, at)
             }
         };
         // If only the fence's own closing line is left, use it.
         if let Some((close, closed)) = self.marks.closes_at(span) {
             let place = |at: usize| at.checked_sub(start).map(|at| at + self.reopened.len());
-            if place(close) == Some(next) {
-                return Break::At(place(closed).unwrap_or(next));
+            if place(close) == Some(next)
+                && let Some(closed) = place(closed).filter(|closed| *closed <= window.len())
+            {
+                return Break::At(closed);
             }
         }
         Break::Fence { end, next, closing: span.closing.clone(), reopen }
@@ -60,7 +67,9 @@ impl Chunker {
             let around = self.marks.markup_around(place);
             let around: Vec<(&InlineSpan, &str)> =
                 around.into_iter().filter_map(|span| Some((span, self.closing_of(span)?))).collect();
-            let Some((inner, _)) = around.last() else { return Break::At(end) };
+            let Some((inner, _)) = around.last() else {
+                return Break::At(self.beside_markers(window, end, self.reopened.len()));
+            };
             let n_before = self.offset + self.head;
             let is_blank = |from: usize, to: usize| self.between(from, to).trim().is_empty();
             if is_blank(inner.content.max(n_before), place) && inner.content >= n_before {
@@ -106,6 +115,28 @@ impl Chunker {
         Break::At(at)
     }
 
+    /// Returns whether a break turns a marker in the middle of a line into a fence, or splits one that may still become a fence.
+    pub(super) fn makes_fence(&self, at: usize) -> bool {
+        let (before, after) = self.text.split_at(self.head + at.saturating_sub(self.reopened.len()));
+        if before.is_empty() || before.ends_with('\n') || (after.is_empty() && self.is_complete) {
+            return false;
+        }
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        if after.is_empty() {
+            return line.len() <= MAX_FENCE_START && is_marker(line.trim_start_matches(' '));
+        }
+        let next = after.trim_start_matches([' ', '\t']);
+        let marker = &next[..next.len() - next.trim_start_matches(['`', '~']).len()];
+        let may_grow = !self.is_complete && marker.len() == next.len();
+        marker.starts_with("```") || marker.starts_with("~~~") || may_grow
+    }
+
+    /// Returns the last position up to `at`, and after `least`, that makes no fence; `at` if there is none.
+    fn beside_markers(&self, window: &str, at: usize, least: usize) -> usize {
+        let earlier = window[..at].char_indices().rev().map(|(at, _)| at).take_while(|at| *at > least);
+        std::iter::once(at).chain(earlier).find(|at| !self.makes_fence(*at)).unwrap_or(at)
+    }
+
     /// Returns the text that closes markup, unless it leaves no room for content, or its opening marker would begin a fence.
     fn closing_of<'a>(&'a self, span: &'a InlineSpan) -> Option<&'a str> {
         match (&span.closing, span.close) {
@@ -121,4 +152,9 @@ impl Chunker {
     fn between(&self, from: usize, to: usize) -> &str {
         self.text.get(from.saturating_sub(self.offset)..to.saturating_sub(self.offset)).unwrap_or_default()
     }
+}
+
+/// Returns whether a text is a marker, or the start of one.
+fn is_marker(text: &str) -> bool {
+    text.starts_with(['`', '~']) && text.trim_start_matches(['`', '~']).is_empty()
 }

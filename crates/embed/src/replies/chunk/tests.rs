@@ -118,6 +118,27 @@ fn the_marker_of_a_fence_closes_no_markup() {
 }
 
 #[test]
+fn long_markers_of_fences_are_kept() {
+    let text = "````md\n```\none two\n```\nthree four\n````\nend";
+    assert_eq!(
+        cut(chunking(1, 28, BreakPreference::Paragraph), &[text]),
+        ["````md\n```\none two\n```\n````", "````md\nthree four\n````\nend"]
+    );
+}
+
+#[test]
+fn a_block_begins_no_fence_of_its_own() {
+    for text in
+        ["one two three ``` four five six", "onetwothreefour```five", "one two three ~~~~~~", "one two ``\n\n````"]
+    {
+        for max in 12..20 {
+            let blocks = cut_at_end(chunking(1, max, BreakPreference::Sentence), &[text]);
+            assert!(is_balanced(text) != blocks.iter().any(|block| !is_balanced(block)), "{text:?}: {blocks:?}");
+        }
+    }
+}
+
+#[test]
 fn growing_markup_is_closed_and_reopened() {
     let text = "**one two three four five six** seven eight *nine ten eleven twelve*";
     let pieces: Vec<&str> = text.split_inclusive(' ').collect();
@@ -215,6 +236,32 @@ proptest! {
         {
             let joined: String = blocks.iter().map(|block| words(block)).collect();
             prop_assert_eq!(joined, words(&text));
+        }
+    }
+
+    #[test]
+    fn markers_of_fences_are_never_split(
+        words in prop::collection::vec(
+            prop::sample::select(vec!["a ", "bcd", "\n", "\n\n", "e ```f", "~~~ g ", "``h`` ", "\n```\n", "\n```js\n", "\n~~~~\n"]), 0..40),
+        min in 1_usize..20, extra in 20_usize..60, n in 1_usize..9,
+    ) {
+        let mut code = CodeState::default();
+        let mut text = words.concat() + "\n";
+        text.chars().for_each(|c| _ = code.push(c));
+        if let Some(fence) = code.fence() {
+            text.push_str(&fence.closing());
+        }
+        let fits = |line: &str| 2 * line.len() + 6 <= min + extra;
+        prop_assume!(text.lines().filter(|line| line.contains("```") || line.contains("~~~")).all(fits));
+        let options = chunking(min, min + extra, BreakPreference::Paragraph);
+        let chars: Vec<char> = text.chars().collect();
+        let pieces: Vec<String> = chars.chunks(n).map(|piece| piece.iter().collect()).collect();
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+        for blocks in [cut_at_end(options, &[&text]), cut(options, &pieces)] {
+            for block in &blocks {
+                prop_assert!(is_balanced(block), "{:?} of {:?}", block, blocks);
+                prop_assert!(TextUnit::Utf16.len(block) <= min + extra, "{:?} of {:?}", block, blocks);
+            }
         }
     }
 
