@@ -1,6 +1,7 @@
 //! Commands: what they start, whether they may run, and with which environment.
 //!
-//! [`analysis`] splits a command line into the programs it starts. [`allowlist`] and [`safe_bins`] decide which of them are known;
+//! [`analysis`] splits a command line into the programs it starts. [`allowlist`], [`safe_bins`] and [`skill_programs`] decide which of
+//! them are known;
 //! [`approvals`] stores earlier approvals and decides when to ask; [`contents`]
 //! hashes the files that they cover. [`identity`] detects programs that change afterwards. [`environment`]
 //! builds the environment of a child process, which starts empty.
@@ -14,6 +15,8 @@ pub mod analysis;
 pub mod allowlist;
 
 pub mod safe_bins;
+
+pub mod skill_programs;
 
 mod interpreters;
 
