@@ -283,7 +283,7 @@ mod tests {
         let wrong = parse("--sandbox=jail").complaints;
         assert_eq!(
             wrong[0].text,
-            "Invalid sandbox \"jail\". Valid values: auto, bubblewrap, landlock, docker, podman, none"
+            "Invalid sandbox \"jail\". Valid values: auto, bubblewrap, landlock, docker, podman, runc, none"
         );
     }
 

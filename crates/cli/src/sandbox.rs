@@ -35,7 +35,7 @@ pub(crate) async fn enter(
     };
     let asked = confinement(settings, folders, host)?;
     let path = host.env().get("PATH").unwrap_or_default();
-    let entered = choose::enter(backend, path, &containers(settings, folders, host), &asked).await;
+    let entered = choose::enter(backend, path, &container_options(settings, folders, host), &asked).await;
     entered.map(Some).map_err(|error| {
         let without = match flag {
             Some(_) => "--sandbox=none runs tools with your permissions",
@@ -46,16 +46,18 @@ pub(crate) async fn enter(
 }
 
 /// Returns the container options.
-fn containers(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> ContainerOptions {
+pub(crate) fn container_options(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> ContainerOptions {
     let mut config = ContainerConfig::default();
     config.image.clone_from(&settings.image);
+    let rootfs = settings.rootfs.as_deref().map(|dir| folders.cwd.join(expand_home(Path::new(dir), host)));
+    config.rootfs = rootfs.map(|dir| dir.to_string_lossy().into_owned());
     "pinch-".clone_into(&mut config.container_prefix);
     let options = ContainerOptions::new(config, folders.cwd.to_string_lossy());
     options.host(host.home().map(Into::into), host.env().to_vec(), host.now_ms())
 }
 
 /// Returns the network access of commands.
-fn network(settings: &SandboxDefaults) -> Result<NetworkAccess, CommandFailure> {
+pub(crate) fn network(settings: &SandboxDefaults) -> Result<NetworkAccess, CommandFailure> {
     if settings.has_unused_domains {
         warn("sandbox.domains has no effect without \"network\": \"domains\"");
     }

@@ -1,4 +1,4 @@
-//! A machine on which tools cannot change certain files.
+//! A machine on which tools cannot change certain files and directories.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use crate::rooted::resolved;
 use crate::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 use crate::{CommandSpec, Machine, MachineError, Process, Stat};
 
-/// Wraps a machine and refuses to write or remove certain files, after resolving links. They can be read, and commands are passed through
-/// unchanged.
+/// Wraps a machine and refuses to write or remove certain files, and everything in certain directories, after resolving links. They
+/// can be read, and commands are passed through unchanged.
 pub struct ProtectedMachine {
     inner: Arc<dyn Machine>,
     files: Vec<PathBuf>,
 }
 
 impl ProtectedMachine {
-    /// Protects these files, which may be links and need not exist yet.
+    /// Protects these files and directories, which may be links and need not exist yet.
     pub fn new(inner: Arc<dyn Machine>, files: Vec<PathBuf>) -> Self {
         Self { inner, files }
     }
@@ -30,7 +30,8 @@ impl ProtectedMachine {
         let real = resolved(&*self.inner, path).await;
         let mut is_protected = real.is_none() || self.files.iter().any(|file| file == path);
         for file in &self.files {
-            is_protected = is_protected || real == resolved(&*self.inner, file).await;
+            let file = resolved(&*self.inner, file).await;
+            is_protected = is_protected || real.as_ref().zip(file).is_some_and(|(real, file)| real.starts_with(file));
         }
         match is_protected {
             false => Ok(()),
@@ -117,7 +118,7 @@ mod tests {
         symlink(path("state"), path("dir")).unwrap();
         symlink(path("state/rules.json"), path("link")).unwrap();
         symlink(path("state/missing.json"), path("dangling")).unwrap();
-        let files = vec![path("dir/rules.json"), path("state/missing.json")];
+        let files = vec![path("dir/rules.json"), path("state/missing.json"), path("dir/skills")];
         let machine = ProtectedMachine::new(Arc::new(LocalMachine), files);
         for name in [
             "state/rules.json",
@@ -127,6 +128,9 @@ mod tests {
             "state/missing.json",
             "dir/missing.json",
             "dangling",
+            "state/skills",
+            "state/skills/a/SKILL.md",
+            "dir/skills/SKILL.md",
         ] {
             let error = machine.write(&path(name), "x".into()).await.unwrap_err();
             assert_eq!(error.code, "EACCES", "{name}: {error}");
@@ -136,7 +140,7 @@ mod tests {
         }
         assert_eq!(machine.read(&path("link"), 10).await.unwrap(), "rules");
         assert!(!path("state/missing.json").exists());
-        for name in ["state/other.json", "new/deep/a.txt"] {
+        for name in ["state/other.json", "new/deep/a.txt", "state/skills.md"] {
             machine.write(&path(name), "x".into()).await.unwrap();
             machine.remove(&path(name)).await.unwrap();
         }

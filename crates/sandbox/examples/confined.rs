@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [backend, project, script] = &args[..] else { return Err("usage: confined BACKEND PROJECT SCRIPT".into()) };
     let backend =
-        SandboxBackend::parse(backend).ok_or("the backend is auto, bubblewrap, landlock, docker or podman")?;
+        SandboxBackend::parse(backend).ok_or("the backend is auto, bubblewrap, landlock, docker, podman or runc")?;
     let env: Vec<(String, String)> = std::env::vars().collect();
     let variable = |name: &str| env.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
 

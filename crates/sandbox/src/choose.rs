@@ -22,11 +22,13 @@ pub enum SandboxBackend {
     Docker,
     /// Podman containers.
     Podman,
+    /// Containers of runc, made of a root file system on this machine.
+    Runc,
 }
 
 impl SandboxBackend {
     /// All backends.
-    pub const ALL: [Self; 5] = [Self::Auto, Self::Bubblewrap, Self::Landlock, Self::Docker, Self::Podman];
+    pub const ALL: [Self; 6] = [Self::Auto, Self::Bubblewrap, Self::Landlock, Self::Docker, Self::Podman, Self::Runc];
 
     /// Parses the name of a backend.
     pub fn parse(word: &str) -> Option<Self> {
@@ -41,6 +43,7 @@ impl SandboxBackend {
             Self::Landlock => "landlock",
             Self::Docker => "docker",
             Self::Podman => "podman",
+            Self::Runc => "runc",
         }
     }
 }
@@ -72,9 +75,10 @@ pub fn sandboxes(path: &str) -> Vec<Box<dyn Sandbox>> {
 pub fn container_sandboxes(path: &str, options: &ContainerOptions) -> Vec<Box<dyn Sandbox>> {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     {
-        use crate::containers::{ContainerEngine, ContainerSandbox};
+        use crate::containers::{ContainerEngine, ContainerSandbox, RuncSandbox};
         let sandbox = |engine| -> Box<dyn Sandbox> { Box::new(ContainerSandbox::find(engine, path, options.clone())) };
-        [ContainerEngine::Docker, ContainerEngine::Podman].into_iter().map(sandbox).collect()
+        let engines = [ContainerEngine::Docker, ContainerEngine::Podman].into_iter().map(sandbox);
+        engines.chain([Box::new(RuncSandbox::find(path, options.clone())) as Box<dyn Sandbox>]).collect()
     }
     #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
     {
@@ -83,7 +87,7 @@ pub fn container_sandboxes(path: &str, options: &ContainerOptions) -> Vec<Box<dy
     }
 }
 
-/// Enters the requested sandbox. [`SandboxBackend::Auto`] tries containers if the configuration requires something only they support.
+/// Enters the requested sandbox. [`SandboxBackend::Auto`] tries docker and podman if the configuration requires something only containers support.
 ///
 /// # Errors
 /// Fails if the sandbox is not available. With [`SandboxBackend::Auto`], the error names every backend that was tried.
@@ -95,9 +99,8 @@ pub async fn enter(
 ) -> Result<EnteredSandbox, SandboxUnavailable> {
     let needs_container = options.config.needs_container();
     let candidates = match (backend, needs_container) {
-        (SandboxBackend::Docker | SandboxBackend::Podman, _) | (SandboxBackend::Auto, Some(_)) => {
-            container_sandboxes(path, options)
-        }
+        (SandboxBackend::Docker | SandboxBackend::Podman | SandboxBackend::Runc, _)
+        | (SandboxBackend::Auto, Some(_)) => container_sandboxes(path, options),
         (SandboxBackend::Auto, None) | (SandboxBackend::Bubblewrap | SandboxBackend::Landlock, None) => sandboxes(path),
         (SandboxBackend::Bubblewrap | SandboxBackend::Landlock, Some(key)) => {
             let reason = format!("docker.{key} requires a container");
@@ -106,7 +109,9 @@ pub async fn enter(
     };
     let mut failed: Vec<SandboxUnavailable> = Vec::new();
     for sandbox in candidates {
-        if backend != SandboxBackend::Auto && backend.as_str() != sandbox.name() {
+        // A root file system for runc is never chosen by itself.
+        let is_auto = backend == SandboxBackend::Auto && sandbox.name() != SandboxBackend::Runc.as_str();
+        if !is_auto && backend.as_str() != sandbox.name() {
             continue;
         }
         match sandbox.enter(asked).await {

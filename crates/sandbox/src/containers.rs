@@ -1,6 +1,6 @@
-//! The backends `docker` and `podman`: containers, managed with their command lines.
+//! The backends `docker`, `podman` and `runc`: containers, managed with their command lines.
 //!
-//! A container lives as long as its machine. Containers left behind by a killed program are removed when the next sandbox is entered.
+//! A container of docker or podman lives as long as its machine, one of runc as long as its command. Containers left behind by a killed program are removed when the next sandbox is entered.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,11 @@ use crate::scope::WorkspaceAccess;
 
 mod client;
 mod commands;
+mod runc;
 
 use client::ContainerClient;
 use commands::RunningContainer;
+pub use runc::RuncSandbox;
 
 /// Timeout of a query.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -133,7 +135,7 @@ impl ContainerSandbox {
         let mut container = RunningContainer { client: client.clone(), name, has_bash: true };
         self.start(&mut container, args).await.map_err(|error| self.unavailable(error))?;
         let machine = ConfinedMachine::new(view, files, launcher).wrapped(container.wrapper());
-        Ok(Arc::new(machine.with_aliases(self.aliases(asked))))
+        Ok(Arc::new(machine.with_aliases(aliases(&self.options, asked))))
     }
 
     /// Creates, starts and prepares a container.
@@ -222,14 +224,14 @@ impl ContainerSandbox {
         all.extend(args.into_iter().skip(1));
         Ok(all)
     }
+}
 
-    /// Returns the container's paths of the workspaces, with their locations outside.
-    fn aliases(&self, asked: &Confinement) -> Vec<(PathBuf, PathBuf)> {
-        let mut aliases = vec![(PathBuf::from(&self.options.config.workdir), real_path(&asked.workspace))];
-        let agent = self.options.agent_workspace.iter().filter(|(_, access)| *access != WorkspaceAccess::None);
-        aliases.extend(agent.map(|(dir, _)| (PathBuf::from(AGENT_MOUNT), real_path(dir))));
-        aliases
-    }
+/// Returns a container's paths of the workspaces, with their locations outside.
+fn aliases(options: &ContainerOptions, asked: &Confinement) -> Vec<(PathBuf, PathBuf)> {
+    let mut aliases = vec![(PathBuf::from(&options.config.workdir), real_path(&asked.workspace))];
+    let agent = options.agent_workspace.iter().filter(|(_, access)| *access != WorkspaceAccess::None);
+    aliases.extend(agent.map(|(dir, _)| (PathBuf::from(AGENT_MOUNT), real_path(dir))));
+    aliases
 }
 
 impl Sandbox for ContainerSandbox {

@@ -11,6 +11,7 @@ use pinch_tools::exec::analysis::ShellKind;
 use pinch_tools::exec::approvals::AllowedProgram;
 use pinch_tools::exec::judge::{CommandRules, judge};
 use pinch_tools::exec::safe_bins::SafeBins;
+use pinch_tools::exec::skill_programs::SkillPrograms;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -22,6 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         &CommandRules {
             allowlist: &allowlist,
             safe_bins: &SafeBins::default(),
+        skill_programs: &SkillPrograms::default(),
             cwd: &std::env::current_dir()?,
             home: None,
             path: &path,

@@ -1,9 +1,8 @@
 //! Commands: what they start, whether they may run, and with which environment.
 //!
-//! [`analysis`] splits a command line into the programs it starts. [`allowlist`] and [`safe_bins`] decide which of them are known;
-//! [`approvals`] stores earlier approvals and decides when to ask; [`contents`]
-//! hashes the files that they cover. [`identity`] detects programs that change afterwards. [`environment`]
-//! builds the environment of a child process, which starts empty.
+//! [`analysis`] splits a command line into the programs it starts. [`allowlist`], [`safe_bins`] and [`skill_programs`] decide which of
+//! them are known; [`approvals`] stores earlier approvals and decides when to ask; [`contents`] hashes the files that they cover.
+//! [`identity`] detects programs that change afterwards. [`environment`] builds the environment of a child process, which starts empty.
 
 pub mod modes;
 
@@ -16,6 +15,8 @@ pub mod allowlist;
 pub mod safe_bins;
 
 mod interpreters;
+
+pub mod skill_programs;
 
 pub mod contents;
 

@@ -315,7 +315,7 @@ pub const FLAGS: &[CliFlag] = &[
             is_value: |_| false,
         },
         group: FlagGroup::Tools,
-        about: "Confine tools and commands to this directory, without network: --sandbox=bubblewrap, landlock, docker, podman, none or \
+        about: "Confine tools and commands to this directory, without network: --sandbox=bubblewrap, landlock, docker, podman, runc, none or \
                 auto (bubblewrap, else landlock). Takes precedence over the setting \"sandbox\"",
     },
     value(

@@ -163,3 +163,35 @@ async fn the_sandbox_in_the_settings_is_reported() {
     user.write("agent/settings.json", r#"{"sandbox": {"backend": "landlock"}}"#);
     assert_eq!(in_use().await, "ok | in use | landlock, as the settings say");
 }
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[tokio::test]
+async fn an_unavailable_sandbox_in_the_settings_is_a_failure() {
+    let user = TestUser::new().await;
+    let ran = async || {
+        let ran = doctor(&user, &["--offline", "--json"]).await;
+        let found = section(&ran, "Sandbox");
+        (ran.code, found.into_iter().filter(|line| line.starts_with("fail")).collect::<Vec<_>>())
+    };
+    user.write("agent/settings.json", r#"{"sandbox": {"backend": "runc", "rootfs": "/nowhere/rootfs"}}"#);
+    let (code, failed) = ran().await;
+    assert_eq!((code, failed.len()), (Some(2), 1), "{failed:?}");
+    assert!(failed[0].starts_with("fail | in use | sandbox runc is not available: "), "{failed:?}");
+    user.write("agent/settings.json", r#"{"sandbox": {"backend": "none"}}"#);
+    assert!(ran().await.1.is_empty());
+    // Sandboxes of embedded runs, of which each is entered once.
+    let config = |mode: &str| {
+        let sandbox = json!({"mode": mode, "backend": "docker", "docker": {"image": "no/such-image"}});
+        let document = json!({"agents": {"defaults": {"sandbox": sandbox}, "list": [
+            {"id": "main"}, {"id": "other"}, {"id": "open", "sandbox": {"mode": "off"}},
+        ]}});
+        user.write(".pinch/pinch.json", &document.to_string());
+    };
+    config("all");
+    let (code, failed) = ran().await;
+    assert_eq!((code, failed.len()), (Some(2), 1), "{failed:?}");
+    assert!(failed[0].starts_with("fail | agent main | sandbox docker is not available: "), "{failed:?}");
+    assert!(failed[0].contains("; "), "it has a remedy: {failed:?}");
+    config("off");
+    assert!(ran().await.1.is_empty());
+}

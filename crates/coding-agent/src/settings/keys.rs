@@ -275,7 +275,7 @@ pub const GROUPS: &[KeyGroup] = &[
         keys: &[
             of_user(
                 "sandbox.backend",
-                ValueType::StrictWord(&["auto", "bubblewrap", "landlock", "docker", "podman", "none"]),
+                ValueType::StrictWord(&["auto", "bubblewrap", "landlock", "docker", "podman", "runc", "none"]),
                 "\"none\"",
                 "Sandbox that confines tools and commands to the working directory; `auto`: bubblewrap, else landlock. `--sandbox` takes precedence. See [security.md](security.md)",
             ),
@@ -302,6 +302,12 @@ pub const GROUPS: &[KeyGroup] = &[
                 ValueType::Text,
                 "\"debian:stable-slim\"",
                 "Container image, which must exist locally: nothing is pulled",
+            ),
+            of_user(
+                "sandbox.rootfs",
+                ValueType::Text,
+                "",
+                "Directory with the root file system for `runc`, as made by mmdebstrap or `podman export`; nothing in it is changed",
             ),
             of_user(
                 "sandbox.extraRoots",

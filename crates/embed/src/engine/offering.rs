@@ -12,12 +12,14 @@ use pinch_coding_agent::tools::bash::Shell;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_coding_agent::tools::path::WorkingDirectory;
 use pinch_tools::ask_user::AskUserTool;
+use pinch_tools::exec::approvals::{ApprovalDefaults, ApprovalsFile};
 use pinch_tools::exec::modes::{ExecAsk, ExecSecurity, modes_of_session};
 use pinch_tools::loops::{LoopConfig, LoopGuard};
 use pinch_tools::policy::PermissionMode;
 use pinch_tools::process::{CommandHosts, ElevatedRules};
 use serde_json::Value;
 
+use super::prompting;
 use super::sandboxed::RunSandbox;
 use crate::config::Config;
 use crate::config::exec::ExecConfig;
@@ -29,6 +31,7 @@ use crate::parts::notes;
 use crate::run::request::RunTrigger;
 use crate::run::tools::ToolOffer;
 use crate::run::{RunError, RunRequest};
+use crate::skills::AgentSkills;
 
 /// File with approvals in the state directory.
 const APPROVALS: &str = "exec-approvals.json";
@@ -58,7 +61,7 @@ impl RunMachines {
             None => (outside, None),
         };
         let commands = match has_limits(parts, request, agent) {
-            true => Arc::new(ProtectedMachine::new(commands, deciding_files(parts))),
+            true => Arc::new(ProtectedMachine::new(commands, deciding_files(parts, workspace, agent))),
             false => commands,
         };
         let own = parts.config.agents.get(agent).and_then(|agent| agent.workspace_only);
@@ -81,9 +84,14 @@ fn has_limits(parts: &Parts, request: &RunRequest, agent: &AgentId) -> bool {
     is_limited && parts.registered.toolbox.command_tools(has_rules(&exec, mode)).contains(&"exec")
 }
 
-/// Returns the files that decide what an agent may do: approvals, and the configuration.
-fn deciding_files(parts: &Parts) -> Vec<PathBuf> {
-    [Some(parts.state_dir.join(APPROVALS)), parts.config.file.clone()].into_iter().flatten().collect()
+/// Returns the files and directories that decide what an agent may do: approvals, the configuration, and skills if their programs may run.
+fn deciding_files(parts: &Parts, workspace: &Path, agent: &AgentId) -> Vec<PathBuf> {
+    let approvals = parts.state_dir.join(APPROVALS);
+    // A file that cannot be read allows nothing.
+    let file = ApprovalsFile::load(&approvals).unwrap_or_default();
+    let allows_skills = file.effective(agent.as_str(), ApprovalDefaults::default()).auto_allow_skills;
+    let skills = allows_skills.then(|| prompting::skill_places(parts, agent, workspace).trusted_directories());
+    std::iter::once(approvals).chain(parts.config.file.clone()).chain(skills.into_iter().flatten()).collect()
 }
 
 fn exec_config(config: &Config, agent: &AgentId) -> ExecConfig {
@@ -108,18 +116,18 @@ impl SharedWithSession {
     }
 }
 
-/// Returns the tools of a run. `variables`: those that skills set for commands.
+/// Returns the tools of a run.
 pub(super) fn offer(
     parts: &Parts,
     request: &RunRequest,
     workspace: &Path,
     machines: RunMachines,
-    (shared, variables): (&SharedWithSession, &[(String, String)]),
+    (shared, skills): (&SharedWithSession, &AgentSkills),
 ) -> Result<ToolOffer, RunError> {
     let registered = &parts.registered;
     let place = WorkingDirectory { cwd: workspace.to_owned(), home: parts.host.home().map(Into::into) };
-    let shell = shell(parts, variables)?;
-    let commands = command_tools(parts, request, workspace, &machines, (shell.program.clone(), variables))?;
+    let shell = shell(parts, &skills.variables)?;
+    let commands = command_tools(parts, request, workspace, &machines, (shell.program.clone(), skills))?;
     let mut tool_parts = ToolParts::new(machines.files, place, shell);
     tool_parts.files = registered.files.clone();
     tool_parts.facts = shared.facts.clone();
@@ -148,7 +156,7 @@ fn command_tools(
     request: &RunRequest,
     workspace: &Path,
     machines: &RunMachines,
-    (shell, variables): (PathBuf, &[(String, String)]),
+    (shell, skills): (PathBuf, &AgentSkills),
 ) -> Result<CommandTools, RunError> {
     let (registered, config) = (&parts.registered, &parts.config);
     let agent = request.agent(&config.agents);
@@ -168,7 +176,8 @@ fn command_tools(
         workspace_only: machines.workspace_only,
         home: parts.host.home(),
         shell,
-        variables: variables.to_vec(),
+        variables: skills.variables.clone(),
+        skill_bins: skills.programs.clone(),
         env: parts.host.env().to_vec(),
         registry: registered.processes.clone(),
         approvals: Arc::clone(&registered.approvals),

@@ -19,10 +19,15 @@ use crate::skills::{AgentSkills, SkillPlaces};
 /// How many levels above the workspace to look for a repository.
 const MAX_LEVELS: usize = 12;
 
+/// Returns where to look for the skills of an agent.
+pub(super) fn skill_places<'a>(parts: &'a Parts, agent: &'a AgentId, workspace: &'a Path) -> SkillPlaces<'a> {
+    let Parts { host, config, state_dir, .. } = parts;
+    SkillPlaces { host, config, agent, state_dir, workspace }
+}
+
 /// Returns the skills of an agent.
 pub(super) fn skills(parts: &Parts, agent: &AgentId, workspace: &Path) -> AgentSkills {
-    let Parts { host, config, state_dir, .. } = parts;
-    let skills = AgentSkills::load(&SkillPlaces { host, config, agent, state_dir, workspace });
+    let skills = AgentSkills::load(&skill_places(parts, agent, workspace));
     warn(&skills.problems);
     skills
 }

@@ -38,6 +38,7 @@ use crate::run::scope::RunScope;
 use crate::run::{RunError, RunRequest};
 use crate::runtime::choice::RuntimeChoice;
 use crate::runtime::{CLI, NATIVE};
+use crate::skills::AgentSkills;
 use crate::workspace::{self, RunWorkspace, WorkspaceRequest};
 
 /// Minimum number of tokens reserved in embedded runs: their answers are longer than in a terminal.
@@ -134,7 +135,7 @@ pub(super) async fn scope(
     skills.variables.extend(sandbox.iter().flat_map(|sandbox| sandbox.variables.clone()));
     let machines = RunMachines::of(parts, &request, &workspace, &agent_id, sandbox.as_ref());
     let machine = Arc::clone(&machines.files);
-    let tools = offer(parts, &request, &workspace, machines, (&shared, &skills.variables))?
+    let tools = offer(parts, &request, &workspace, machines, (&shared, &skills))?
         .in_sandbox(sandbox.is_some().then(|| parts.config.tools.sandbox(agent_id.as_str())));
     let may_leave = elevated(&parts.config, &request, &agent_id);
     if let Some(sandbox) = sandbox.as_mut().filter(|_| may_leave.is_enabled && may_leave.is_allowed) {
@@ -188,8 +189,9 @@ pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<Poli
     complete_caller(&mut request, &agent_id);
     // Tool names do not depend on the machine.
     let machines = RunMachines::of(parts, &request, &dir, &agent_id, None);
-    let offer = offer(parts, &request, &dir, machines, (&SharedWithSession::new(&parts.settings), &[]))?
-        .in_sandbox(is_sandboxed.then(|| parts.config.tools.sandbox(agent_id.as_str())));
+    let offer =
+        offer(parts, &request, &dir, machines, (&SharedWithSession::new(&parts.settings), &AgentSkills::default()))?
+            .in_sandbox(is_sandboxed.then(|| parts.config.tools.sandbox(agent_id.as_str())));
     let models = candidates(parts, &request)?;
     models.first().map(|model| offer.decide(model)).ok_or(RunError::NoModel)
 }

@@ -31,6 +31,8 @@ pub(crate) struct CommandParts<'a> {
     pub(crate) env: Vec<(String, String)>,
     /// Variables set by skills, which commands get in addition to those of the host.
     pub(crate) variables: Vec<(String, String)>,
+    /// Programs that skills name.
+    pub(crate) skill_bins: Vec<String>,
     pub(crate) registry: ProcessRegistry,
     pub(crate) approvals: Arc<dyn ApprovalBroker>,
     pub(crate) approvals_file: PathBuf,
@@ -89,6 +91,7 @@ impl CommandParts<'_> {
                 names: self.config.safe_bins.clone().unwrap_or(bins.names),
                 trusted_directories: self.config.safe_bin_dirs.clone().unwrap_or_default(),
             };
+            options.skill_bins = self.skill_bins;
             options.agent = self.agent;
             options.scope.clone_from(&self.scope);
             options.allow_background = has("process");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pinch_coding_agent::document::Problem;
-use pinch_stdx::fs::is_executable;
+use pinch_stdx::fs::{is_executable, real_path};
 use pinch_stdx::host::Host;
 
 use super::commands::command_name;
@@ -38,6 +38,8 @@ pub struct AgentSkills {
     pub(crate) listed: Vec<(String, usize)>,
     /// Variables that commands get because of these skills.
     pub(crate) variables: Vec<(String, String)>,
+    /// Programs that these skills require, except skills in the workspace.
+    pub(crate) programs: Vec<String>,
 }
 
 /// A skill, and whether the agent may use it.
@@ -76,12 +78,41 @@ impl AgentSkills {
         let SkillListing { text: prompt, sizes: listed } =
             listing::listing(usable(), &config.skills.limits, host.home());
         let variables = environment::variables(usable(), &config.skills, host.env());
-        Self { prompt, listed, variables, problems, skills }
+        // What an agent can write itself must not allow programs.
+        let trusted: Vec<PathBuf> = places.trusted_directories().iter().map(|dir| real_path(dir)).collect();
+        let is_trusted = |skill: &&LoadedSkill| {
+            let real = real_path(&skill.path);
+            trusted.iter().any(|dir| real.starts_with(dir))
+        };
+        let programs = usable().filter(is_trusted).flat_map(required_programs).cloned().collect();
+        Self { prompt, listed, variables, programs, problems, skills }
+    }
+}
+
+/// Returns the programs that a skill requires.
+fn required_programs(skill: &LoadedSkill) -> impl Iterator<Item = &String> {
+    skill.metadata.requires.iter().flat_map(|requires| requires.bins.iter().chain(&requires.any_bins))
+}
+
+impl SkillPlaces<'_> {
+    /// Returns the directories of skills that share nothing with the workspace.
+    pub(crate) fn trusted_directories(&self) -> Vec<PathBuf> {
+        let workspace = real_path(self.workspace);
+        let is_apart = |dir: &PathBuf| {
+            let real = real_path(dir);
+            !real.starts_with(&workspace) && !workspace.starts_with(&real)
+        };
+        places_of(self).into_iter().map(|(_, dir)| dir).filter(is_apart).collect()
     }
 }
 
 /// Returns the existing skill directories, in order of precedence.
 fn roots(places: &SkillPlaces<'_>) -> Vec<(SkillOrigin, PathBuf)> {
+    places_of(places).into_iter().filter(|(_, dir)| dir.is_dir()).collect()
+}
+
+/// Returns all skill directories, in order of precedence.
+fn places_of(places: &SkillPlaces<'_>) -> Vec<(SkillOrigin, PathBuf)> {
     let (home, workspace) = (places.host.home(), places.workspace);
     let extra = places.config.skills.extra_dirs.iter();
     let extra = extra.map(|dir| (SkillOrigin::Extra, expand_home(Path::new(dir), home)));
@@ -93,7 +124,7 @@ fn roots(places: &SkillPlaces<'_>) -> Vec<(SkillOrigin, PathBuf)> {
         Some((SkillOrigin::Project, workspace.join(".agents/skills"))),
         Some((SkillOrigin::Workspace, workspace.join("skills"))),
     ];
-    extra.chain(others.into_iter().flatten()).filter(|(_, dir)| dir.is_dir()).collect()
+    extra.chain(others.into_iter().flatten()).collect()
 }
 
 /// Returns the name that skills use for this system.

@@ -297,3 +297,79 @@ async fn file_tools_do_not_change_what_decides_about_commands() {
         assert!(world.path("workspace/a.txt").exists(), "{mode}: {text}");
     }
 }
+
+#[tokio::test]
+async fn programs_of_skills_run_without_asking_only_if_the_approvals_file_says_so() {
+    let skill = |bins: &str| {
+        format!(
+            "---\nname: making\ndescription: d\nmetadata: {{\"openclaw\": {{\"requires\": {{\"bins\": {bins}}}}}}}\n---\nUse it.\n"
+        )
+    };
+    let on = json!({"defaults": {"autoAllowSkills": true}});
+    let of_agent = json!({"agents": {"main": {"autoAllowSkills": true}, "*": {"autoAllowSkills": false}}});
+    let off = json!({"defaults": {"autoAllowSkills": true}, "agents": {"main": {"autoAllowSkills": false}}});
+    let making = "touch made";
+    for (approvals, mode, place, bins, command, is_made) in [
+        (&on, "allowlist", "state/skills", r#"["touch"]"#, making, true),
+        (&on, "ask", "state/skills", r#"["touch"]"#, making, true),
+        (&of_agent, "allowlist", ".agents/skills", r#""touch, cat""#, making, true),
+        (&on, "allowlist", "state/skills", r#"["touch"]"#, "ls | xargs touch made; bash -c 'touch made'", true),
+        (&off, "allowlist", "state/skills", r#"["touch"]"#, making, false),
+        (&json!({}), "allowlist", "state/skills", r#"["touch"]"#, making, false),
+        (&on, "deny", "state/skills", r#"["touch"]"#, making, false),
+        (&on, "allowlist", "state/skills", r#"["cat"]"#, making, false),
+        (&on, "allowlist", "state/skills", r#"["touch", "not-installed"]"#, making, false),
+        (&on, "allowlist", "workspace/skills", r#"["touch"]"#, making, false),
+        (&on, "allowlist", "workspace/.agents/skills", r#"["touch"]"#, making, false),
+        (&on, "allowlist", "state/skills", r#"["touch"]"#, "/usr/bin/touch made", false),
+        (&on, "allowlist", "state/skills", r#"["touch"]"#, "PATH=. touch made", false),
+        (&on, "allowlist", "state/skills", r#"["touch"]"#, "touch made; rm -f none", false),
+        (&on, "allowlist", "state/skills", r#"["bash"]"#, "bash -c 'touch made'", false),
+    ] {
+        let world = world(json!({"exec": {"mode": mode}})).await;
+        let dir = world.path(place).join("making");
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("SKILL.md"), skill(bins)).unwrap();
+        let mut file = approvals.clone();
+        file["version"] = json!(1);
+        if command.contains("xargs") {
+            file["agents"] = json!({"*": {"allowlist": ["/**/ls", "/**/xargs"]}});
+        }
+        std::fs::write(world.path("state/exec-approvals.json"), file.to_string()).unwrap();
+        let engine = engine(&world, |builder| builder);
+        let (text, _) = result_of(&world, &engine, "s1", "exec", json!({"command": command})).await;
+        assert_eq!(
+            world.path("workspace/made").exists(),
+            is_made,
+            "{approvals} {mode} {place} {bins} {command}: {text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_the_workspace_puts_before_that_of_a_skill_does_not_run() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = world(json!({"exec": {"mode": "allowlist"}})).await;
+    let skill =
+        "---\nname: s\ndescription: d\nmetadata: {\"openclaw\": {\"requires\": {\"bins\": [\"touch\"]}}}\n---\n";
+    std::fs::create_dir_all(world.path("state/skills/s")).unwrap();
+    std::fs::write(world.path("state/skills/s/SKILL.md"), skill).unwrap();
+    let approvals = json!({"version": 1, "defaults": {"autoAllowSkills": true}});
+    std::fs::write(world.path("state/exec-approvals.json"), approvals.to_string()).unwrap();
+    let bin = world.path("workspace/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let host = Host::builder().home(world.path("")).env(Env::from_iter([("PATH", path.as_str())])).build();
+    let engine = world.built(|builder| builder.host(host).builtin_tools(HANDS));
+    // Whether or not there is such a program yet.
+    for session in ["s1", "s2"] {
+        let (text, _) = result_of(&world, &engine, session, "exec", json!({"command": "touch made"})).await;
+        assert!(!world.path("workspace/made").exists() && text.contains("exec denied"), "{session}: {text}");
+        std::fs::write(bin.join("touch"), "#!/bin/sh\n: > made\n").unwrap();
+        std::fs::set_permissions(bin.join("touch"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    // Nor can the agent add skills that count.
+    let write = json!({"path": world.path("state/skills/t/SKILL.md").display().to_string(), "content": skill});
+    let (text, _) = result_of(&world, &engine, "s3", "write", write).await;
+    assert!(!world.path("state/skills/t").exists() && text.contains("EACCES"), "{text}");
+}

@@ -11,6 +11,8 @@ use super::members::{SectionMembers, SectionReader};
 pub struct ContainerConfig {
     /// Image of the container.
     pub image: String,
+    /// Directory with the root file system, for backends without images.
+    pub rootfs: Option<String>,
     /// Prefix of container names.
     pub container_prefix: String,
     /// Path of the workspace inside the container.
@@ -148,6 +150,7 @@ impl ContainerConfig {
         };
         Self {
             image: text(reader, "image").unwrap_or_else(|| "openclaw-sandbox:bookworm-slim".to_owned()),
+            rootfs: text(reader, "rootfs"),
             container_prefix: text(reader, "containerPrefix").unwrap_or_else(|| "openclaw-sbx-".to_owned()),
             workdir: text(reader, "workdir").unwrap_or_else(|| "/workspace".to_owned()),
             read_only_root: flag(reader, "readOnlyRoot").unwrap_or(true),
@@ -212,6 +215,7 @@ impl ContainerConfig {
         };
         let texts = |texts: &Vec<String>| Some(json!(texts)).filter(|_| !texts.is_empty());
         put("image", Some(json!(self.image)));
+        put("rootfs", self.rootfs.clone().map(Value::from));
         put("containerPrefix", Some(json!(self.container_prefix)));
         put("workdir", Some(json!(self.workdir)));
         put("readOnlyRoot", Some(json!(self.read_only_root)));

@@ -2,7 +2,9 @@
 
 use std::future::ready;
 use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -263,7 +265,7 @@ impl Machine for ConfinedMachine {
                 inner,
                 at_end,
                 _proxy: proxy,
-                launcher: Arc::clone(&self.launcher),
+                _launcher: Arc::clone(&self.launcher),
                 _wrapper: self.wrapper.clone(),
                 _view: Arc::clone(&self.view),
             };
@@ -297,7 +299,7 @@ struct ConfinedProcess {
     inner: Box<dyn Process>,
     at_end: Option<CommandSpec>,
     _proxy: Option<EgressProxy>,
-    launcher: Arc<ConfinedThread>,
+    _launcher: Arc<ConfinedThread>,
     _wrapper: Option<Wrapper>,
     _view: Arc<SandboxView>,
 }
@@ -305,9 +307,20 @@ struct ConfinedProcess {
 impl Drop for ConfinedProcess {
     fn drop(&mut self) {
         if let Some(command) = self.at_end.take() {
-            self.launcher.start_task(run_to_end(command));
+            start_detached(&command);
         }
     }
+}
+
+/// Starts a cleanup command without waiting for it. Signals sent to this program do not reach it, and it may outlive the machine.
+pub(crate) fn start_detached(spec: &CommandSpec) {
+    let mut command = Command::new(&spec.program);
+    command.args(&spec.args).env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
+    command.current_dir(&spec.cwd).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    // If it cannot be started, the next sandbox removes what is left.
+    let Ok(mut child) = command.spawn() else { return };
+    let wait = move || drop(child.wait());
+    drop(std::thread::Builder::new().name("sandbox-cleanup".to_owned()).spawn(wait));
 }
 
 /// Runs a cleanup command. Failure means that there is nothing to kill.

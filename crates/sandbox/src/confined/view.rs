@@ -1,6 +1,7 @@
 //! The files visible in a sandbox.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -100,6 +101,13 @@ impl SandboxView {
     /// Creates a view of the requested files without system directories, since a container has its own.
     pub(crate) fn of_container(asked: &Confinement) -> io::Result<Self> {
         let private = private_dir()?;
+        if rustix::process::geteuid().is_root() {
+            // Commands run as the owner of the workspace.
+            let owner = asked.workspace.metadata()?;
+            for dir in [private.path(), &private.path().join(HOME)] {
+                std::os::unix::fs::chown(dir, Some(owner.uid()), Some(owner.gid()))?;
+            }
+        }
         let mut view = Self {
             readable: Vec::new(),
             writable: vec![private.path().canonicalize()?],

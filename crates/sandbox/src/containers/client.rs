@@ -1,13 +1,13 @@
-//! The command line client of docker or podman.
+//! The command line client of docker, podman or runc.
 
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use pinch_machine::{CommandSpec, LocalMachine, Machine as _, ProcessEnd};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::shortened;
+
+use crate::confined::start_detached;
 
 /// Maximum bytes of its output to keep.
 const MAX_OUTPUT: usize = 64 * 1024;
@@ -39,7 +39,7 @@ pub(super) fn is_own(name: &str) -> bool {
         || OWN_ENDS.iter().any(|end| name.to_ascii_uppercase().ends_with(end))
 }
 
-/// The docker or podman client.
+/// The client of docker, podman or runc.
 #[derive(Clone, Debug)]
 pub(super) struct ContainerClient {
     pub(super) program: PathBuf,
@@ -91,13 +91,8 @@ impl ContainerClient {
 
     /// Removes a container without waiting. Signals sent to this program do not reach the removal.
     pub(super) fn remove(&self, name: &str) {
-        let mut command = Command::new(&self.program);
-        command.args(["rm", "--force", "--volumes", name]).env_clear().envs(self.env.iter().cloned()).current_dir("/");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        // If it cannot be started, the next sandbox removes what is left.
-        let Ok(mut child) = command.spawn() else { return };
-        let wait = move || drop(child.wait());
-        drop(std::thread::Builder::new().name("sandbox-remove".to_owned()).spawn(wait));
+        let args = ["rm", "--force", "--volumes", name].map(str::to_owned);
+        start_detached(&self.command(args.to_vec(), Vec::new()));
     }
 }
 

@@ -10,7 +10,7 @@ use super::client::{ContainerClient, is_own};
 use crate::confined::{WrappedCommand, Wrapper};
 
 /// Host variables that are meaningless in a container.
-const LEFT_OUT: [&str; 6] = ["PATH", "SHELL", "USER", "LOGNAME", "PWD", "OLDPWD"];
+pub(super) const LEFT_OUT: [&str; 6] = ["PATH", "SHELL", "USER", "LOGNAME", "PWD", "OLDPWD"];
 /// Variable that identifies a command and everything it has started.
 const MARK: &str = "PINCH_SANDBOX_COMMAND";
 /// Kills what a command left running: SIGTERM first, then SIGKILL.

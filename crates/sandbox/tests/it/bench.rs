@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use pinch_machine::{CommandSpec, Machine, ProcessEnd};
 use pinch_sandbox::bubblewrap::BubblewrapSandbox;
+use pinch_sandbox::config::ContainerConfig;
 use pinch_sandbox::confinement::Confinement;
+use pinch_sandbox::container::ContainerOptions;
+use pinch_sandbox::containers::RuncSandbox;
 use pinch_sandbox::contract::Sandbox;
 use pinch_sandbox::landlock::LandlockSandbox;
 use pinch_stdx::cancel::Cancel;
@@ -47,7 +50,7 @@ impl SandboxBench {
 /// Returns the backends that work here. Others are reported with the reason.
 pub(crate) async fn backends() -> Vec<Box<dyn Sandbox>> {
     let bubblewrap = BubblewrapSandbox::find(&std::env::var("PATH").unwrap_or_default());
-    let all: Vec<Box<dyn Sandbox>> = vec![Box::new(LandlockSandbox), Box::new(bubblewrap)];
+    let all: Vec<Box<dyn Sandbox>> = vec![Box::new(LandlockSandbox), Box::new(bubblewrap), Box::new(runc(|_| {}))];
     let mut working = Vec::new();
     for sandbox in all {
         match sandbox.probe().await {
@@ -56,6 +59,27 @@ pub(crate) async fn backends() -> Vec<Box<dyn Sandbox>> {
         }
     }
     working
+}
+
+/// Returns runc with a root file system made of this machine's `/usr`.
+pub(crate) fn runc(change: impl FnOnce(&mut ContainerConfig)) -> RuncSandbox {
+    let rootfs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rootfs");
+    for dir in ["usr", "etc", "var/tmp", "tmp"] {
+        std::fs::create_dir_all(rootfs.join(dir)).unwrap();
+    }
+    for name in ["bin", "sbin", "lib", "lib32", "lib64"] {
+        // Other tests may create it at the same time.
+        if let Ok(target) = std::fs::read_link(Path::new("/").join(name)) {
+            drop(std::os::unix::fs::symlink(target, rootfs.join(name)));
+        }
+    }
+    let mut config = ContainerConfig::default();
+    config.rootfs = Some(rootfs.to_string_lossy().into_owned());
+    config.binds = vec!["/usr:/usr:ro".to_owned()];
+    config.allow_external_binds = true;
+    change(&mut config);
+    let options = ContainerOptions::new(config, "agent:main:x").host(None, std::env::vars().collect(), 0);
+    RuncSandbox::find(&std::env::var("PATH").unwrap_or_default(), options)
 }
 
 /// Reports a skipped test and the reason.

@@ -7,4 +7,5 @@ mod containers;
 
 mod files;
 mod processes;
+mod runc;
 mod sockets;

@@ -51,7 +51,7 @@ pub struct EffectiveApprovals {
     pub ask: ExecAsk,
     /// Which commands may run if nobody can be asked.
     pub ask_fallback: ExecSecurity,
-    /// Whether the programs of skills may run.
+    /// Whether the programs that skills name may run.
     pub auto_allow_skills: bool,
     /// Allowed programs: those of all agents, then those of the agent.
     pub allowlist: Vec<AllowedProgram>,

@@ -9,6 +9,7 @@ use super::contents::ContentHashes;
 use super::environment::check_overrides;
 use super::interpreters::{gives_code, is_script_runner};
 use super::safe_bins::SafeBins;
+use super::skill_programs::SkillPrograms;
 use crate::paths::lexical;
 
 mod wrappers;
@@ -21,6 +22,8 @@ pub struct CommandRules<'a> {
     pub allowlist: &'a [AllowedProgram],
     /// Programs that may run with arguments that only let them read their input.
     pub safe_bins: &'a SafeBins,
+    /// Programs of skills, which may run.
+    pub skill_programs: &'a SkillPrograms,
     /// The working directory of commands.
     pub cwd: &'a Path,
     /// The home directory.
@@ -219,6 +222,8 @@ impl CommandRules<'_> {
         let entry = self.allowlist.iter().filter(is_covering).find(&mut is_current);
         if let (Some(entry), Some(program)) = (entry, program) {
             judgement.used.push((entry.clone(), program.to_owned()));
+        } else if self.skill_programs.contains(argv, program) {
+            // Skills name programs, not arguments.
         } else if place.is_fed || !self.safe_bins.is_safe(argv, program, self.cwd, &|path| (self.exists)(path)) {
             judgement.fail_to_cover(match program {
                 Some(_) if let Some(changed) = changed => {

@@ -41,6 +41,8 @@ pub struct CommandOptions {
     pub approval_timeout: Duration,
     /// Programs that need no approval.
     pub safe_bins: SafeBins,
+    /// Names of the programs of skills. They need no approval if the approvals file has `autoAllowSkills`.
+    pub skill_bins: Vec<String>,
     /// The agent whose approvals apply.
     pub agent: String,
     /// The scope in which commands are visible: usually the session key.
@@ -70,6 +72,7 @@ impl CommandOptions {
             approvals: Arc::new(DenyAll),
             approval_timeout: Duration::from_secs(30 * 60),
             safe_bins: SafeBins::default(),
+            skill_bins: Vec::new(),
             agent: "main".to_owned(),
             scope: "agent:main".to_owned(),
             allow_background: true,

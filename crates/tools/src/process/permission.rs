@@ -13,6 +13,7 @@ use crate::exec::contents::{first_changed, hashes_of};
 use crate::exec::identity::CommandIdentity;
 use crate::exec::judge::{CommandRules, Judgement, judge};
 use crate::exec::modes::{ExecAsk, ExecSecurity, requires_approval};
+use crate::exec::skill_programs::SkillPrograms;
 use crate::waiting::time_to_wait;
 
 /// A command about to run.
@@ -142,9 +143,13 @@ impl CommandOptions {
     fn judge(&self, call: &CommandCall<'_>, effective: &EffectiveApprovals) -> Judgement {
         let path = call.env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path);
         let path: Vec<PathBuf> = std::env::split_paths(path).collect();
+        let skill_bins = if effective.auto_allow_skills { self.skill_bins.as_slice() } else { &[] };
+        let writable: Vec<&Path> =
+            [Some(self.cwd.as_path()), self.root.as_deref(), Some(call.cwd)].into_iter().flatten().collect();
         let rules = CommandRules {
             allowlist: &effective.allowlist,
             safe_bins: &self.safe_bins,
+            skill_programs: &SkillPrograms::resolve(skill_bins, &path, &writable, &is_executable),
             cwd: call.cwd,
             home: self.home.as_deref(),
             path: &path,

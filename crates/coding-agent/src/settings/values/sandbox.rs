@@ -10,6 +10,8 @@ pub struct SandboxDefaults {
     pub backend: String,
     /// Image for containers.
     pub image: String,
+    /// Directory with the root file system for containers without images, as written.
+    pub rootfs: Option<String>,
     /// Whether the working directory is writable.
     pub can_write: bool,
     /// Whether commands have unlimited network access.
@@ -36,6 +38,7 @@ impl SettingsReader<'_> {
             domains: is_limited.then_some(domains),
             backend: self.text("sandbox.backend").unwrap_or_else(|| "none".to_owned()),
             image: self.text("sandbox.image").unwrap_or_default(),
+            rootfs: self.text("sandbox.rootfs"),
             can_write: self.str("sandbox.workspaceAccess") == Some("rw"),
             has_network: self.str("sandbox.network") == Some("on"),
             extra_roots: roots.into_iter().map(root).collect(),

@@ -26,6 +26,7 @@ fn judged(command: &str) -> Judgement {
     let rules = CommandRules {
         allowlist: &allowlist,
         safe_bins: &SafeBins::default(),
+        skill_programs: &SkillPrograms::default(),
         cwd: Path::new("/w"),
         home: Some(Path::new("/home/u")),
         path: &["/usr/bin".into(), "relative".into()],
@@ -434,6 +435,7 @@ fn an_entry_with_arguments_applies_to_these_arguments_in_this_directory() {
         let rules = CommandRules {
             allowlist: std::slice::from_ref(&entry),
             safe_bins: &SafeBins::default(),
+            skill_programs: &SkillPrograms::default(),
             cwd: Path::new(cwd),
             home: None,
             path: &["/usr/bin".into()],
@@ -468,6 +470,7 @@ fn judge_with(entry: &AllowedProgram, command: &str) -> Judgement {
     let rules = CommandRules {
         allowlist: std::slice::from_ref(entry),
         safe_bins: &SafeBins::default(),
+        skill_programs: &SkillPrograms::default(),
         cwd: Path::new("/w"),
         home: None,
         path: &[],
