@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         &CommandRules {
             allowlist: &allowlist,
             safe_bins: &SafeBins::default(),
-        skill_programs: &SkillPrograms::default(),
+            skill_programs: &SkillPrograms::default(),
             cwd: &std::env::current_dir()?,
             home: None,
             path: &path,

@@ -33,6 +33,17 @@ pub struct ExecConfig {
     pub patch_workspace_only: Option<bool>,
 }
 
+/// Settings of one run that replace the configured ones (`execOverrides`). `None` keeps the configured value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExecOverrides {
+    /// Where commands run.
+    pub host: Option<ConfiguredHost>,
+    /// Which commands may run.
+    pub security: Option<ExecSecurity>,
+    /// When a person is asked.
+    pub ask: Option<ExecAsk>,
+}
+
 /// Keys that decide which commands may run.
 const MODE_KEYS: [&str; 3] = ["mode", "security", "ask"];
 
@@ -85,6 +96,25 @@ impl ExecConfig {
             safe_bin_dirs: own.safe_bin_dirs.or_else(|| all.safe_bin_dirs.clone()),
             patch_workspace_only: own.patch_workspace_only.or(all.patch_workspace_only),
         }
+    }
+
+    /// Returns these settings with those of one run.
+    ///
+    /// # Errors
+    /// If the run only changes one of `security` and `ask`, and the configured modes are invalid.
+    pub fn overridden(mut self, by: &ExecOverrides) -> Result<Self, ModeError> {
+        self.host = by.host.or(self.host);
+        if by.security.is_some() || by.ask.is_some() {
+            let known = match (by.security, by.ask) {
+                (Some(_), Some(_)) => None,
+                _ => self.configured_modes()?,
+            };
+            let security = by.security.or(known.map(|(security, _)| security)).map(ExecSecurity::name);
+            let ask = by.ask.or(known.map(|(_, ask)| ask)).map(ExecAsk::name);
+            let modes = [("security", security), ("ask", ask)];
+            self.modes = modes.into_iter().filter_map(|(key, name)| Some((key.to_owned(), name?.into()))).collect();
+        }
+        Ok(self)
     }
 
     /// Returns whether these settings decide which commands may run.

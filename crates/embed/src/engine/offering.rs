@@ -13,7 +13,7 @@ use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_coding_agent::tools::path::WorkingDirectory;
 use pinch_tools::ask_user::AskUserTool;
 use pinch_tools::exec::approvals::{ApprovalDefaults, ApprovalsFile};
-use pinch_tools::exec::modes::{ExecAsk, ExecSecurity, modes_of_session};
+use pinch_tools::exec::modes::{ExecAsk, ExecSecurity, ModeError, modes_of_session};
 use pinch_tools::loops::{LoopConfig, LoopGuard};
 use pinch_tools::policy::PermissionMode;
 use pinch_tools::process::{CommandHosts, ElevatedRules};
@@ -77,7 +77,8 @@ impl RunMachines {
 
 /// Returns whether the commands of a run are limited, so that files that decide about them must not be changed by other tools.
 fn has_limits(parts: &Parts, request: &RunRequest, agent: &AgentId) -> bool {
-    let exec = exec_config(&parts.config, agent);
+    // Invalid modes end the run.
+    let Ok(exec) = exec_config(&parts.config, request, agent) else { return true };
     let mode = request.permission_mode;
     let is_full = |modes| modes_of_session(mode, modes) == (ExecSecurity::Full, ExecAsk::Off);
     let is_limited = exec.configured_modes().map_or(true, |modes| !is_full(modes));
@@ -94,8 +95,13 @@ fn deciding_files(parts: &Parts, workspace: &Path, agent: &AgentId) -> Vec<PathB
     std::iter::once(approvals).chain(parts.config.file.clone()).chain(skills.into_iter().flatten()).collect()
 }
 
-fn exec_config(config: &Config, agent: &AgentId) -> ExecConfig {
-    config.agents.get(agent).map_or_else(|| config.exec.clone(), |own| own.exec.over(&config.exec))
+fn exec_config(config: &Config, request: &RunRequest, agent: &AgentId) -> Result<ExecConfig, ModeError> {
+    let configured = config.agents.get(agent).map_or_else(|| config.exec.clone(), |own| own.exec.over(&config.exec));
+    configured.overridden(&request.exec_overrides)
+}
+
+fn invalid_modes(error: &ModeError) -> RunError {
+    RunError::Config(format!("{error}. No command runs until this is corrected"))
 }
 
 fn has_rules(exec: &ExecConfig, mode: Option<PermissionMode>) -> bool {
@@ -160,7 +166,7 @@ fn command_tools(
 ) -> Result<CommandTools, RunError> {
     let (registered, config) = (&parts.registered, &parts.config);
     let agent = request.agent(&config.agents);
-    let exec = exec_config(config, &agent);
+    let exec = exec_config(config, request, &agent).map_err(|error| invalid_modes(&error))?;
     let mode = request.permission_mode;
     let names = registered.toolbox.command_tools(has_rules(&exec, mode));
     let mut hosts = CommandHosts::default();
@@ -186,7 +192,7 @@ fn command_tools(
         scope: request.session_key.as_deref().unwrap_or(&request.session_id).to_owned(),
         files: registered.files.clone(),
     };
-    own.tools(&names).map_err(|error| RunError::Config(format!("{error}. No command runs until this is corrected")))
+    own.tools(&names).map_err(|error| invalid_modes(&error))
 }
 
 /// Returns the tool that asks the person whose message started the run, if anybody can be asked.

@@ -10,6 +10,7 @@ use crate::config::agents::Agents;
 use crate::key::AgentId;
 use crate::parts::Parts;
 use crate::plugin::RunHooks;
+use crate::prompt::bootstrap::BootstrapContext;
 use crate::prompt::{PromptMode, ReactionLevel, RuntimeInfo, SystemPromptParams, bootstrap};
 use crate::run::RunRequest;
 use crate::run::request::RunTrigger;
@@ -52,8 +53,12 @@ pub(super) async fn prompt(
     let whole = request.system_prompt.as_deref().map(str::trim).filter(|text| !text.is_empty());
     let files = match whole {
         None => {
-            let (files, problems) = bootstrap::load(workspace, key, sandbox.map(|sandbox| &*sandbox.machine)).await;
+            let (mut files, problems) = bootstrap::load(workspace, key, sandbox.map(|sandbox| &*sandbox.machine)).await;
             warn(&problems);
+            if request.bootstrap_context == BootstrapContext::Lightweight {
+                let is_heartbeat = request.trigger == RunTrigger::Heartbeat;
+                files.retain(|file| is_heartbeat && file.name == bootstrap::HEARTBEAT);
+            }
             bootstrap::inject(files, config.files)
         }
         Some(_) => Vec::new(),

@@ -13,7 +13,9 @@ use crate::config::agents::BootstrapLimits;
 use crate::key;
 
 /// Names of the files, in order.
-const FILES: [&str; 7] = ["AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", BOOTSTRAP];
+const FILES: [&str; 7] = ["AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", HEARTBEAT, BOOTSTRAP];
+/// What to do at a heartbeat.
+pub(crate) const HEARTBEAT: &str = "HEARTBEAT.md";
 /// Instructions for a new agent, which removes the file after following them.
 pub(crate) const BOOTSTRAP: &str = "BOOTSTRAP.md";
 /// Memory files; the second name is the older one.
@@ -53,6 +55,16 @@ pub struct InjectedFile {
     pub raw_chars: usize,
     /// Whether text was left out.
     pub is_truncated: bool,
+}
+
+/// Which workspace files a system prompt contains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BootstrapContext {
+    /// All that the session gets.
+    #[default]
+    Full,
+    /// None, or in a run that the heartbeat started, only HEARTBEAT.md.
+    Lightweight,
 }
 
 /// Returns whether a session gets a file: those of sub-agents and cron jobs only get instructions.

@@ -7,7 +7,10 @@ use futures::future::BoxFuture;
 use pinch_embed::engine::{Engine, EngineBuilder};
 use pinch_embed::ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest};
 use pinch_embed::run::RunError;
+use pinch_embed::run::request::ExecOverrides;
 use pinch_stdx::host::{Env, Host};
+use pinch_tools::exec::modes::{ExecAsk, ExecSecurity};
+use pinch_tools::process::ConfiguredHost;
 use serde_json::{Value, json};
 
 use crate::world::{World, answer, call, stream, within};
@@ -68,6 +71,37 @@ async fn without_rules_harmless_commands_run_and_others_need_approval() {
     let (text, _) = result_of(&world, &asking, "s2", "exec", json!({"command": "touch made"})).await;
     assert!(world.path("workspace/made").exists(), "{text}");
     assert_eq!(*broker.1.lock().unwrap(), ["touch made"]);
+}
+
+#[tokio::test]
+async fn a_run_may_have_command_rules_of_its_own() {
+    let world = world(json!({"exec": {"mode": "deny"}})).await;
+    let engine = engine(&world, |builder| builder);
+    for (session, overrides, expect) in [
+        ("s1", ExecOverrides::default(), false),
+        ("s2", ExecOverrides { ask: Some(ExecAsk::Off), ..Default::default() }, false),
+        (
+            "s3",
+            ExecOverrides { security: Some(ExecSecurity::Full), ask: Some(ExecAsk::Off), ..Default::default() },
+            true,
+        ),
+        // There is no sandbox.
+        (
+            "s4",
+            ExecOverrides {
+                host: Some(ConfiguredHost::Sandbox),
+                security: Some(ExecSecurity::Full),
+                ask: Some(ExecAsk::Off),
+            },
+            false,
+        ),
+    ] {
+        world.server.reply(stream(call(session, "exec", &json!({"command": format!("touch {session}")}))));
+        world.server.reply(stream(answer("m1", "Done.")));
+        let request = engine.request(session, None, None, "go").exec_overrides(overrides);
+        within(engine.run(request).finish()).await.unwrap();
+        assert_eq!(world.path(&format!("workspace/{session}")).exists(), expect, "{session}");
+    }
 }
 
 #[tokio::test]

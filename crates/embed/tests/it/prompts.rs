@@ -2,6 +2,7 @@
 
 use pinch_embed::Caller;
 use pinch_embed::prompt::PromptMode;
+use pinch_embed::run::request::{BootstrapContext, RunTrigger};
 use pinch_llm::message::Provenance;
 use pinch_testing::server::Recorded;
 use serde_json::{Value, json};
@@ -181,4 +182,19 @@ async fn the_model_is_told_which_session_sent_a_message() {
     let transcript = world.transcript("s1");
     let stored = transcript.of_type("message").into_iter().find(|line| line["message"]["role"] == "user").unwrap();
     assert_eq!(stored["message"]["provenance"], json!({"kind": "inter_session", "sourceSessionKey": "agent:main:ops"}));
+}
+
+#[tokio::test]
+async fn a_lightweight_prompt_contains_no_files_except_those_of_a_heartbeat() {
+    let world = workspace().await;
+    world.write("workspace/HEARTBEAT.md", "Look around.\n");
+    for (session, trigger) in [("s1", RunTrigger::User), ("s2", RunTrigger::Heartbeat)] {
+        world.server.reply(stream(answer(session, "Hello.")));
+        let request = world.request(session, "hello").trigger(trigger);
+        world.engine.run(request.bootstrap_context(BootstrapContext::Lightweight)).finish().await.unwrap();
+    }
+    let requests = world.server.requests();
+    let (user, heartbeat) = (system(&requests[0]), system(&requests[1]));
+    assert!(!user.contains("Be kind.") && !user.contains("Look around."), "{user}");
+    assert!(!heartbeat.contains("Be kind.") && heartbeat.contains("Look around."), "{heartbeat}");
 }
