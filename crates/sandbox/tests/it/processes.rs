@@ -133,3 +133,60 @@ async fn a_command_that_times_out_ends_with_everything_it_started() {
     })
     .await;
 }
+
+/// Files of a project with a vendored crate, a package with a test, and a Python test.
+const PROJECT: [(&str, &str); 9] = [
+    (
+        "Cargo.toml",
+        "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[dependencies]\ndep = \"1.0.0\"\n\n[workspace]\n",
+    ),
+    ("src/main.rs", "fn main() { println!(\"{}\", dep::six()); }\n#[test]\nfn six() { assert_eq!(dep::six(), 6); }\n"),
+    (
+        ".cargo/config.toml",
+        "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n[source.vendored-sources]\ndirectory = \"vendor\"\n",
+    ),
+    ("vendor/dep/Cargo.toml", "[package]\nname = \"dep\"\nversion = \"1.0.0\"\nedition = \"2021\"\n"),
+    ("vendor/dep/src/lib.rs", "pub fn six() -> u32 { 6 }\n"),
+    ("vendor/dep/.cargo-checksum.json", "{\"files\":{}}"),
+    ("package.json", "{\"name\": \"app\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"node six.test.js\"}}"),
+    ("six.test.js", "require('assert').strictEqual(6, 2 * 3); console.log('1 passed');"),
+    ("test_six.py", "def test_six(tmp_path):\n    (tmp_path / 'six').write_text('6')\n    assert 2 * 3 == 6\n"),
+];
+
+#[tokio::test]
+async fn a_project_is_built_tested_and_committed_without_any_grant() {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let asked = |bench: &SandboxBench| {
+        for (path, text) in PROJECT {
+            let path = bench.workspace.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        bench.asked().toolchains_of(&home)
+    };
+    in_each(asked, |name, machine, bench| async move {
+        for (tool, script, expect) in [
+            ("cargo", "cargo build --offline -q && cargo test --offline -q && ./target/debug/app", "6\n"),
+            ("npm", "npm test", "1 passed"),
+            ("pytest", "python3 -m pytest -q", "1 passed"),
+            (
+                "git",
+                "git init -q . && git add -A && git -c user.name=n -c user.email=e@x commit -qm one && git log --format=%s",
+                "one\n",
+            ),
+        ] {
+            let find = match tool {
+                "pytest" => "python3 -c 'import pytest'".to_owned(),
+                tool => format!("command -v {tool} && {tool} --version"),
+            };
+            let path = "PATH=$HOME/.cargo/bin:$PATH";
+            if sh(&*machine, &bench.workspace, &format!("{path}; {find}")).await.0 != 0 {
+                skipped(&format!("{name} has no {tool} inside"));
+                continue;
+            }
+            let (status, output) = sh(&*machine, &bench.workspace, &format!("{path}; ({script}) 2>&1")).await;
+            assert!(status == 0 && output.contains(expect), "{name}: {tool}: {status}: {output}");
+        }
+    })
+    .await;
+}

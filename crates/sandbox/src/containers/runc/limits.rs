@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::config::{ContainerConfig, ContainerLimit, Ulimit};
 
-/// Maps one id to itself.
+/// Maps an id of the host to root's in the container, which is the only one that runc maps for an ordinary user.
 pub(super) fn ids(id: u32) -> Value {
-    json!([{"containerID": id, "hostID": id, "size": 1}])
+    json!([{"containerID": 0, "hostID": id, "size": 1}])
 }
 
 /// Returns the limits of processes, memory and CPU time.

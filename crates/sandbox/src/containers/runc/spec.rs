@@ -157,7 +157,7 @@ impl ContainerPlan {
             root: root.to_owned(),
             mounts,
             linux: linux(network, is_rootless, user, resources(config, is_rootless)?),
-            user,
+            user: if is_rootless { (0, 0) } else { user },
             env: env.chain(variables.iter().map(|(name, value)| format!("{name}={value}"))).collect(),
             rlimits: rlimits(config)?,
             apparmor: config.apparmor_profile.clone(),

@@ -12,6 +12,9 @@ use pinch_stdx::host::Host;
 
 use super::*;
 
+#[cfg(unix)]
+mod odd;
+
 type Tree = BTreeMap<String, String>;
 
 /// A machine that fails at one file change: with an error, or by never returning, as in a crash.
