@@ -28,6 +28,8 @@ mod meta;
 mod modes;
 mod overflow;
 mod plugins;
+#[cfg(all(unix, feature = "extension-process"))]
+mod plugin_processes;
 mod ports;
 mod pruning;
 mod processes;
