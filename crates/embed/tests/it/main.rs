@@ -20,6 +20,7 @@ mod keys;
 #[cfg(unix)]
 mod layers;
 mod listeners;
+mod long;
 mod logins;
 mod loops;
 mod memories;
