@@ -25,6 +25,8 @@ mod sdk;
 
 mod openclaw;
 
+mod codex;
+
 mod terminal;
 
 use std::path::PathBuf;
@@ -57,6 +59,8 @@ enum InteropPeer {
     Modes(modes::Args),
     /// Lets OpenClaw and pinch take turns on one state directory: sessions by key, transcripts, totals, credentials and locks. Needs npm.
     Openclaw,
+    /// Runs Codex as the backend of an agent, against a scripted server: answers, resumed and lost conversations. Needs node and npm.
+    Codex,
     /// Runs pinch in tmux: sizes, resize storms while streaming, suspension, the external editor, pastes and signals. Needs tmux and bash.
     Terminal(terminal::Args),
 }
@@ -70,6 +74,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
         InteropPeer::Rpc(args) => rpc::run(args),
         InteropPeer::Modes(args) => modes::run(args),
         InteropPeer::Openclaw => openclaw::run(),
+        InteropPeer::Codex => codex::run(),
         InteropPeer::Terminal(args) => terminal::run(args),
     }
 }

@@ -4,6 +4,7 @@
 // It speaks JSON-RPC 2.0 over standard input and output, one message per line, and calls the extension's default export with a `pi` object.
 // Everything the extension prints goes to standard error. Requires Node 20 or newer; TypeScript requires type stripping (22.18 or newer).
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -17,6 +18,7 @@ if (!file) {
 for (const name of ["log", "info", "debug"]) console[name] = console.error.bind(console);
 
 const handlers = new Map(); // event name -> functions, in order of registration
+const hooks = new Map(); // hook of an embedding program -> handlers, by descending priority
 const tools = new Map();
 const commands = new Map();
 const shortcuts = new Map();
@@ -36,8 +38,13 @@ function send(message) {
   process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 }
 
+// The session whose handler is running: several sessions may share this process.
+const current = new AsyncLocalStorage();
+
 function request(method, params = {}) {
   const id = nextId++;
+  const within = current.getStore();
+  if (within !== undefined && params.generation === undefined) params = { ...params, within };
   return new Promise((done, fail) => {
     waiting.set(id, { done, fail });
     send({ id, method, params });
@@ -180,6 +187,16 @@ const pi = {
     // Create a new list: the old one may be being iterated.
     return () => void handlers.set(event, handlers.get(event).filter((other) => other !== handler));
   },
+  /**
+   * Subscribes to a hook of the program that embeds pinch, such as `before_prompt_build`. Options: `priority` (higher first), `onError` ("block" or
+   * "allow": what a failure of a guard means), `timeoutMs`.
+   */
+  hook(name, handler, options = {}) {
+    onlyAtStart(`pi.hook("${name}")`);
+    const all = list(hooks, name);
+    all.push({ handler, priority: options.priority ?? 0, onError: options.onError, timeoutMs: options.timeoutMs });
+    all.sort((one, other) => other.priority - one.priority);
+  },
   registerTool(tool) {
     tools.set(tool.name, tool);
     return tellLater("registerTool", { tool: describeTool(tool) });
@@ -307,6 +324,52 @@ async function runEvent({ name, payload, ctx }, signal) {
   return answers.length > 1 ? Object.assign({}, ...answers) : last;
 }
 
+/** The hooks as pinch learns them: one entry per name, for all its handlers. */
+function describeHooks() {
+  return [...hooks].map(([name, all]) => {
+    const limits = all.map((one) => one.timeoutMs);
+    const onError = ["block", "allow"].find((word) => all.some((one) => one.onError === word));
+    // Handlers run one after another.
+    const timeoutMs = limits.includes(undefined) ? undefined : limits.reduce((sum, one) => sum + one, 0);
+    return { name, priority: all[0].priority, onError, timeoutMs };
+  });
+}
+
+/** Members of answers whose values are joined with blank lines, and those of which the first value counts. For others the last one counts. */
+const JOINED = new Set(["prependContext", "prependSystemContext", "appendSystemContext"]);
+const FIRST = new Set(["providerOverride", "modelOverride"]);
+
+/** Calls the handlers of a hook and merges their answers as pinch merges those of several processes. */
+async function runHook({ name, event, ctx }) {
+  const all = hooks.get(name) ?? [];
+  let merged;
+  for (const { handler, onError } of all) {
+    let answer;
+    try {
+      answer = await handler(event, ctx);
+    } catch (error) {
+      // Alone it fails as a whole; a guard always does. Otherwise the other handlers still count.
+      if (all.length === 1 || onError === "block" || (name === "before_tool_call" && onError !== "allow")) throw error;
+      console.error(`${name}: ${error?.message ?? error}`);
+      continue;
+    }
+    if (answer === undefined || answer === null) continue;
+    if (typeof answer !== "object") throw new Error(`${name} returned no object`);
+    merged ??= {};
+    for (const [member, value] of Object.entries(answer)) {
+      if (value === undefined || value === null) continue;
+      if (JOINED.has(member)) merged[member] = merged[member] ? `${merged[member]}\n\n${value}` : value;
+      else if (member === "params") merged.params = { ...merged.params, ...value };
+      else if (!FIRST.has(member) || merged[member] === undefined) merged[member] = value;
+    }
+    if (merged.block === true || merged.reject === true) break;
+    // The next handler sees the changes of this one.
+    if (merged.params) event = { ...event, params: { ...event.params, ...merged.params } };
+    if (merged.message && typeof merged.message === "object") event = { ...event, message: merged.message };
+  }
+  return merged;
+}
+
 const methods = {
   initialize(params) {
     start = params;
@@ -323,9 +386,11 @@ const methods = {
       messageRenderers: renderers,
       providers,
       subscriptions: [...new Set([...handlers.keys(), "session_start"])],
+      hooks: describeHooks(),
     };
   },
   event: runEvent,
+  hook: runHook,
   async "tool/execute"({ toolCallId, name, params, ctx }, signal) {
     const update = (partialResult) => send({ method: "tool/update", params: { toolCallId, partialResult } });
     return await tools.get(name).execute(toolCallId, params, signal, update, makeContext(ctx, signal));
@@ -361,7 +426,7 @@ async function receive(message) {
   try {
     const method = methods[message.method];
     if (!method) throw new Error(`Unknown method: ${message.method}`);
-    const result = await method(message.params ?? {}, stop.signal);
+    const result = await current.run(message.params?.ctx?.generation, () => method(message.params ?? {}, stop.signal));
     if (message.id !== undefined) send({ id: message.id, result: result ?? null });
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
@@ -374,8 +439,14 @@ async function receive(message) {
 
 try {
   const extension = await import(pathToFileURL(resolve(file)).href);
-  if (typeof extension.default !== "function") throw new Error(`${file} has no function as its default export`);
-  await extension.default(pi);
+  // A function as for pi, or an object with `register` as for OpenClaw, whose plugins subscribe to hooks with `on`.
+  const { default: made } = extension;
+  const register = typeof made === "object" ? (made?.register ?? made?.activate) : undefined;
+  if (typeof made === "function") await made(pi);
+  else if (typeof register === "function") {
+    const logger = { debug: console.debug, info: console.info, warn: console.warn, error: console.error };
+    await register.call(made, { ...pi, id: made.id, name: made.name, on: pi.hook, logger });
+  } else throw new Error(`${file} has no function as its default export`);
 } catch (error) {
   fatal(error);
 }

@@ -32,6 +32,7 @@ pub mod agents;
 pub mod sessions;
 pub mod messages;
 pub mod skills;
+pub mod plugins;
 pub mod sandbox;
 pub mod preset;
 
@@ -42,6 +43,7 @@ use elevated::ElevatedConfig;
 use exec::ExecConfig;
 use messages::QueueConfig;
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
+use plugins::PluginsConfig;
 pub use preset::{Preset, PresetValues};
 use sandbox::SandboxSettings;
 use sessions::SessionConfig;
@@ -87,6 +89,8 @@ pub struct Config {
     pub messages: QueueConfig,
     /// `skills`.
     pub skills: SkillsConfig,
+    /// `plugins`.
+    pub plugins: PluginsConfig,
     /// Maximum number of concurrent cron runs (`cron.maxConcurrentRuns`).
     pub max_concurrent_cron_runs: Option<usize>,
     /// Paths of members that have no effect in this version; [`Config::document`] keeps them.
@@ -180,6 +184,7 @@ impl Config {
         let session = SessionConfig::read(&node.get("session"), defaults.reset, &mut problems);
         let messages = QueueConfig::read(&node.get("messages"), &defaults.queue, &mut problems);
         let skills = SkillsConfig::read(&node.get("skills"), &mut problems);
+        let plugins = PluginsConfig::read(&node.get("plugins"), &mut problems);
         let cron = node.get("cron").get("maxConcurrentRuns");
         let max_concurrent_cron_runs = cron.count(&mut problems).and_then(|n| usize::try_from(n).ok());
         let document = match root {
@@ -209,6 +214,7 @@ impl Config {
                 session,
                 messages,
                 skills,
+                plugins,
                 max_concurrent_cron_runs,
                 file: None,
                 unusable: None,

@@ -36,40 +36,43 @@ use pinch_llm::message::ToolResult;
 
 mod answers;
 mod guard;
+mod hook_point;
 mod payloads;
+mod session_payloads;
 mod gateway_payloads;
 pub(crate) mod registry;
-mod results;
+mod session_hooks;
 mod run_hooks;
 mod message_hooks;
-mod session_hooks;
+mod gateway_hooks;
+#[cfg(feature = "extension-process")]
+pub mod process;
 
 pub use answers::{FirstAnswer, JoinedText, LastAnswer};
 pub use gateway_payloads::{
     BeforeReset, GatewayStart, GatewayStop, MessageChanges, MessageContext, MessageReceived, MessageSending,
     MessageSent, ResetReason, SessionContext, SessionEnd, SessionStart,
 };
+pub use hook_point::{HookPoint, HookRules};
 pub(crate) use message_hooks::MessageHooks;
 pub use payloads::{
     AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, HookContext, LlmInput,
     LlmOutput, ModelOverride, PromptChanges, RunVerdict,
 };
-pub(crate) use results::ResultHooks;
 pub use run_hooks::{PreparedPrompt, RunHooks};
+pub use session_payloads::{
+    AfterToolCall, BeforeMessageWrite, BeforeToolCall, CompactionFinished, CompactionStarting, MessageWrite,
+    ToolCallChanges,
+};
 
 /// Hooks of the host around the attempts of runs. The default of every method changes nothing.
 ///
-/// Hooks that return an answer may take [ten seconds](ASK_LIMIT). Hooks that only observe do not delay the run; they may take [half a
+/// Hooks that return an answer may take [ten seconds](ASK_LIMIT), those for every message [two](WRITE_LIMIT). Hooks that only observe do not delay the run; they may take [half a
 /// minute](WATCH_LIMIT), and draining the engine waits for them.
 pub trait Plugin: Extension {
-    /// Returns the priority. Plugins with a higher priority are called first, those with the same priority in order of registration.
-    fn priority(&self) -> i32 {
-        0
-    }
-
-    /// Returns whether a run is rejected if [`Plugin::before_agent_run`] fails. Otherwise it proceeds.
-    fn rejects_on_error(&self) -> bool {
-        false
+    /// Returns how a hook is called: priority, time limit, and whether its failure blocks what it guards.
+    fn rules(&self, hook: HookPoint) -> HookRules {
+        HookRules::of(hook)
     }
 
     /// Chooses another model. Called before any model is looked up.
@@ -179,12 +182,55 @@ pub trait Plugin: Extension {
         Box::pin(async { Ok(()) })
     }
 
+    /// Decides whether a tool call runs, and with which arguments. Called after the extensions' `tool_call`; a failure blocks the call
+    /// unless [`Plugin::rules`] says otherwise.
+    fn before_tool_call<'a>(
+        &'a self,
+        event: &'a BeforeToolCall,
+        cx: &'a HookContext,
+    ) -> HandlerFuture<'a, ToolCallChanges> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(ToolCallChanges::default()) })
+    }
+
+    /// Called when a tool has run, successfully or not.
+    fn on_after_tool_call<'a>(&'a self, event: &'a AfterToolCall, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(()) })
+    }
+
     /// Changes the result of a tool before it enters the conversation and its transcript; `None` keeps it. Each plugin sees the result of
-    /// the previous one. Must not block.
-    fn tool_result_persist(&self, result: &ToolResult) -> Option<ToolResult> {
-        let _ = result;
-        None
+    /// the previous one.
+    fn tool_result_persist<'a>(
+        &'a self,
+        result: &'a ToolResult,
+        cx: &'a HookContext,
+    ) -> HandlerFuture<'a, Option<ToolResult>> {
+        let _ = (result, cx);
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Changes or blocks a message before it enters the conversation and its transcript. Each plugin sees the changes of the previous ones.
+    fn before_message_write<'a>(
+        &'a self,
+        event: &'a BeforeMessageWrite,
+        cx: &'a HookContext,
+    ) -> HandlerFuture<'a, MessageWrite> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(MessageWrite::Keep) })
+    }
+
+    /// Called when the conversation is about to be compacted.
+    fn on_before_compaction<'a>(&'a self, event: &'a CompactionStarting, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Called when a compaction has ended, even if it failed.
+    fn on_after_compaction<'a>(&'a self, event: &'a CompactionFinished, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(()) })
     }
 }
 
-pub use guard::{ASK_LIMIT, WATCH_LIMIT};
+pub use guard::{ASK_LIMIT, WATCH_LIMIT, WRITE_LIMIT};

@@ -38,11 +38,14 @@ use crate::runtime::choice::RuntimeChoice;
 use crate::runtime::{AttemptEvent, AttemptRuntime, Attempts};
 
 pub(crate) mod spans;
+mod budget;
 mod finish;
 mod final_reply;
 mod notice;
 mod hooks;
 mod terms;
+
+use budget::BudgetMeter;
 
 pub(crate) use finish::terminal_event;
 pub(crate) use notice::{notice, usage_line};
@@ -284,7 +287,8 @@ impl Runner<'_> {
             self.held.clear();
             self.replies.restart();
         }
-        let outcome = self.pull(attempts, model, plan, Arc::clone(&auth), &self.cancel.clone()).await?;
+        let meter = BudgetMeter::new(state);
+        let outcome = self.pull(attempts, model, plan, Arc::clone(&auth), &self.cancel.clone(), meter).await?;
         self.look_at_the_clock(state);
         if state.may_renew_login(&outcome) {
             let is_renewed = auth.renew(model, &self.cancel).await;
@@ -337,16 +341,18 @@ impl Runner<'_> {
     }
 
     /// Drives an attempt to its end and passes its events through the reply stages. An attempt that has not ended [`HARD_END`] after the run
-    /// was stopped is dropped.
+    /// was stopped is dropped. An attempt that exceeds the run's budget is stopped before its next tool calls or request.
     async fn drive(
         &mut self,
         attempts: &mut dyn Attempts,
         plan: &AttemptPlan,
         auth: Arc<dyn RequestAuth>,
         cancel: &Cancel,
+        mut meter: BudgetMeter,
     ) -> Result<AttemptOutcome, RunError> {
+        let cancel = cancel.child();
         let mut events = attempts.attempt(plan, auth, cancel.clone());
-        let mut hard_end = pin!(hard_end(cancel));
+        let mut hard_end = pin!(hard_end(&cancel));
         let mut ready = Pieces::new();
         loop {
             let wake_at = self.replies.wake_at();
@@ -367,6 +373,10 @@ impl Runner<'_> {
             };
             match event {
                 Some(AttemptEvent::Session(event)) => {
+                    if meter.is_exceeded_by(&event) {
+                        // The attempt goes on only when its next event is pulled.
+                        cancel.cancel(CancelReason::Yield);
+                    }
                     if let SessionEvent::Agent(AgentEvent::MessageStart(message)) = &event {
                         self.active.entered(message);
                     }

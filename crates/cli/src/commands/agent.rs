@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -14,6 +15,8 @@ use pinch_embed::engine::{Engine, EngineBuilder};
 use pinch_embed::key::{self, AgentId};
 use pinch_embed::llm::model::Model;
 use pinch_embed::llm::thinking::ThinkingLevel;
+use pinch_embed::plugin::Plugin;
+use pinch_embed::plugin::process::start_plugins;
 use pinch_embed::replies::tool_notes::Verbose;
 use pinch_embed::run::{RunError, RunRequest, RunResult};
 use pinch_embed::runner::RunEvent;
@@ -87,8 +90,32 @@ pub(crate) struct Args {
 }
 
 /// Builds an engine whose runs may use the coding tools on the local machine.
-pub(super) fn engine_builder(state_dir: &Path, host: &Host, config: Config) -> EngineBuilder {
-    Engine::builder(state_dir).host(host.clone()).config(config).builtin_tools(CODING)
+pub(super) fn engine_builder(
+    state_dir: &Path,
+    host: &Host,
+    config: Config,
+    plugins: &[Arc<dyn Plugin>],
+) -> EngineBuilder {
+    let builder = Engine::builder(state_dir).host(host.clone()).config(config).builtin_tools(CODING);
+    plugins.iter().cloned().fold(builder, EngineBuilder::hooks)
+}
+
+/// Starts the configured plugins and reports those that cannot be started.
+pub(super) async fn plugins(state_dir: &Path, host: &Host, config: &Config) -> Vec<Arc<dyn Plugin>> {
+    let base = config.file.as_deref().and_then(Path::parent).unwrap_or(state_dir);
+    let paths = config.plugins.to_load(base, host.home());
+    let (plugins, problems) = start_plugins(&paths, state_dir, host).await;
+    warn_of(&problems);
+    plugins
+}
+
+/// Stops plugins.
+pub(super) async fn close(plugins: &[Arc<dyn Plugin>]) {
+    for plugin in plugins {
+        if let Err(error) = plugin.close().await {
+            tell(&format_args!("Warning: the plugin {} was not stopped: {error}", plugin.name()));
+        }
+    }
 }
 
 /// Runs the command. With `--json`, failures are also printed as one object on stdout.
@@ -130,23 +157,29 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
     let (config, problems) = load_config(args.config.as_deref(), &state_dir, &host)?;
     warn_of(&problems);
     let target = SessionChoice::find(&args, &config)?;
+    let plugins = plugins(&state_dir, &host, &config).await;
     let cancel = Cancel::new();
     let work = async {
-        let of_config = |config| engine_builder(&state_dir, &host, config).build();
-        let engine = of_config(config.clone());
+        let of_config = |config| engine_builder(&state_dir, &host, config, &plugins).build();
+        let mut engine = of_config(config.clone());
         warn_of(&engine.problems());
         let mut done = finish(&engine, request(&args, message, &target, &engine, &cancel).await?).await;
         // Without a key, fall back to the model of a local server.
         if matches!(done, Err(RunError::NoModel))
             && let Some(model) = local_servers::find(&host).await.iter().find_map(|server| server.models.first())
         {
-            let engine = of_config(with_model(config, model));
+            engine = of_config(with_model(config, model));
             done = finish(&engine, request(&args, message, &target, &engine, &cancel).await?).await;
+        }
+        if !plugins.is_empty() {
+            // They are still being notified of the end.
+            engine.drain(Duration::ZERO).await;
         }
         let around = FailureContext { documents: state_dir.join("agent"), names_model: args.model.is_some() };
         done.map_err(|error| Stopped { kind: error.kind().as_str(), failure: embedded::failure(&error, &around) })
     };
     let (done, code) = signals::guard(&cancel, work).await;
+    close(&plugins).await;
     let result = match (done, code) {
         (Ok(result), _) => result,
         (Err(stopped), None) => return Err(stopped),

@@ -22,6 +22,7 @@ use pinch_embed::config::Config;
 use pinch_embed::engine::Engine;
 use pinch_embed::key::AgentId;
 use pinch_embed::llm::thinking::ThinkingLevel;
+use pinch_embed::plugin::Plugin;
 use pinch_embed::ports::{ApprovalBroker, QuestionBroker};
 use pinch_embed::run::RunError;
 use pinch_embed::stdx::cancel::Cancel;
@@ -97,7 +98,8 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     if let Some(name) = given(args.agent.as_deref()) {
         check_agent(name, args.session.as_deref(), &config)?;
     }
-    let build = async |questions| engine(&state_dir, &host, config, &questions).await;
+    let plugins = agent::plugins(&state_dir, &host, &config).await;
+    let build = async |questions| engine(&state_dir, &host, config, &questions, &plugins).await;
     let backend = Arc::new(EmbeddedChat::new(state_dir.clone(), host.clone(), build).await);
     warn_of(&backend.engine().problems());
     let cwd = folders::working_directory()?;
@@ -122,6 +124,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     };
     drop(kept);
     engine.shutdown(LEAVING).await;
+    agent::close(&plugins).await;
     match end {
         Ok(ChatEnd::Exited) => Ok(code.unwrap_or(ExitCode::SUCCESS)),
         Ok(ChatEnd::HungUp) => Ok(code.unwrap_or(ExitCode::from(interactive::HUNG_UP))),
@@ -145,11 +148,17 @@ fn word<T>(
 }
 
 /// Builds the engine. Without a key, a local server's model replaces the configured one.
-async fn engine(state_dir: &Path, host: &Host, config: Config, questions: &Arc<Questions>) -> (Engine, Arc<Config>) {
+async fn engine(
+    state_dir: &Path,
+    host: &Host,
+    config: Config,
+    questions: &Arc<Questions>,
+    plugins: &[Arc<dyn Plugin>],
+) -> (Engine, Arc<Config>) {
     let build = |config: Config| {
         let approvals = Arc::clone(questions) as Arc<dyn ApprovalBroker>;
         let questions = Arc::clone(questions) as Arc<dyn QuestionBroker>;
-        agent::engine_builder(state_dir, host, config).approvals(approvals).questions(questions).build()
+        agent::engine_builder(state_dir, host, config, plugins).approvals(approvals).questions(questions).build()
     };
     let engine = build(config.clone());
     if matches!(engine.candidates(&engine.request("", None, None, "")), Err(RunError::NoModel))

@@ -57,6 +57,18 @@ impl ExtensionHandle {
         Ok(ExtensionCx::new(core, Arc::clone(&self.name), generation, None, cancel))
     }
 
+    /// Returns whether a context belongs to the same extensions.
+    #[cfg(feature = "extension-process")]
+    pub(super) fn is_of(&self, cx: &ExtensionCx) -> bool {
+        std::ptr::eq(self.core.as_ptr(), Arc::as_ptr(&cx.core))
+    }
+
+    /// Returns whether its extensions still exist.
+    #[cfg(feature = "extension-process")]
+    pub(super) fn is_alive(&self) -> bool {
+        self.core.strong_count() > 0
+    }
+
     /// Reports a failure that happened outside of handlers.
     pub fn report(&self, event: &str, error: &ExtensionError) {
         if let Some(core) = self.core.upgrade() {
@@ -79,6 +91,12 @@ impl ExtensionCx {
     /// Returns the extension's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns a handle of the extension that outlives this context.
+    #[cfg(feature = "extension-process")]
+    pub(super) fn handle(&self) -> ExtensionHandle {
+        ExtensionHandle::new(&self.core, Arc::clone(&self.name))
     }
 
     /// Returns the number of the session this context belongs to; it increases with every session.

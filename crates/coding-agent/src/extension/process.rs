@@ -29,15 +29,19 @@ use super::{Extension, HandlerFuture, HeaderChanges};
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, MoveChanges, PendingCompaction, PendingMove};
 use crate::protocol::EventWriter;
 
+mod served;
 mod link;
 pub(super) mod start;
 mod points;
 mod fit;
 mod drafts;
+mod hooks;
 mod manifest;
 mod requests;
 
+pub use hooks::HookSubscription;
 pub use link::MAX_LINE;
+pub use start::start_processes;
 
 use link::Link;
 use manifest::{facts, subscriptions};
@@ -74,6 +78,7 @@ pub struct ProcessExtension {
     manifest: Value,
     points: Points,
     unknown: Vec<String>,
+    hooks: Vec<HookSubscription>,
     /// Converts events to their JSON mode format.
     writer: Mutex<EventWriter>,
     /// The process lives as long as its tasks.
@@ -98,14 +103,18 @@ impl ProcessExtension {
         let asking = tokio::time::timeout(START_LIMIT, link.request("initialize", params));
         let manifest = asking.await.map_err(|_| ExtensionError::TimedOut { limit: START_LIMIT })??;
         let (points, unknown) = subscriptions(&manifest)?;
+        let hooks = hooks::hooks(&manifest)?;
         let writer = Mutex::default();
-        Ok(Self { name: spec.name, link, manifest, points, unknown, writer, _tasks: tasks })
+        Ok(Self { name: spec.name, link, manifest, points, unknown, hooks, writer, _tasks: tasks })
     }
 
     /// Builds the message for a point: the header, the payload, and the facts about the session.
     fn event(&self, id: Option<u64>, point: Point, payload: &[u8], cx: &ExtensionCx) -> Vec<u8> {
         // An answer has thousands of updates, so their facts are minimal.
-        let facts = if point == Point::MessageUpdate { json!({"generation": cx.generation()}) } else { facts(cx) };
+        let facts = match point {
+            Point::MessageUpdate => json!({"generation": self.link.generation(cx)}),
+            _ => facts(&self.link, cx),
+        };
         Self::event_with(id, point, payload, &facts)
     }
 
@@ -171,8 +180,8 @@ impl Extension for ProcessExtension {
     }
 
     fn register(&self, to: &mut Registrations, handle: &ExtensionHandle) -> Result<(), ExtensionError> {
-        manifest::register(&self.link, &self.manifest, to)?;
-        self.link.set_handle(handle.clone());
+        manifest::register(&self.link, handle, &self.manifest, to)?;
+        self.link.serve_session(handle.clone());
         for name in &self.unknown {
             handle.report("load", &ExtensionError::new(format!("Unknown event: {name}")));
         }

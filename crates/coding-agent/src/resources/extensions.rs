@@ -73,6 +73,12 @@ fn is_program(path: &Path) -> bool {
 }
 
 impl ExtensionEntry {
+    /// Finds the extensions at a path that a program's own configuration names: a file, a directory that is an extension, or a directory of
+    /// extensions.
+    pub fn find(path: &Path) -> Vec<Self> {
+        find_at(path).into_iter().map(|found| Self::new(found.path, SourceInfo::default())).collect()
+    }
+
     /// Creates an entry with the package's manifest.
     pub(super) fn new(path: PathBuf, info: SourceInfo) -> Self {
         let folder = if path.is_dir() { Some(path.as_path()) } else { path.parent() };

@@ -180,12 +180,12 @@ impl CliBackend {
 
     /// Returns the built-in backend for Codex.
     fn codex() -> Self {
-        let (sandbox, check) = (["--color", "never", "--sandbox", "read-only"], "--skip-git-repo-check");
-        let args =
-            |begin: &[&str]| begin.iter().copied().chain(sandbox).chain([check]).map(str::to_owned).collect::<Vec<_>>();
+        let options = texts(["--color", "never", "--sandbox", "read-only", "--skip-git-repo-check"]);
+        let (new, resumed) = (texts(["exec", "--json"]), texts(["exec"]));
         Self {
-            args: args(&["exec", "--json"]),
-            resume_args: args(&["exec", "resume", "{sessionId}"]),
+            args: new.into_iter().chain(options.clone()).collect(),
+            // `resume` itself accepts neither --color nor --sandbox (0.171).
+            resume_args: resumed.into_iter().chain(options).chain(texts(["resume", "{sessionId}"])).collect(),
             output: CliOutput::JsonLines,
             resume_output: Some(CliOutput::Text),
             model_arg: Some("--model".to_owned()),

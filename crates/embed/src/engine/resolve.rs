@@ -31,7 +31,7 @@ use crate::models::select::{self, Aliases, Allowed, ModelRef};
 use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
-use crate::plugin::{ResultHooks, RunHooks};
+use crate::plugin::RunHooks;
 use crate::run::cli_sessions::CliSessions;
 use crate::run::request::BlockReplies;
 use crate::run::scope::RunScope;
@@ -146,8 +146,8 @@ pub(super) async fn scope(
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
         prompt,
+        extensions: extensions(parts, &request, &hooks),
         hooks,
-        extensions: extensions(parts, &request),
         agent_id,
         workspace,
         machine,
@@ -224,15 +224,13 @@ fn summaries(parts: &Parts) -> SummaryPlan {
 }
 
 /// Returns the extensions of a run's session: those of the host, then the history limit.
-fn extensions(parts: &Parts, request: &RunRequest) -> Extensions {
+fn extensions(parts: &Parts, request: &RunRequest, hooks: &RunHooks) -> Extensions {
     let key = request.session_key.as_deref().unwrap_or("");
     let limit = history::limit_for(&parts.config.channels, key).filter(|limit| *limit > 0);
     let limit = limit.map(|limit| Arc::new(HistoryLimit(limit)) as Arc<dyn Extension>);
     let registered = &parts.registered;
-    let results = (!registered.plugins.is_empty()).then(|| ResultHooks(registered.plugins.clone()));
-    let results = results.map(|hooks| Arc::new(hooks) as Arc<dyn Extension>);
     let of_host = registered.extensions.iter().cloned().chain(registered.plugins.extensions());
-    Extensions::load(&parts.host, of_host.chain(results).chain(limit))
+    Extensions::load(&parts.host, of_host.chain(hooks.of_session()).chain(limit))
 }
 
 /// Returns the runtimes of a run: the one that the request or the configuration names, else one per model. `pi` is an alias of `native`.

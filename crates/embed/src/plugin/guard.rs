@@ -8,6 +8,8 @@ use pinch_coding_agent::extension::{ExtensionError, HandlerFuture};
 
 /// Time limit for hooks that return an answer.
 pub const ASK_LIMIT: Duration = Duration::from_secs(10);
+/// Time limit for hooks that are asked about every message.
+pub const WRITE_LIMIT: Duration = Duration::from_secs(2);
 /// Time limit for hooks that only observe.
 pub const WATCH_LIMIT: Duration = Duration::from_secs(30);
 

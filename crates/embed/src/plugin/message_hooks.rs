@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pinch_ports::Caller;
 
 use super::gateway_payloads::{MessageChanges, MessageContext, MessageReceived, MessageSending, MessageSent};
+use super::hook_point::HookPoint;
 use super::registry::PluginSet;
 
 /// The plugins of an engine, for the messages of one conversation.
@@ -37,15 +38,16 @@ impl MessageHooks {
         }
         let (from, caller) = (caller.sender.id.clone(), caller.clone());
         let event = MessageReceived { from, content: content.to_owned(), n_images, timestamp_ms, caller };
-        self.plugins
-            .notify("message_received", event, &self.cx, |plugin, event, cx| plugin.on_message_received(event, cx));
+        self.plugins.notify(HookPoint::MessageReceived, event, &self.cx, |plugin, event, cx| {
+            plugin.on_message_received(event, cx)
+        });
     }
 
     /// Asks plugins for changes to an outgoing message.
     pub(crate) async fn sending(&self, content: &str, media: &[String]) -> MessageChanges {
         let event = MessageSending { to: self.to.clone(), content: content.to_owned(), media: media.to_vec() };
         self.plugins
-            .ask("message_sending", &event, &*self.cx, |plugin, event, cx| plugin.message_sending(event, cx))
+            .ask(HookPoint::MessageSending, &event, &*self.cx, |plugin, event, cx| plugin.message_sending(event, cx))
             .await
     }
 
@@ -55,7 +57,8 @@ impl MessageHooks {
             return;
         }
         let event = MessageSent { to: self.to.clone(), content: content.to_owned(), success: error.is_none(), error };
-        self.plugins.notify("message_sent", event, &self.cx, |plugin, event, cx| plugin.on_message_sent(event, cx));
+        self.plugins
+            .notify(HookPoint::MessageSent, event, &self.cx, |plugin, event, cx| plugin.on_message_sent(event, cx));
     }
 }
 

@@ -9,10 +9,11 @@ use tokio::task::JoinSet;
 
 use super::Plugin;
 use super::answers::CombineAnswers;
-use super::guard::{ASK_LIMIT, WATCH_LIMIT, guarded, guarded_now};
+use super::guard::{guarded, guarded_now};
+use super::hook_point::{HookPoint, HookRules};
 use super::payloads::{BeforeAgentRun, HookContext, RunVerdict};
 
-/// The plugins of an engine, by descending priority. Clones share them.
+/// The plugins of an engine, in order of registration. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct PluginSet {
     plugins: Vec<RegisteredPlugin>,
@@ -23,7 +24,36 @@ pub(crate) struct PluginSet {
 pub(super) struct RegisteredPlugin {
     pub(super) name: Arc<str>,
     pub(super) plugin: Arc<dyn Plugin>,
-    priority: i32,
+}
+
+/// A plugin, and how one of its hooks is called.
+pub(super) struct HookCall<'a> {
+    one: &'a RegisteredPlugin,
+    hook: HookPoint,
+    rules: HookRules,
+}
+
+impl<'a> HookCall<'a> {
+    pub(super) fn name(&self) -> &'a str {
+        &self.one.name
+    }
+
+    /// Returns whether a failure blocks what the hook guards.
+    pub(super) fn blocks_on_error(&self) -> bool {
+        self.rules.blocks_on_error
+    }
+
+    /// Calls the hook. `None`: it failed.
+    pub(super) async fn ask<T>(&self, call: impl FnOnce(&'a dyn Plugin) -> HandlerFuture<'a, T>) -> Option<T> {
+        let plugin: &'a dyn Plugin = &*self.one.plugin;
+        guarded(self.hook.name(), &self.one.name, self.rules.limit, || call(plugin)).await
+    }
+}
+
+impl RegisteredPlugin {
+    fn rules(&self, hook: HookPoint) -> HookRules {
+        guarded_now("rules", &self.name, || self.plugin.rules(hook)).unwrap_or_else(|| HookRules::of(hook))
+    }
 }
 
 /// A method of plugins that returns an answer; `C` is its context.
@@ -34,52 +64,51 @@ impl PluginSet {
     pub(crate) fn add(&mut self, plugin: Arc<dyn Plugin>) {
         let name = guarded_now("name", "unknown", || Arc::<str>::from(plugin.name()));
         let name = name.unwrap_or_else(|| Arc::from("unknown"));
-        let priority = guarded_now("priority", &name, || plugin.priority()).unwrap_or(0);
-        self.plugins.push(RegisteredPlugin { name, plugin, priority });
-        self.plugins.sort_by_key(|one| Reverse(one.priority));
+        self.plugins.push(RegisteredPlugin { name, plugin });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.plugins.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &RegisteredPlugin> {
-        self.plugins.iter()
+    /// Returns the plugins in the order in which a hook calls them.
+    pub(super) fn calls(&self, hook: HookPoint) -> Vec<HookCall<'_>> {
+        let call = |one| HookCall { one, hook, rules: one.rules(hook) };
+        let mut calls: Vec<_> = self.plugins.iter().map(call).collect();
+        calls.sort_by_key(|call| Reverse(call.rules.priority));
+        calls
     }
 
     /// Returns the plugins as extensions of a session.
     pub(crate) fn extensions(&self) -> impl Iterator<Item = Arc<dyn Extension>> {
-        self.plugins.iter().map(|one| -> Arc<dyn Extension> { Arc::clone(&one.plugin) as Arc<dyn Extension> })
+        let calls = self.calls(HookPoint::BeforeToolCall);
+        calls.into_iter().map(|call| -> Arc<dyn Extension> { Arc::clone(&call.one.plugin) as Arc<dyn Extension> })
     }
 
     /// Asks all plugins, one after another, and combines their answers.
     pub(super) async fn ask<E, C, A: CombineAnswers + Default>(
         &self,
-        hook: &str,
+        hook: HookPoint,
         event: &E,
         cx: &C,
         method: AskMethod<E, C, A>,
     ) -> A {
         let mut all = A::default();
-        for one in &self.plugins {
-            let answer = guarded(hook, &one.name, ASK_LIMIT, || method(&*one.plugin, event, cx)).await;
-            all.combine(answer.unwrap_or_default());
+        for call in self.calls(hook) {
+            all.combine(call.ask(|plugin| method(plugin, event, cx)).await.unwrap_or_default());
         }
         all
     }
 
     /// Asks the plugins whether a run proceeds, until one rejects it.
     pub(super) async fn verdict(&self, event: &BeforeAgentRun, cx: &HookContext) -> RunVerdict {
-        for one in &self.plugins {
-            let hook = "before_agent_run";
-            let verdict = guarded(hook, &one.name, ASK_LIMIT, || one.plugin.before_agent_run(event, cx)).await;
-            let rejects = || guarded_now("rejects_on_error", &one.name, || one.plugin.rejects_on_error());
-            match verdict {
+        for call in self.calls(HookPoint::BeforeAgentRun) {
+            match call.ask(|plugin| plugin.before_agent_run(event, cx)).await {
                 Some(RunVerdict::Proceed) => {}
                 Some(reject) => return reject,
-                None if rejects() == Some(false) => {}
+                None if !call.blocks_on_error() => {}
                 None => {
-                    let reason = Some(format!("the plugin {} could not be asked", one.name));
+                    let reason = Some(format!("the plugin {} could not be asked", call.name()));
                     return RunVerdict::Reject { reason, user_message: None };
                 }
             }
@@ -90,7 +119,7 @@ impl PluginSet {
     /// Notifies all plugins without waiting for them. Does nothing outside a runtime.
     pub(super) fn notify<E: Send + Sync + 'static, C: Send + Sync + 'static>(
         &self,
-        hook: &'static str,
+        hook: HookPoint,
         event: E,
         cx: &Arc<C>,
         method: AskMethod<E, C, ()>,
@@ -104,7 +133,8 @@ impl PluginSet {
         for one in self.plugins.iter().cloned() {
             let (event, cx) = (Arc::clone(&event), Arc::clone(cx));
             tasks.spawn(async move {
-                guarded(hook, &one.name, WATCH_LIMIT, || method(&*one.plugin, &event, &cx)).await;
+                let limit = one.rules(hook).limit;
+                guarded(hook.name(), &one.name, limit, || method(&*one.plugin, &event, &cx)).await;
             });
         }
     }

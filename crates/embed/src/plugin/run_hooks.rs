@@ -3,14 +3,17 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pinch_coding_agent::extension::Extension;
 use pinch_coding_agent::prompt::PromptSections;
 use pinch_llm::message::Message;
 
+use super::hook_point::HookPoint;
 use super::payloads::{
     AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, HookContext, LlmInput,
     LlmOutput, ModelOverride, PromptChanges, RunVerdict,
 };
 use super::registry::PluginSet;
+use super::session_hooks::PluginHooks;
 
 /// The plugins of an engine, as seen by one run. A runtime uses `prepare` and `llm_input`; everything else belongs to the runner.
 #[derive(Clone)]
@@ -56,11 +59,13 @@ impl RunHooks {
         let event = BeforeModelResolve { prompt: prompt.to_owned() };
         let mut choice: ModelOverride = self
             .plugins
-            .ask("before_model_resolve", &event, &self.cx, |plugin, event, cx| plugin.before_model_resolve(event, cx))
+            .ask(HookPoint::BeforeModelResolve, &event, &self.cx, |plugin, event, cx| {
+                plugin.before_model_resolve(event, cx)
+            })
             .await;
         let start: AgentStartChanges = self
             .plugins
-            .ask("before_agent_start", &event, &self.cx, |plugin, event, cx| plugin.on_agent_start(event, cx))
+            .ask(HookPoint::BeforeAgentStart, &event, &self.cx, |plugin, event, cx| plugin.on_agent_start(event, cx))
             .await;
         choice.provider.0 = choice.provider.0.or_else(|| start.model.provider.0.clone());
         choice.model.0 = choice.model.0.or_else(|| start.model.model.0.clone());
@@ -83,7 +88,7 @@ impl RunHooks {
             None if self.plugins.is_empty() => PromptChanges::default(),
             None => {
                 let event = BeforePromptBuild { prompt: prompt.to_owned(), messages: messages.to_vec() };
-                let hook = "before_prompt_build";
+                let hook = HookPoint::BeforePromptBuild;
                 let changes: PromptChanges = self
                     .plugins
                     .ask(hook, &event, &self.cx, |plugin, event, cx| plugin.before_prompt_build(event, cx))
@@ -119,17 +124,24 @@ impl RunHooks {
         system
     }
 
+    /// Returns the extension of the run's session that calls the plugins.
+    pub(crate) fn of_session(&self) -> Option<Arc<dyn Extension>> {
+        let hooks = || PluginHooks::new(self.plugins.clone(), Arc::clone(&self.cx));
+        (!self.plugins.is_empty()).then(|| Arc::new(hooks()) as Arc<dyn Extension>)
+    }
+
     /// Notifies plugins of a prompt that is about to be sent.
     pub fn llm_input(&self, make: impl FnOnce() -> LlmInput) {
         if !self.plugins.is_empty() {
-            self.plugins.notify("llm_input", make(), &self.cx, |plugin, event, cx| plugin.llm_input(event, cx));
+            self.plugins.notify(HookPoint::LlmInput, make(), &self.cx, |plugin, event, cx| plugin.llm_input(event, cx));
         }
     }
 
     /// Notifies plugins of the end of an attempt.
     pub(crate) fn llm_output(&self, make: impl FnOnce() -> LlmOutput) {
         if !self.plugins.is_empty() {
-            self.plugins.notify("llm_output", make(), &self.cx, |plugin, event, cx| plugin.llm_output(event, cx));
+            self.plugins
+                .notify(HookPoint::LlmOutput, make(), &self.cx, |plugin, event, cx| plugin.llm_output(event, cx));
         }
     }
 
@@ -151,7 +163,8 @@ impl RunHooks {
             return;
         }
         let messages = self.state().messages.get(since..).unwrap_or_default().to_vec();
-        self.plugins.notify("agent_end", make(messages), &self.cx, |plugin, event, cx| plugin.on_agent_end(event, cx));
+        self.plugins
+            .notify(HookPoint::AgentEnd, make(messages), &self.cx, |plugin, event, cx| plugin.on_agent_end(event, cx));
     }
 }
 

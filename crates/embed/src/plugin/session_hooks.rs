@@ -1,30 +1,234 @@
-//! Hooks for sessions and the gateway, which only observe.
+//! Calls the hooks of plugins inside a session: for tool calls, messages and compactions.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::gateway_payloads::{BeforeReset, GatewayStart, GatewayStop, SessionContext, SessionEnd, SessionStart};
+use pinch_agent_core::hooks::{BeforeTool, FinishedCall, PendingCall, ToolPatch};
+use pinch_coding_agent::compaction::hooks::{BeforeCompaction, PendingCompaction};
+use pinch_coding_agent::extension::{
+    Extension, ExtensionCx, HandlerFuture, MessageAction, Notification, Point, Points,
+};
+use pinch_llm::message::{Block, Content, Message, block};
+use tokio::time::Instant;
+
+use super::hook_point::HookPoint;
+use super::payloads::HookContext;
 use super::registry::PluginSet;
+use super::session_payloads::{
+    AfterToolCall, BeforeMessageWrite, BeforeToolCall, CompactionFinished, CompactionStarting, MessageWrite,
+};
 
-impl PluginSet {
-    /// Notifies plugins that a session is about to be replaced, and that it has ended.
-    pub(crate) fn session_ended(&self, reset: BeforeReset, end: SessionEnd, cx: SessionContext) {
-        let cx = Arc::new(cx);
-        self.notify("before_reset", reset, &cx, |plugin, event, cx| plugin.on_before_reset(event, cx));
-        self.notify("session_end", end, &cx, |plugin, event, cx| plugin.on_session_end(event, cx));
+/// The reason for the model if a plugin gives none.
+const BLOCKED: &str = "Tool call blocked by plugin hook";
+/// The reason for the model if a guard fails.
+const GUARD_FAILED: &str = "Tool call blocked because before_tool_call hook failed";
+/// What the conversation has instead of a message that a plugin blocks.
+const REMOVED: &str = "[This message was removed.]";
+
+/// An extension of one run's session that calls the plugins of its engine.
+pub(super) struct PluginHooks {
+    plugins: PluginSet,
+    cx: Arc<HookContext>,
+    state: Mutex<SessionState>,
+}
+
+#[derive(Default)]
+struct SessionState {
+    /// When the running calls began.
+    calls: HashMap<String, Instant>,
+    /// Number of messages that the current compaction replaces.
+    n_compacting: usize,
+}
+
+impl PluginHooks {
+    pub(super) fn new(plugins: PluginSet, cx: Arc<HookContext>) -> Self {
+        Self { plugins, cx, state: Mutex::default() }
     }
 
-    /// Notifies plugins that a session begins.
-    pub(crate) fn session_started(&self, start: SessionStart, cx: SessionContext) {
-        self.notify("session_start", start, &Arc::new(cx), |plugin, event, cx| plugin.on_session_start(event, cx));
+    fn with_state<T>(&self, change: impl FnOnce(&mut SessionState) -> T) -> T {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notifies plugins that the gateway accepts messages.
-    pub(crate) fn gateway_started(&self, start: GatewayStart) {
-        self.notify("gateway_start", start, &Arc::new(()), |plugin, event, ()| plugin.on_gateway_start(event));
+    /// Asks the plugins about a call, until one blocks it.
+    async fn before_tool_call(&self, call: &PendingCall) -> BeforeTool {
+        let deny = |reason: &str| BeforeTool::Deny { reason: reason.to_owned(), end_run: false };
+        let (tool, call_id) = (call.call.name.clone(), call.call.id.to_string());
+        let mut event = BeforeToolCall { tool, call_id, params: call.input.clone() };
+        let mut is_changed = false;
+        for one in self.plugins.calls(HookPoint::BeforeToolCall) {
+            let asked = event.clone();
+            match one.ask(|plugin| Box::pin(async move { plugin.before_tool_call(&asked, &self.cx).await })).await {
+                Some(changes) => {
+                    if let Some(reason) = changes.block {
+                        return deny(if reason.trim().is_empty() { BLOCKED } else { &reason });
+                    }
+                    is_changed |= !changes.params.is_empty();
+                    event.params.extend(changes.params);
+                }
+                None if one.blocks_on_error() => return deny(GUARD_FAILED),
+                None => {}
+            }
+        }
+        if is_changed { BeforeTool::Rewrite(event.params) } else { BeforeTool::Allow }
     }
 
-    /// Notifies plugins that the gateway no longer accepts messages.
-    pub(crate) fn gateway_stopped(&self, stop: GatewayStop) {
-        self.notify("gateway_stop", stop, &Arc::new(()), |plugin, event, ()| plugin.on_gateway_stop(event));
+    /// Lets the plugins change a tool result.
+    async fn tool_result_persist(&self, message: &Arc<Message>) -> Option<Arc<Message>> {
+        let Message::ToolResult(result) = &**message else { return None };
+        let mut changed = None;
+        for one in self.plugins.calls(HookPoint::ToolResultPersist) {
+            let now = changed.as_ref().unwrap_or(result).clone();
+            let answer =
+                one.ask(|plugin| Box::pin(async move { plugin.tool_result_persist(&now, &self.cx).await })).await;
+            changed = answer.flatten().or(changed);
+        }
+        let mut changed = changed?;
+        // A result must keep the id of its call.
+        changed.tool_call_id.clone_from(&result.tool_call_id);
+        changed.tool_name.clone_from(&result.tool_name);
+        Some(Arc::new(Message::ToolResult(changed)))
+    }
+
+    /// Lets the plugins change a message, or block its text.
+    async fn before_message_write(&self, message: &Arc<Message>) -> Option<Arc<Message>> {
+        let mut changed: Option<Arc<Message>> = None;
+        for one in self.plugins.calls(HookPoint::BeforeMessageWrite) {
+            let now = changed.as_ref().unwrap_or(message);
+            let event = BeforeMessageWrite { message: Arc::clone(now) };
+            let answer =
+                one.ask(|plugin| Box::pin(async move { plugin.before_message_write(&event, &self.cx).await })).await;
+            match answer {
+                Some(MessageWrite::Replace(other)) if has_same_role(message, &other) => changed = Some(other),
+                Some(MessageWrite::Replace(_)) => {
+                    tracing::warn!(plugin = one.name(), "before_message_write must return a message of the same role");
+                }
+                Some(MessageWrite::Block) => return Some(Arc::new(without_text(now))),
+                Some(MessageWrite::Keep) | None => {}
+            }
+        }
+        changed
+    }
+
+    fn compaction_ended(&self, n_tokens: Option<u64>, error: Option<String>, cx: &ExtensionCx) {
+        let n_compacting = self.with_state(|state| std::mem::take(&mut state.n_compacting));
+        let n_compacted = if error.is_none() { n_compacting } else { 0 };
+        let event = CompactionFinished { n_compacted, n_tokens, error, session_file: session_file(cx) };
+        self.plugins.notify(HookPoint::AfterCompaction, event, &self.cx, |plugin, event, cx| {
+            plugin.on_after_compaction(event, cx)
+        });
+    }
+}
+
+fn session_file(cx: &ExtensionCx) -> Option<PathBuf> {
+    cx.session().ok().and_then(|session| session.session_file.clone())
+}
+
+fn has_same_role(one: &Message, other: &Message) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other)
+}
+
+/// Returns a message with a note instead of its text. Tool calls stay, because their results refer to them.
+fn without_text(message: &Message) -> Message {
+    let mut message = message.clone();
+    match &mut message {
+        Message::User(user) => user.content = Content::Text(REMOVED.to_owned()),
+        Message::Assistant(answer) => {
+            let answer = Arc::make_mut(answer);
+            answer.content.retain(|block| matches!(**block, Block::ToolCall(_)));
+            answer.content.insert(0, Arc::new(Block::text(REMOVED)));
+        }
+        Message::ToolResult(result) => {
+            (result.content, result.details) = (vec![Block::text(REMOVED)], None);
+        }
+        Message::System(_) | Message::Other(_) => {}
+    }
+    message
+}
+
+impl Extension for PluginHooks {
+    fn name(&self) -> &str {
+        "plugin-hooks"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([
+            Point::ToolCall,
+            Point::ToolResult,
+            Point::MessageEnd,
+            Point::SessionBeforeCompact,
+            Point::SessionCompact,
+            Point::SessionCompactFailed,
+        ])
+    }
+
+    fn tool_call<'a>(&'a self, call: &'a PendingCall, _: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
+        Box::pin(async move {
+            let decision = self.before_tool_call(call).await;
+            if !matches!(decision, BeforeTool::Deny { .. }) {
+                self.with_state(|state| state.calls.insert(call.call.id.to_string(), Instant::now()));
+            }
+            Ok(decision)
+        })
+    }
+
+    fn tool_result<'a>(&'a self, done: &'a FinishedCall, _: &'a ExtensionCx) -> HandlerFuture<'a, ToolPatch> {
+        Box::pin(async move {
+            let began = self.with_state(|state| state.calls.remove(done.call.id.as_str()));
+            let output = &done.output;
+            let event = AfterToolCall {
+                tool: done.call.name.clone(),
+                call_id: done.call.id.to_string(),
+                params: done.input.clone(),
+                content: output.content.clone(),
+                error: output.failed.then(|| block::join_text(&output.content, "\n")),
+                duration_ms: began.map_or(0, |began| u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)),
+            };
+            self.plugins.notify(HookPoint::AfterToolCall, event, &self.cx, |plugin, event, cx| {
+                plugin.on_after_tool_call(event, cx)
+            });
+            Ok(ToolPatch::default())
+        })
+    }
+
+    fn message_end<'a>(&'a self, message: &'a Arc<Message>, _: &'a ExtensionCx) -> HandlerFuture<'a, MessageAction> {
+        Box::pin(async move {
+            let persisted = self.tool_result_persist(message).await;
+            let written = self.before_message_write(persisted.as_ref().unwrap_or(message)).await;
+            Ok(written.or(persisted).map_or(MessageAction::Keep, MessageAction::Replace))
+        })
+    }
+
+    fn session_before_compact<'a>(
+        &'a self,
+        ahead: &'a PendingCompaction<'a>,
+        cx: &'a ExtensionCx,
+    ) -> HandlerFuture<'a, BeforeCompaction> {
+        Box::pin(async move {
+            let made = ahead.preparation;
+            let messages: Vec<_> = made.messages_to_summarise.iter().chain(&made.turn_prefix).cloned().collect();
+            self.with_state(|state| state.n_compacting = messages.len());
+            let event = CompactionStarting {
+                n_compacting: messages.len(),
+                n_tokens: made.tokens_before,
+                messages,
+                session_file: session_file(cx),
+            };
+            self.plugins.notify(HookPoint::BeforeCompaction, event, &self.cx, |plugin, event, cx| {
+                plugin.on_before_compaction(event, cx)
+            });
+            Ok(BeforeCompaction::Continue)
+        })
+    }
+
+    fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
+        Box::pin(async move {
+            match notification {
+                Notification::Compacted(done) => self.compaction_ended(Some(done.estimated_tokens_after), None, cx),
+                Notification::CompactFailed { error, .. } => self.compaction_ended(None, Some(error.to_owned()), cx),
+                _ => {}
+            }
+            Ok(())
+        })
     }
 }

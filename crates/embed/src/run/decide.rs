@@ -289,6 +289,10 @@ fn after_attempt(state: &mut RunState, outcome: &AttemptOutcome) -> Decision {
         return Decision::only(after_stop(state, reason, outcome.has_payload));
     }
     match &outcome.end {
+        // The runner stops an attempt that exceeds the budget.
+        AttemptEnd::Aborted(CancelReason::Yield) => {
+            Decision::only(state.over_budget().unwrap_or(Action::Finish(Finish::Aborted)))
+        }
         AttemptEnd::Aborted(_) => Decision::only(Action::Finish(Finish::Aborted)),
         AttemptEnd::TimedOut { during_compaction: true } => {
             Decision::only(Action::Finish(if outcome.has_payload { Finish::Answer } else { Finish::TimedOut }))

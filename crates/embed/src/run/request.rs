@@ -161,8 +161,8 @@ pub struct RunRequest {
     pub(crate) blocks_are_default: bool,
 }
 
-/// Limits of a whole run. The deadline applies at any time, the others are checked between attempts. Exceeding one ends the run with
-/// [`RunErrorKind::Budget`](crate::run::RunErrorKind::Budget).
+/// Limits of a whole run. The deadline applies at any time; tokens and cost are checked before each request and before the tool calls of each
+/// answer, attempts between attempts. Exceeding one ends the run with [`RunErrorKind::Budget`](crate::run::RunErrorKind::Budget).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
     /// Maximum number of attempts.

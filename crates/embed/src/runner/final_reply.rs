@@ -8,6 +8,7 @@ use pinch_llm::model::Model;
 use pinch_stdx::cancel::Deadline;
 use tokio::time::Instant;
 
+use super::budget::BudgetMeter;
 use super::{RunEvent, Runner};
 use crate::replies::directives;
 use crate::replies::directives::media::MediaRoots;
@@ -53,7 +54,7 @@ impl Runner<'_> {
         self.emitter.emit(RunEvent::Attempt(plan.clone())).await;
         let began = Instant::now();
         let cancel = self.stop.child_until(Deadline::after(TIME_LIMIT));
-        let outcome = self.pull(attempts, model, &plan, auth, &cancel).await?;
+        let outcome = self.pull(attempts, model, &plan, auth, &cancel, BudgetMeter::default()).await?;
         state.add_usage(&outcome);
         let finish = match &outcome.end {
             AttemptEnd::Aborted(_) if self.stop.reason().is_some() => Finish::Aborted,

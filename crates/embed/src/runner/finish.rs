@@ -39,7 +39,8 @@ impl Runner<'_> {
         meta.duration_ms = millis(self.began.elapsed());
         meta.timed_out = last.is_some_and(|outcome| matches!(outcome.end, AttemptEnd::TimedOut { .. }))
             || *finish == Finish::TimedOut;
-        meta.aborted = last.is_some_and(AttemptOutcome::is_aborted) || *finish == Finish::Aborted;
+        let is_over_budget = matches!(finish, Finish::Error { kind: RunErrorKind::Budget, .. }) && !meta.timed_out;
+        meta.aborted = last.is_some_and(AttemptOutcome::is_aborted) && !is_over_budget || *finish == Finish::Aborted;
         let answer = last.and_then(|outcome| outcome.last_assistant.as_ref());
         meta.stop_reason = answer.map(|answer| answer.stop_reason.as_str().to_owned());
         meta.finish_reason = answer.and_then(|answer| answer.raw_stop_reason.clone());

@@ -7,6 +7,7 @@ use pinch_llm::model::Model;
 use pinch_stdx::cancel::Cancel;
 use tokio::time::Instant;
 
+use super::budget::BudgetMeter;
 use super::finish::outcome_id;
 use super::{Runner, millis};
 use crate::plugin::{AgentEnd, LlmOutput};
@@ -23,10 +24,11 @@ impl Runner<'_> {
         plan: &AttemptPlan,
         auth: Arc<dyn RequestAuth>,
         cancel: &Cancel,
+        meter: BudgetMeter,
     ) -> Result<AttemptOutcome, RunError> {
         let hooks = self.scope.hooks.clone();
         let (since, n_texts, began) = (hooks.n_added(), self.replies.assistant_texts().len(), Instant::now());
-        let done = self.drive(attempts, plan, auth, cancel).await;
+        let done = self.drive(attempts, plan, auth, cancel, meter).await;
         if let Ok(outcome) = &done {
             hooks.llm_output(|| LlmOutput {
                 provider: model.provider.to_string(),

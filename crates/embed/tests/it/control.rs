@@ -152,6 +152,46 @@ async fn the_deadline_of_the_budget_applies_during_an_attempt() {
 }
 
 #[tokio::test]
+async fn tokens_and_cost_are_limited_within_an_attempt() {
+    let limits = [
+        (Budget { tokens: Some(40), ..Budget::default() }, "tokens: 45 of 40"),
+        (Budget { cost_usd: Some(0.0003), attempts: Some(1), ..Budget::default() }, "US dollars: 0.0003 of 0.0003"),
+    ];
+    for (budget, spent) in limits {
+        let world = World::new().await;
+        let note = |n: u32| {
+            let command = format!("echo {n} >> {}", world.path("notes").display());
+            stream(call(&format!("c{n}"), "bash", &json!({"command": command})))
+        };
+        for n in 1..=3 {
+            world.server.reply(note(n));
+        }
+        world.server.reply(stream(answer("m4", "Still here.")));
+        let result = within(world.engine.run(world.request("s1", "Go.").budget(budget)).finish()).await.unwrap();
+        let error = result.meta.error.clone().unwrap();
+        assert_eq!((error.kind, error.message.as_str()), (RunErrorKind::Budget, spent));
+        assert!(!result.meta.aborted && !result.meta.timed_out);
+        // The third answer exceeds the limit: its call does not run, and there is no fourth request.
+        assert_eq!(world.server.requests().len(), 3);
+        assert_eq!(std::fs::read_to_string(world.path("notes")).unwrap(), "1\n2\n");
+        let messages = world.transcript("s1").messages();
+        assert_eq!(messages[5..], ["assistant(toolUse): One moment. <bash>", "bash failed", "assistant(aborted): "]);
+        // The session goes on.
+        let next = within(world.engine.run(world.request("s1", "And now?")).finish()).await.unwrap();
+        assert_eq!(payload_texts(&next), ["Still here."]);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_exceeds_the_budget_is_kept() {
+    let world = World::new().await;
+    world.server.reply(stream(answer("m1", "Done.")));
+    let budget = Budget { tokens: Some(1), ..Budget::default() };
+    let result = within(world.engine.run(world.request("s1", "Go.").budget(budget)).finish()).await.unwrap();
+    assert_eq!((payload_texts(&result), result.meta.error), (vec!["Done.".to_owned()], None));
+}
+
+#[tokio::test]
 async fn waits_end_with_the_run() {
     let world = World::with(|config| {
         config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);

@@ -20,6 +20,7 @@ mod keys;
 #[cfg(unix)]
 mod layers;
 mod listeners;
+mod long;
 mod logins;
 mod loops;
 mod memories;
@@ -28,6 +29,8 @@ mod meta;
 mod modes;
 mod overflow;
 mod plugins;
+#[cfg(all(unix, feature = "extension-process"))]
+mod plugin_processes;
 mod ports;
 mod pruning;
 mod processes;

@@ -111,9 +111,15 @@ impl Plugin for MessageWatcher {
 
 /// A chat that accepts everything but one text.
 #[derive(Default)]
-struct PickyChat {
+pub(crate) struct PickyChat {
     refuses: Option<&'static str>,
     texts: Mutex<Vec<String>>,
+}
+
+impl PickyChat {
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.texts.lock().unwrap().clone()
+    }
 }
 
 impl ReplySink for PickyChat {
@@ -142,7 +148,7 @@ fn message(text: &str) -> InboundMessage {
 }
 
 /// Sends a message and runs it; if `in_blocks`, its blocks are delivered to the chat during the run.
-async fn exchange(engine: &Engine, text: &str, in_blocks: bool, chat: &Arc<PickyChat>) -> DeliveredRun {
+pub(crate) async fn exchange(engine: &Engine, text: &str, in_blocks: bool, chat: &Arc<PickyChat>) -> DeliveredRun {
     let Turn::Run(request) = engine.send(message(text)).await.unwrap() else { panic!("no run") };
     let mut request = request.run_id("r");
     request.block_replies =

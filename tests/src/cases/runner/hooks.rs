@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pinch_agent_core::hooks::{BeforeTool, PendingCall};
 use pinch_agent_core::tool::{FnTool, JsonObject, ToolEffect, ToolOutput, ToolSpec};
-use pinch_coding_agent::extension::{Extension, ExtensionCx, ExtensionError, HandlerFuture, Point, Points};
+use pinch_coding_agent::extension::{Extension, ExtensionError, HandlerFuture, Points};
 use pinch_embed::plugin::{
-    AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, FirstAnswer, HookContext,
-    JoinedText, LastAnswer, ModelOverride, Plugin, PromptChanges, RunVerdict,
+    AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, BeforeToolCall, FirstAnswer,
+    HookContext, HookPoint, HookRules, JoinedText, LastAnswer, ModelOverride, Plugin, PromptChanges, RunVerdict,
+    ToolCallChanges,
 };
 use pinch_llm::message::{Block, ToolResult, block};
 use pinch_llm::schema::Schema;
@@ -75,26 +75,13 @@ impl Extension for CasePlugin {
     }
 
     fn points(&self) -> Points {
-        Points::of([Point::ToolCall])
-    }
-
-    fn tool_call<'a>(&'a self, _: &'a PendingCall, _: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
-        Box::pin(async move {
-            let answer = self.answer("before_tool_call")?;
-            Ok(match (&answer["block"], &answer["params"]) {
-                (Value::Bool(true), _) => {
-                    BeforeTool::Deny { reason: text(&answer, "blockReason").unwrap_or_default(), end_run: false }
-                }
-                (_, Value::Object(params)) => BeforeTool::Rewrite(params.clone()),
-                _ => BeforeTool::Allow,
-            })
-        })
+        Points::NONE
     }
 }
 
 impl Plugin for CasePlugin {
-    fn priority(&self) -> i32 {
-        self.priority
+    fn rules(&self, hook: HookPoint) -> HookRules {
+        HookRules { priority: self.priority, ..HookRules::of(hook) }
     }
 
     fn before_model_resolve<'a>(
@@ -156,18 +143,35 @@ impl Plugin for CasePlugin {
         })
     }
 
-    fn tool_result_persist(&self, result: &ToolResult) -> Option<ToolResult> {
-        let answer = self.answer("tool_result_persist").ok()?;
-        let mut changed = result.clone();
-        match (answer.as_str().and_then(|word| word.strip_prefix("append:")), answer["message"].as_str()) {
-            (Some(suffix), _) => {
-                let text = block::join_text(&result.content, "");
-                changed.content = vec![Block::text(format!("{text}{suffix}"))];
+    fn before_tool_call<'a>(&'a self, _: &'a BeforeToolCall, _: &'a HookContext) -> HandlerFuture<'a, ToolCallChanges> {
+        Box::pin(async {
+            let answer = self.answer("before_tool_call")?;
+            let is_blocked = answer["block"] == true;
+            Ok(ToolCallChanges {
+                block: is_blocked.then(|| text(&answer, "blockReason").unwrap_or_default()),
+                params: answer["params"].as_object().cloned().unwrap_or_default(),
+            })
+        })
+    }
+
+    fn tool_result_persist<'a>(
+        &'a self,
+        result: &'a ToolResult,
+        _: &'a HookContext,
+    ) -> HandlerFuture<'a, Option<ToolResult>> {
+        Box::pin(async {
+            let answer = self.answer("tool_result_persist")?;
+            let mut changed = result.clone();
+            match (answer.as_str().and_then(|word| word.strip_prefix("append:")), answer["message"].as_str()) {
+                (Some(suffix), _) => {
+                    let text = block::join_text(&result.content, "");
+                    changed.content = vec![Block::text(format!("{text}{suffix}"))];
+                }
+                (None, Some(text)) => changed.content = vec![Block::text(text)],
+                (None, None) => return Ok(None),
             }
-            (None, Some(text)) => changed.content = vec![Block::text(text)],
-            (None, None) => return None,
-        }
-        Some(changed)
+            Ok(Some(changed))
+        })
     }
 }
 

@@ -17,7 +17,8 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use crate::extension::cx::ExtensionHandle;
+use super::served::ServedSessions;
+use crate::extension::cx::{ExtensionCx, ExtensionHandle};
 use crate::extension::error::ExtensionError;
 use crate::extension::limit::Stopwatch;
 use crate::extension::ui::Dialogs;
@@ -60,7 +61,8 @@ pub(super) struct Link {
     gone: OnceLock<String>,
     closing: Notify,
     ended: Notify,
-    handle: OnceLock<ExtensionHandle>,
+    /// The sessions it serves.
+    sessions: Mutex<ServedSessions>,
     /// The dialogs available before there is a session.
     asker: Mutex<Option<Dialogs>>,
 }
@@ -92,7 +94,7 @@ impl Link {
             gone: OnceLock::new(),
             closing: Notify::new(),
             ended: Notify::new(),
-            handle: OnceLock::new(),
+            sessions: Mutex::default(),
             asker: Mutex::default(),
         });
         let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
@@ -101,13 +103,26 @@ impl Link {
         Ok((link, tasks))
     }
 
-    pub(super) fn set_handle(&self, handle: ExtensionHandle) {
-        // An extension is registered only once.
-        drop(self.handle.set(handle));
+    /// Adds a session that it serves.
+    pub(super) fn serve_session(&self, handle: ExtensionHandle) {
+        locked(&self.sessions).add(handle);
     }
 
-    pub(super) fn handle(&self) -> Result<&ExtensionHandle, ExtensionError> {
-        self.handle.get().ok_or(ExtensionError::Stale)
+    /// Returns the number that stands for a context's session in messages.
+    pub(super) fn generation(&self, cx: &ExtensionCx) -> u64 {
+        locked(&self.sessions).generation(cx)
+    }
+
+    /// Returns the context that a request is for. `generation`: its session, which must be the current one of its kind; `within`: the session
+    /// of the handler that makes the request, which may have been replaced since.
+    pub(super) fn cx_of(&self, generation: Option<u64>, within: Option<u64>) -> Result<ExtensionCx, ExtensionError> {
+        locked(&self.sessions).cx_of(generation, within)
+    }
+
+    /// Reports a failure of the process to all sessions that it serves.
+    fn report(&self, event: &str, error: &ExtensionError) {
+        let handles = locked(&self.sessions).handles();
+        handles.iter().for_each(|handle| handle.report(event, error));
     }
 
     /// Allows or disallows dialogs without a session.
@@ -364,8 +379,8 @@ async fn watch(link: Arc<Link>, mut process: ChildTree, pipes: Pipes, lines: mps
     let why =
         why.map_or_else(|| format!("it exited ({how}){stderr_suffix}"), |why| format!("{why} ({how}){stderr_suffix}"));
     link.end(why);
-    if let (Ok(handle), Some(error)) = (link.handle(), link.gone()) {
-        handle.report("process", &error);
+    if let Some(error) = link.gone() {
+        link.report("process", &error);
     }
 }
 
@@ -403,11 +418,9 @@ async fn read(link: &Arc<Link>, stdout: Option<ChildStdout>, serve: &Serve) -> O
         if !bytes.trim_ascii().is_empty() && link.take_in(&bytes, serve, &mut requests) {
             n_garbage += 1;
             let shown: String = String::from_utf8_lossy(&bytes).trim().chars().take(200).collect();
-            if n_garbage == 1
-                && let Ok(handle) = link.handle()
-            {
+            if n_garbage == 1 {
                 let text = format!("stdout is for messages only, but it wrote: {shown}");
-                handle.report("process", &ExtensionError::new(text));
+                link.report("process", &ExtensionError::new(text));
             }
             if n_garbage >= MAX_GARBAGE {
                 return Some(format!("it sent {MAX_GARBAGE} invalid lines"));

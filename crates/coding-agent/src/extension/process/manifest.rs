@@ -11,11 +11,14 @@ use serde_json::{Value, json};
 
 use super::link::Link;
 use super::points::{member, needed, object, tool_output};
-use crate::extension::{Command, CommandCx, Completion, ExtensionError, Flag, FlagKind, Point, Points, Registrations};
+use crate::extension::{
+    Command, CommandCx, Completion, ExtensionCx, ExtensionError, ExtensionHandle, Flag, FlagKind, Point, Points,
+    Registrations,
+};
 
 /// Returns the facts about a session that accompany every call.
-pub(super) fn facts(cx: &crate::extension::cx::ExtensionCx) -> Value {
-    let generation = Some(cx.generation().into());
+pub(super) fn facts(link: &Link, cx: &ExtensionCx) -> Value {
+    let generation = Some(link.generation(cx).into());
     let Ok(session) = cx.session() else { return object([("generation", generation)]) };
     object([
         ("generation", generation),
@@ -32,9 +35,14 @@ pub(super) fn facts(cx: &crate::extension::cx::ExtensionCx) -> Value {
 }
 
 /// Registers the contents of the answer to `initialize`. Returns the subscribed points, and the names of unknown ones.
-pub(super) fn register(link: &Arc<Link>, manifest: &Value, to: &mut Registrations) -> Result<(), ExtensionError> {
+pub(super) fn register(
+    link: &Arc<Link>,
+    handle: &ExtensionHandle,
+    manifest: &Value,
+    to: &mut Registrations,
+) -> Result<(), ExtensionError> {
     for tool in list(manifest, "tools")? {
-        to.tool(tool_of(link, &tool)?);
+        to.tool(tool_of(link, handle, &tool)?);
     }
     for command in list(manifest, "commands")? {
         to.command(Arc::new(ProcessCommand::of(link, &command, "command/run", "name")?));
@@ -72,7 +80,11 @@ pub(super) fn subscriptions(manifest: &Value) -> Result<(Points, Vec<String>), E
 }
 
 /// Creates a tool from `{name, label?, description, parameters, executionMode?, outputSchema?}`.
-pub(super) fn tool_of(link: &Arc<Link>, said: &Value) -> Result<Arc<dyn Tool>, ExtensionError> {
+pub(super) fn tool_of(
+    link: &Arc<Link>,
+    handle: &ExtensionHandle,
+    said: &Value,
+) -> Result<Arc<dyn Tool>, ExtensionError> {
     let parameters = said.get("parameters").cloned().unwrap_or_else(|| json!({"type": "object"}));
     if !parameters.is_object() {
         return Err(ExtensionError::new("\"parameters\" of a tool is not an object"));
@@ -84,13 +96,15 @@ pub(super) fn tool_of(link: &Arc<Link>, said: &Value) -> Result<Arc<dyn Tool>, E
     if member::<String>(said, "executionMode")?.as_deref() == Some("sequential") {
         spec.mode = ToolMode::Sequential;
     }
-    Ok(Arc::new(ProcessTool { spec, link: Arc::clone(link) }))
+    Ok(Arc::new(ProcessTool { spec, link: Arc::clone(link), handle: handle.clone() }))
 }
 
 /// A tool that a process implements.
 struct ProcessTool {
     spec: ToolSpec,
     link: Arc<Link>,
+    /// The session that the tool was registered with.
+    handle: ExtensionHandle,
 }
 
 impl Tool for ProcessTool {
@@ -102,9 +116,9 @@ impl Tool for ProcessTool {
         Box::pin(async move {
             let failed = |error: ExtensionError| ToolError::new(error.to_string());
             let call = cx.call.as_str();
-            let session = self.link.handle().and_then(|handle| handle.cx()).map_err(failed)?;
+            let session = self.handle.cx().map_err(failed)?;
             let params = json!({
-                "toolCallId": call, "name": self.spec.name, "params": input, "ctx": facts(&session),
+                "toolCallId": call, "name": self.spec.name, "params": input, "ctx": facts(&self.link, &session),
             });
             self.link.watch_progress(call, Some(cx.progress.clone()));
             let _watched = Watched { link: &self.link, call };
@@ -193,7 +207,7 @@ impl Command for ProcessCommand {
         Box::pin(async move {
             self.link.n_commands.fetch_add(1, Ordering::AcqRel);
             let _running = RunningCommand(&self.link);
-            let params = json!({self.member: self.name, "args": args, "ctx": facts(cx)});
+            let params = json!({self.member: self.name, "args": args, "ctx": facts(&self.link, cx)});
             self.link.request(self.method, params).await.map(drop)
         })
     }

@@ -25,13 +25,8 @@ pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Don
     if let Some((dialog, dialogs)) = dialog.zip(link.asker()) {
         return ui(&link, &dialogs, dialog, &params).await;
     }
-    let handle = link.handle()?;
-    let current = handle.cx()?;
     // A request that names a session applies to that one only, not to a later one.
-    let cx = match member(&params, "generation")? {
-        Some(generation) => current.of_generation(generation),
-        None => current,
-    };
+    let cx = link.cx_of(member(&params, "generation")?, member(&params, "within")?)?;
     if let Some(dialog) = dialog {
         cx.session()?;
         return ui(&link, &cx.ui(), dialog, &params).await;
@@ -40,7 +35,7 @@ pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Don
         if link.n_commands.load(Ordering::Acquire) == 0 {
             return Err(ExtensionError::refused(format!("{command} can be used by commands only")));
         }
-        return session(&CommandCx::new(cx), command, &params).await;
+        return session(&link, &CommandCx::new(cx), command, &params).await;
     }
     let done = |()| Value::Null;
     match method.as_str() {
@@ -62,7 +57,7 @@ pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Don
         }
         "report" => {
             let (event, error) = (needed::<String>(&params, "event")?, needed::<String>(&params, "error")?);
-            handle.report(&event, &ExtensionError::new(error));
+            cx.handle().report(&event, &ExtensionError::new(error));
             Ok(Value::Null)
         }
         "appendEntry" => {
@@ -80,7 +75,7 @@ pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Don
         "getAllTools" => Ok(cx.all_tools()?.iter().map(|tool| value(&tool.spec().declaration())).collect()),
         "setActiveTools" => cx.set_active_tools(needed(&params, "names")?).await.map(done),
         "registerTool" => {
-            let tool = tool_of(&link, params.get("tool").unwrap_or(&Value::Null))?;
+            let tool = tool_of(&link, &cx.handle(), params.get("tool").unwrap_or(&Value::Null))?;
             cx.register_tool(tool).await.map(done)
         }
         "registerProvider" => {
@@ -217,9 +212,9 @@ async fn ui(link: &Link, ui: &Dialogs, method: &str, params: &Value) -> Done {
     }
 }
 
-async fn session(cx: &CommandCx, method: &str, params: &Value) -> Done {
+async fn session(link: &Link, cx: &CommandCx, method: &str, params: &Value) -> Done {
     let left = |left: Replaced| {
-        let generation = left.cx.generation();
+        let generation = link.generation(&left.cx);
         object([
             ("cancelled", Some(left.cancelled.into())),
             ("text", left.text.map(Value::from)),

@@ -22,7 +22,19 @@ pub(in crate::extension) async fn start(
     has_ui: bool,
     host: &Host,
 ) -> (Vec<Arc<dyn Extension>>, Vec<String>) {
-    let (mut started, mut problems): (Vec<Arc<dyn Extension>>, _) = (Vec::new(), Vec::new());
+    let (started, problems) = start_processes(entries, cwd, agent_dir, has_ui, host).await;
+    (started.into_iter().map(|one| -> Arc<dyn Extension> { one }).collect(), problems)
+}
+
+/// Like [`launch::start`](crate::extension::launch::start), for programs that also call the hooks of the processes.
+pub async fn start_processes(
+    entries: &[ExtensionEntry],
+    cwd: &Path,
+    agent_dir: &Path,
+    has_ui: bool,
+    host: &Host,
+) -> (Vec<Arc<ProcessExtension>>, Vec<String>) {
+    let (mut started, mut problems) = (Vec::new(), Vec::new());
     let mut specs = Vec::new();
     for entry in entries {
         match commands(entry, agent_dir, host) {

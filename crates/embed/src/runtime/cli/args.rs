@@ -76,7 +76,9 @@ pub fn command_line(backend: &CliBackend, turn: &CliTurn<'_>) -> CliInvocation {
         None => prompt = format!("{}\n\n{}", prompt.trim_end(), turn.images.join("\n")),
     }
     let is_long = backend.max_prompt_arg_chars.is_some_and(|max| prompt.chars().count() > max);
-    let input = match backend.prompt_on_stdin || is_long {
+    // As an argument it would be taken for an option.
+    let is_option = prompt.starts_with('-');
+    let input = match backend.prompt_on_stdin || is_long || is_option {
         true => Some(prompt),
         false => {
             args.push(prompt);
@@ -109,7 +111,8 @@ mod tests {
         let turn =
             CliTurn { model: "m", prompt: "hi", known_session: Some("k"), new_session: "n", ..CliTurn::default() };
         let resumed = command_line(&backend(|_| {}), &turn);
-        assert!(resumed.resumes && resumed.args.starts_with(&["exec".into(), "resume".into(), "k".into()]));
+        let end = resumed.args.len() - 3;
+        assert!(resumed.resumes && resumed.args[0] == "exec" && resumed.args[end..] == ["resume", "k", "hi"]);
         let named = backend(|backend| {
             backend.resume_args = Vec::new();
             backend.session_args = vec!["--in={sessionId}".into()];
@@ -119,6 +122,16 @@ mod tests {
         assert_eq!(command_line(&named, &new).args, ["run", "--model", "m", "hi"]);
         let never = backend(|backend| backend.session_mode = CliSessionMode::None);
         assert_eq!(command_line(&never, &turn).args, ["run", "--model", "m", "hi"]);
+    }
+
+    #[test]
+    fn a_prompt_that_looks_like_an_option_is_passed_on_stdin() {
+        let turn = CliTurn { model: "m", prompt: "--help me", ..CliTurn::default() };
+        let command = command_line(&backend(|_| {}), &turn);
+        assert_eq!(
+            (command.args, command.input.as_deref()),
+            (["run", "--model", "m"].map(str::to_owned).to_vec(), Some("--help me"))
+        );
     }
 
     #[test]

@@ -1,0 +1,94 @@
+//! Events and answers of plugin hooks inside sessions: tool calls, messages, compactions.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pinch_agent_core::tool::JsonObject;
+use pinch_llm::message::{Block, Message};
+
+/// A tool is about to run.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BeforeToolCall {
+    /// Name of the tool.
+    pub tool: String,
+    /// Id of the call.
+    pub call_id: String,
+    /// Its arguments, with the changes of earlier plugins.
+    pub params: JsonObject,
+}
+
+/// Changes to a tool call. The first block is final.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolCallChanges {
+    /// The reason for the model why the call is blocked; `None`: it is not. A blank reason means a fixed text.
+    pub block: Option<String>,
+    /// Members that replace those of the arguments.
+    pub params: JsonObject,
+}
+
+/// A tool has run.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct AfterToolCall {
+    /// Name of the tool.
+    pub tool: String,
+    /// Id of the call.
+    pub call_id: String,
+    /// The arguments that it ran with.
+    pub params: JsonObject,
+    /// Its output.
+    pub content: Vec<Block>,
+    /// Text of its error, if it failed.
+    pub error: Option<String>,
+    /// Duration in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// A message is about to enter the conversation and the transcript.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BeforeMessageWrite {
+    /// The message, with the changes of earlier plugins.
+    pub message: Arc<Message>,
+}
+
+/// Changes to a message that is about to enter the conversation and the transcript.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum MessageWrite {
+    /// Keep it.
+    #[default]
+    Keep,
+    /// Another message of the same role.
+    Replace(Arc<Message>),
+    /// Keep its text out of the conversation and the transcript: a note takes its place. No other plugin is asked.
+    Block,
+}
+
+/// A conversation is about to be compacted.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CompactionStarting {
+    /// Number of messages that the summary replaces.
+    pub n_compacting: usize,
+    /// Tokens of the conversation.
+    pub n_tokens: u64,
+    /// The messages that the summary replaces.
+    pub messages: Vec<Arc<Message>>,
+    /// The transcript, if it is a file.
+    pub session_file: Option<PathBuf>,
+}
+
+/// A compaction has ended.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CompactionFinished {
+    /// Number of messages that the summary replaced; 0 after a failure.
+    pub n_compacted: usize,
+    /// Estimated tokens of the conversation afterwards; `None` after a failure.
+    pub n_tokens: Option<u64>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// The transcript, if it is a file.
+    pub session_file: Option<PathBuf>,
+}
