@@ -22,7 +22,7 @@ impl SkillPrograms {
         let writable: Vec<PathBuf> = writable.iter().map(|dir| real_path(dir)).collect();
         let is_writable = |path: &Path| {
             let real = real_path(path);
-            writable.iter().any(|dir| real.starts_with(dir)) || real.ancestors().any(is_writable_by_all)
+            writable.iter().any(|dir| real.starts_with(dir)) || is_writable_by_all(&real)
         };
         // Directories after a writable one do not count: a file in that one would come first.
         let trusted = || path.iter().take_while(|dir| dir.is_absolute() && !is_writable(dir));
@@ -41,12 +41,19 @@ impl SkillPrograms {
     }
 }
 
+/// Returns whether every user can write to a file or directory, or replace it.
 #[cfg(unix)]
 fn is_writable_by_all(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
-    // In a sticky directory nobody can replace what others own.
-    let mode = |path: &Path| path.metadata().map_or(0, |meta| meta.permissions().mode());
-    mode(path) & 0o1002 == 0o002
+    let is_open = |path: &Path, bits: u32| {
+        let mode = path.metadata().map_or(0, |meta| meta.permissions().mode());
+        mode & bits == 0o002
+    };
+    // In a sticky directory nobody can replace the directories of others, but everybody can add programs.
+    let is_dir = path.is_dir();
+    is_open(path, 0o002)
+        || path.parent().is_some_and(|parent| !is_dir && is_open(parent, 0o002))
+        || path.ancestors().skip(1).any(|above| is_open(above, 0o1002))
 }
 
 #[cfg(not(unix))]
@@ -64,12 +71,13 @@ mod tests {
     fn programs_in_and_behind_writable_directories_do_not_count() {
         let dir = tempfile::tempdir().unwrap();
         let root = std::fs::canonicalize(dir.path()).unwrap();
-        for path in ["safe/gh", "safe/python3", "safe/bash", "work/bin/gh", "open/gh", "other/tool"] {
+        for path in ["safe/gh", "safe/python3", "safe/bash", "work/bin/gh", "open/gh", "other/tool", "shared/own/gh"] {
             let path = root.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         }
         std::fs::set_permissions(root.join("open"), std::fs::Permissions::from_mode(0o777)).unwrap();
+        std::fs::set_permissions(root.join("shared"), std::fs::Permissions::from_mode(0o1777)).unwrap();
         symlink(root.join("work/bin"), root.join("link")).unwrap();
         symlink(root.join("work/bin/gh"), root.join("safe/moved")).unwrap();
         let names = ["gh", "moved", "tool", "../other/tool", "absent", "", "python3", "bash"].map(str::to_owned);
@@ -79,6 +87,8 @@ mod tests {
             (&["work/bin", "safe"], ""),
             (&["link", "safe", "other"], ""),
             (&["open", "safe"], ""),
+            (&["shared", "safe"], ""),
+            (&["shared/own"], "gh"),
             (&["none", "safe", "open", "other"], "gh"),
         ] {
             let path: Vec<PathBuf> = path.iter().map(|part| root.join(part)).collect();

@@ -84,11 +84,13 @@ mod tests {
 
     #[test]
     fn limits_are_translated_or_refused() {
-        let mut config = ContainerConfig::default();
-        config.memory = Some(ContainerLimit::Text("1.5g".to_owned()));
-        config.memory_swap = Some(ContainerLimit::Number(4096.0));
-        config.pids_limit = Some(64.0);
-        config.cpus = Some(0.5);
+        let mut config = ContainerConfig {
+            memory: Some(ContainerLimit::Text("1.5g".to_owned())),
+            memory_swap: Some(ContainerLimit::Number(4096.0)),
+            pids_limit: Some(64.0),
+            cpus: Some(0.5),
+            ..ContainerConfig::default()
+        };
         let limits = resources(&config, false).unwrap().unwrap();
         assert_eq!(limits["memory"], json!({"limit": 1_610_612_736_i64, "swap": 4096}));
         assert_eq!((&limits["pids"]["limit"], &limits["cpu"]["quota"]), (&json!(64), &json!(50_000)));

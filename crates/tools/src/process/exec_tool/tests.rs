@@ -127,6 +127,33 @@ async fn a_flood_of_output_is_bounded_and_does_not_stop_the_command() {
     assert!(kept.ends_with("end") && kept.len() <= 200_000, "{} bytes", kept.len());
 }
 
+/// Returns the most memory that this process has used so far, in megabytes.
+#[cfg(target_os = "linux")]
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn two_hundred_megabytes_of_output_take_bounded_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let (exec, process) = tools(options(dir.path()));
+    let script = "yes 0123456789012345678901234567890123456789 | head -c 200000000; echo; echo end";
+    let before = peak_memory();
+    // In the background, nobody reads the output while it arrives.
+    let (_, details) = call(&exec, json!({"command": script, "background": true})).await.unwrap();
+    let poll = json!({"action": "poll", "sessionId": details["sessionId"], "timeout": 120_000});
+    let mut polled = call(&process, poll.clone()).await.unwrap();
+    while polled.1["status"] == "running" {
+        polled = call(&process, poll.clone()).await.unwrap();
+    }
+    let kept = polled.1["aggregated"].as_str().unwrap();
+    assert!(kept.trim_end().ends_with("end") && kept.len() <= 200_000, "{} bytes: {}", kept.len(), polled.1["status"]);
+    assert!(peak_memory() - before < 100, "{} MB, before: {before} MB", peak_memory());
+}
+
 /// Gives a fixed answer and records the questions.
 struct Answering(ApprovalDecision, Mutex<Vec<String>>);
 
