@@ -267,6 +267,7 @@ impl Console {
             Effect::Abort => self.abort(),
             Effect::Dequeue => self.dequeue(),
             Effect::Unqueue { message, edit } => self.unqueue(&message, edit),
+            Effect::Shortcut(key) => self.run_shortcut(key),
             Effect::Remember(text) => self.remember(text),
             Effect::DialogAnswer(answer) => self.app.answer(answer),
             Effect::Bash { .. } if self.session.is_none() => self.postponed.push_back(effect),
