@@ -177,7 +177,7 @@ impl Console {
 
     /// Draws a frame now.
     pub(super) fn draw(&mut self) {
-        if self.front.is_resizing() || self.gone {
+        if self.front.is_blocked() || self.gone {
             return;
         }
         self.app.close_stale_questions();
