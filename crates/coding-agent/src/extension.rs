@@ -36,7 +36,7 @@ pub mod launch;
 
 pub use crate::event::ExtensionFailure;
 pub use boundary::{AnswerOutcome, BeforeSettle, Boundary, BoundaryAction, Draft, TurnEnd};
-pub use core::{BusListener, FoundCommand};
+pub use core::{BusListener, FoundCommand, FoundShortcut};
 pub use cx::{CommandCx, ExtensionCx, ExtensionHandle, Replaced};
 pub use error::ExtensionError;
 pub use exec::{ExecOptions, ExecOutput};
@@ -48,7 +48,7 @@ pub use payloads::{
     SwitchDecision, UserBash, UserBashAction,
 };
 pub use points::{Point, Points};
-pub use register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations, Shortcut};
+pub use register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations};
 pub use trust::{ProjectTrust, TrustAction};
 pub use trust_prompt::TrustPrompt;
 

@@ -121,8 +121,24 @@ pub(crate) fn stack(before: Vec<Row>, middle: RowsWithCursor, after: Vec<Row>, h
     (rows, cursor.map(|(row, column)| (row + offset - cut, column)))
 }
 
+/// Returns the place of the terminal's cursor in the live area: where text is inserted, at this position. If it is hidden, or `anchors`, one
+/// is drawn there. `anchors`: the terminal's own marks the beginning of the live area, so that resizes leave nothing behind.
+pub(crate) fn place_cursor(
+    live: &mut [Row],
+    position: Option<(usize, usize)>,
+    is_shown: bool,
+    anchors: bool,
+) -> Option<Cursor> {
+    let (row, column) = position?;
+    let cursor = Cursor { row, column, visible: is_shown };
+    if !is_shown || anchors {
+        draw_cursor(live, cursor);
+    }
+    (!anchors).then_some(cursor)
+}
+
 /// Draws a cursor where the terminal's own is hidden.
-pub(crate) fn draw_cursor(rows: &mut [Row], cursor: Cursor) {
+fn draw_cursor(rows: &mut [Row], cursor: Cursor) {
     let Some(row) = rows.get_mut(cursor.row) else { return };
     let reversed = Style::new().add_modifier(Modifier::REVERSED);
     let mut spans: Vec<Span<'static>> = Vec::new();

@@ -11,6 +11,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use serde_json::Value;
 
 use crate::editor::PastedImage;
+use crate::key::Key;
 
 /// A user message to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub(crate) enum Effect {
         /// Whether it is hidden from the model.
         exclude: bool,
     },
+    /// Run the command that an extension has bound to this key.
+    Shortcut(Key),
     /// Store a submission for later sessions of the project.
     Remember(String),
     /// Stop the current activity: the run, a compaction, a wait, or a user command.

@@ -1,28 +1,26 @@
 //! The terminal side of the loop: input, frame timing, and drawing.
 
+mod resizing;
+
 use std::io;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
+use self::resizing::{ResizeStep, Resizing};
 use crate::Row;
 use crate::editor::pasted_text;
 use crate::hyperlink::Hyperlinks;
 use crate::image::{CellSize, FrameImages};
 use crate::terminal::{
-    Cursor, DeviceError, Fullscreen, InlineScreen, LineDevice, Modes, PlainNotes, PlainScreen, QUERIES, Report, Size,
-    TerminalCapabilities, TerminalDevice, TerminalInput, WIDTH_QUERY,
+    Cursor, DeviceError, Fullscreen, InlineScreen, LineDevice, Modes, PlainNotes, PlainScreen, QUERIES, Report,
+    SIZE_QUERY, Size, TerminalCapabilities, TerminalDevice, TerminalInput,
 };
 
 /// Minimum time between two frames.
 const FRAME: Duration = Duration::from_millis(16);
 /// Minimum time between two frames on a remote terminal.
 const REMOTE_FRAME: Duration = Duration::from_millis(33);
-/// A new size is used when it has not changed for this long…
-const SETTLED: Duration = Duration::from_millis(50);
-/// … or the window has been resized for this long.
-const LONGEST_RESIZE: Duration = Duration::from_millis(150);
-
 /// One frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScreenFrame {
@@ -32,7 +30,7 @@ pub(crate) struct ScreenFrame {
     pub(crate) live: Vec<Row>,
     /// Data to send to the terminal for images in these rows.
     pub(crate) images: FrameImages,
-    /// Position of the cursor, and whether it is shown.
+    /// Position of the cursor, and whether it is shown. `None`: hidden, in the first column of the live area.
     pub(crate) cursor: Option<Cursor>,
     /// Notes besides the conversation, for plain output.
     pub(crate) plain: PlainNotes,
@@ -123,28 +121,6 @@ impl FrontDevice {
     }
 }
 
-/// Time limit for the terminal's answer about its width.
-const ANSWER: Duration = Duration::from_millis(100);
-
-/// A resize in progress.
-struct Resizing {
-    size: Size,
-    since: Instant,
-    last: Instant,
-    /// When the terminal was asked for its actual width.
-    asked: Option<Instant>,
-}
-
-impl Resizing {
-    /// Returns when to act on it.
-    fn due(&self) -> Instant {
-        match self.asked {
-            Some(asked) => asked + ANSWER,
-            None => (self.last + SETTLED).min(self.since + LONGEST_RESIZE),
-        }
-    }
-}
-
 /// The terminal, and the state of its screen.
 pub(crate) struct Front {
     device: FrontDevice,
@@ -214,9 +190,9 @@ impl Front {
         self.dirty = true;
     }
 
-    /// Returns whether the window is being resized. Nothing is drawn meanwhile, and the drawn content should not change.
-    pub(crate) fn is_resizing(&self) -> bool {
-        self.resizing.is_some()
+    /// Returns whether nothing can be drawn, because the terminal is being resized.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.resizing.as_ref().is_some_and(|resizing| !resizing.is_hidden())
     }
 
     /// Returns whether fullscreen mode is active.
@@ -251,20 +227,15 @@ impl Front {
             tokio::select! {
                 biased;
                 () = timer => {
-                    if self.asks_for_width() {
-                        continue;
+                    if self.resize_step() {
+                        return FrontEvent::ScreenFrame;
                     }
-                    if let Some(resizing) = self.resizing.take() {
-                        self.resize(resizing.size);
-                    }
-                    return FrontEvent::ScreenFrame;
                 }
                 input = self.device.next() => match input {
                     TerminalInput::Resized(size) => self.resizing(size),
-                    TerminalInput::Report(Report::Column(column)) => {
-                        if let Some(resizing) = self.resizing.take_if(|resizing| resizing.asked.is_some()) {
-                            self.resize(Size::new(column.saturating_add(1), resizing.size.rows));
-                            return FrontEvent::ScreenFrame;
+                    TerminalInput::Report(Report::Corner(size)) => {
+                        if let Some(resizing) = &mut self.resizing {
+                            resizing.answered(size, Instant::now());
                         }
                     }
                     TerminalInput::Report(report) => {
@@ -281,19 +252,51 @@ impl Front {
     /// Handles a resize event.
     fn resizing(&mut self, size: Size) {
         let now = Instant::now();
-        let since = self.resizing.as_ref().map_or(now, |resizing| resizing.since);
-        self.resizing = Some(Resizing { size, since, last: now, asked: None });
+        let (is_inline, is_late) = (matches!(self.display, ScreenMode::Inline(_)), self.capabilities.multiplexer);
+        self.resizing.get_or_insert_with(|| Resizing::new(is_inline, is_late, now)).resized(size, now);
+        if let ScreenMode::Inline(screen) = &self.display
+            && screen.is_anchored()
+        {
+            self.hide();
+        }
     }
 
-    /// Asks the terminal for its width before drawing at a new one, unless already done. Returns whether an answer is pending.
-    fn asks_for_width(&mut self) -> bool {
-        let is_inline = matches!(self.display, ScreenMode::Inline(_));
-        let Some(resizing) = self.resizing.as_mut().filter(|resizing| is_inline && resizing.asked.is_none()) else {
-            return false;
-        };
-        resizing.asked = Some(Instant::now());
-        // A terminal that is gone is noticed when reading from it.
-        self.device.write(WIDTH_QUERY).is_ok()
+    /// Erases the live area.
+    fn hide(&mut self) {
+        if let ScreenMode::Inline(screen) = &mut self.display
+            && let Some(resizing) = self.resizing.as_mut().filter(|resizing| !resizing.is_hidden())
+        {
+            resizing.hidden();
+            let bytes = screen.hide();
+            // A terminal that is gone is noticed when reading from it.
+            self.device.write(&bytes).unwrap_or_default();
+        }
+    }
+
+    /// Continues a resize if one is in progress. Returns whether a frame is due.
+    fn resize_step(&mut self) -> bool {
+        let Some(resizing) = &mut self.resizing else { return true };
+        match resizing.step(Instant::now()) {
+            ResizeStep::Wait => false,
+            ResizeStep::Ask => {
+                self.device.write(SIZE_QUERY).unwrap_or_default();
+                false
+            }
+            ResizeStep::Hide(size) => {
+                self.resize(size);
+                self.hide();
+                true
+            }
+            ResizeStep::FinishedRows(size) => {
+                self.resize(size);
+                true
+            }
+            ResizeStep::End(size) => {
+                self.resizing = None;
+                self.resize(size);
+                true
+            }
+        }
     }
 
     /// Returns an input together with those already available, so that a burst of keys is one change of the screen. On a terminal without
@@ -347,7 +350,7 @@ impl Front {
                 ScreenMode::Fullscreen(screen) => screen.set_synchronized(*can),
                 ScreenMode::Plain(_) => {}
             },
-            Report::Background(_) | Report::Column(_) | Report::Done => {}
+            Report::Background(_) | Report::Corner(_) | Report::Done => {}
         }
         is_new || *report == Report::Done
     }
@@ -418,9 +421,13 @@ impl Front {
             self.drawn_at = Some(Instant::now());
             return self.device.write(&bytes);
         }
-        let hidden = Cursor { row: frame.live.len().saturating_sub(1), column: 0, visible: false };
+        let hidden = Cursor { row: 0, column: 0, visible: false };
+        let is_hidden = self.resizing.is_some();
         let mut bytes = frame.images.before.clone();
         bytes.extend(match &mut self.display {
+            ScreenMode::Inline(screen) if is_hidden => {
+                screen.draw_with_images(&frame.finished, &[], &frame.images.drawn, hidden)
+            }
             ScreenMode::Inline(screen) => {
                 let cursor = frame.cursor.unwrap_or(hidden);
                 screen.draw_with_images(&frame.finished, &frame.live, &frame.images.drawn, cursor)

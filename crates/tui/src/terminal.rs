@@ -10,7 +10,7 @@ mod device;
 mod lines;
 mod plain;
 
-pub use capabilities::{QUERIES, TerminalCapabilities, WIDTH_QUERY};
+pub use capabilities::{QUERIES, SIZE_QUERY, TerminalCapabilities};
 pub use device::{DeviceError, Modes, TerminalDevice, is_terminal};
 pub use fullscreen::Fullscreen;
 pub use input::{Mouse, MouseKind, Report, TerminalInput, from_event};

@@ -6,6 +6,7 @@ mod user;
 
 mod lifecycle;
 mod screens;
+mod side_by_side;
 
 use anyhow::{Context, bail};
 
@@ -39,12 +40,19 @@ pub(super) struct Args {
     /// Run only the checks whose names contain this text.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Compare with pi instead: type the same conversations into both. Needs npm.
+    #[arg(long)]
+    side_by_side: bool,
 }
 
 /// Runs the checks.
 pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
     let version =
         tmux::version().context("tmux is missing; install tmux 3.3 or later, for example with `apt install tmux`")?;
+    println!("==> {version}");
+    if args.side_by_side {
+        return side_by_side::run(args.only.as_deref());
+    }
     let checks: Vec<&TerminalCheck> =
         CHECKS.iter().filter(|(name, _)| args.only.as_ref().is_none_or(|text| name.contains(text.as_str()))).collect();
     if checks.is_empty() {
@@ -54,7 +62,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
             args.only.as_deref().unwrap_or_default()
         );
     }
-    println!("==> {version}");
     let mut table = ResultTable::default();
     for size in SIZES {
         for (name, check) in &checks {

@@ -39,6 +39,16 @@ pub struct FoundCommand {
     pub command: Arc<dyn Command>,
 }
 
+/// A key that runs a command of an extension.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct FoundShortcut {
+    /// The key, as the extension wrote it.
+    pub key: String,
+    /// The command, which has no arguments.
+    pub command: FoundCommand,
+}
+
 pub(super) struct Core {
     host: Host,
     screen: Mutex<Screen>,

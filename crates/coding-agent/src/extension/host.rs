@@ -9,7 +9,7 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
 use super::actions::SessionActions;
-use super::core::{Core, FoundCommand};
+use super::core::{Core, FoundCommand, FoundShortcut};
 use super::cx::{CommandCx, ExtensionCx, ExtensionHandle};
 use super::error::ExtensionError;
 use super::limit::{Stopwatch, guarded, guarded_now};
@@ -197,28 +197,28 @@ impl Extensions {
 
     /// Returns the effective shortcuts and warnings. `reserved` keys are refused; `used` ones cause a warning. If several extensions use a
     /// key, the last one wins.
-    pub fn shortcuts(&self, reserved: &[&str], used: &[&str]) -> (Vec<Shortcut>, Vec<String>) {
+    pub fn shortcuts(&self, reserved: &[&str], used: &[&str]) -> (Vec<FoundShortcut>, Vec<String>) {
         let all = self.0.core.registry(|registry| registry.shortcuts.clone());
-        let (mut held, mut problems): (Vec<(Arc<str>, Shortcut)>, Vec<String>) = Default::default();
-        for (extension, shortcut) in all {
-            let key = &shortcut.key;
-            let is_in = |keys: &[&str]| keys.iter().any(|other| other.eq_ignore_ascii_case(key));
-            if is_in(reserved) {
+        let (mut held, mut problems): (Vec<FoundShortcut>, Vec<String>) = Default::default();
+        for (extension, Shortcut { key, command }) in all {
+            let is_same = |other: &str| normal_key(other) == normal_key(&key);
+            if reserved.iter().copied().any(is_same) {
                 problems.push(format!(
                     "Extension shortcut \"{key}\" from {extension} conflicts with a built-in shortcut; it is ignored"
                 ));
                 continue;
             }
-            if is_in(used) {
+            if used.iter().copied().any(is_same) {
                 problems.push(format!("Extension shortcut \"{key}\" from {extension} overrides a built-in shortcut"));
             }
-            if let Some(at) = held.iter().position(|(_, other)| other.key.eq_ignore_ascii_case(key)) {
-                let (older, _) = held.remove(at);
+            if let Some(at) = held.iter().position(|other| is_same(&other.key)) {
+                let older = held.remove(at).command.extension;
                 problems.push(format!("Extension shortcut \"{key}\" of {older} is taken by {extension}"));
             }
-            held.push((extension, shortcut));
+            let command = FoundCommand { name: command.name().to_owned(), extension, command };
+            held.push(FoundShortcut { key, command });
         }
-        (held.into_iter().map(|(_, shortcut)| shortcut).collect(), problems)
+        (held, problems)
     }
 
     /// Returns the message types that extensions render themselves, with the extension; the first extension of a type wins.
@@ -327,4 +327,13 @@ impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.names()).finish()
     }
+}
+
+/// Returns a key in lower case, with its modifiers in a fixed order.
+fn normal_key(key: &str) -> String {
+    let mut parts: Vec<String> = key.trim().to_lowercase().split('+').map(str::to_owned).collect();
+    if let Some((_, modifiers)) = parts.split_last_mut() {
+        modifiers.sort_unstable();
+    }
+    parts.join("+")
 }

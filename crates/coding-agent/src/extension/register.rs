@@ -56,11 +56,11 @@ impl FlagKind {
 
 /// A key that runs a command.
 #[derive(Clone)]
-pub struct Shortcut {
+pub(super) struct Shortcut {
     /// The key, in key binding syntax.
-    pub key: String,
+    pub(super) key: String,
     /// The command to run, without arguments.
-    pub command: Arc<dyn Command>,
+    pub(super) command: Arc<dyn Command>,
 }
 
 /// A change to the registered providers, for the owner of the models.
@@ -107,7 +107,7 @@ impl Registrations {
         self.flags.push(flag);
     }
 
-    /// Registers a key that runs a command. The last one of a key wins.
+    /// Registers a key that runs a command: `alt+x`, `shift+f5`. The last one of a key wins.
     pub fn shortcut(&mut self, key: impl Into<String>, command: Arc<dyn Command>) {
         self.shortcuts.push(Shortcut { key: key.into(), command });
     }

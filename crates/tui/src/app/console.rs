@@ -177,7 +177,7 @@ impl Console {
 
     /// Draws a frame now.
     pub(super) fn draw(&mut self) {
-        if self.front.is_resizing() || self.gone {
+        if self.front.is_blocked() || self.gone {
             return;
         }
         self.app.close_stale_questions();
@@ -267,6 +267,7 @@ impl Console {
             Effect::Abort => self.abort(),
             Effect::Dequeue => self.dequeue(),
             Effect::Unqueue { message, edit } => self.unqueue(&message, edit),
+            Effect::Shortcut(key) => self.run_shortcut(key),
             Effect::Remember(text) => self.remember(text),
             Effect::DialogAnswer(answer) => self.app.answer(answer),
             Effect::Bash { .. } if self.session.is_none() => self.postponed.push_back(effect),

@@ -449,10 +449,8 @@ fn handles(runtime: &SessionRuntime) -> SessionHandles {
 /// Drives a run to its end while handling the user's input.
 async fn pull(console: &mut Console, mut run: SessionRun<'_>) {
     loop {
-        // Do not change the screen while the window is being resized.
-        let pulls = !console.front.is_resizing();
         tokio::select! {
-            item = run.next(), if pulls => match item {
+            item = run.next() => match item {
                 Some(Ok(event)) => {
                     console.app.session_event(&event, console.host.now_ms());
                     console.front.mark();

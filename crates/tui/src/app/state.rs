@@ -12,6 +12,7 @@ mod scroll;
 mod images;
 mod search;
 mod mouse;
+mod shortcuts;
 mod input;
 mod view;
 
@@ -33,6 +34,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::{Env, Host};
 use tokio::sync::oneshot;
 
+use self::shortcuts::ExtensionKey;
 use super::branch;
 use super::footer::Footer;
 use crate::Row;
@@ -122,6 +124,7 @@ pub(crate) struct App {
     /// Deadline for the terminal to report its colours, in Unix milliseconds; `None`: they are known.
     colors_due_ms: Option<i64>,
     keymap: Keymap,
+    extension_keys: Vec<ExtensionKey>,
     interface: Option<Interface>,
     transcript: TranscriptView,
     editor: Editor,
@@ -185,6 +188,7 @@ impl App {
             light_background: capabilities.light_background,
             colors_due_ms: (!capabilities.plain).then(|| options.host.now_ms() + COLORS_MS),
             keymap: Keymap::default(),
+            extension_keys: Vec::new(),
             interface: None,
             transcript: TranscriptView::default(),
             editor: Editor::new().with_placeholder("Type a message, / for commands"),
@@ -257,6 +261,7 @@ impl App {
             self.transcript.separate();
         }
         self.load(session);
+        self.bind_shortcuts(session.control().extensions(), is_first);
     }
 
     /// Called when the session has moved within its tree.
@@ -275,6 +280,7 @@ impl App {
         self.footer.statuses.clear();
         self.scope = runtime.scope().to_vec();
         self.take_session(runtime.session());
+        self.bind_shortcuts(runtime.session().control().extensions(), true);
     }
 
     /// Shows the conversation, and fills the editor's history from it.

@@ -336,7 +336,7 @@ impl ChatDriver {
     }
 
     fn draw(&mut self) {
-        if self.front.is_resizing() || self.gone {
+        if self.front.is_blocked() || self.gone {
             return;
         }
         let size = self.front.size();

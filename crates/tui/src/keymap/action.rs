@@ -136,6 +136,7 @@ actions! {
         ToolsExpandOne "app.tools.expandOne" [] "Expand or collapse the output of one tool";
         ExternalEditor "app.editor.external" ["ctrl+g"] "Open an external editor";
         MessageFollowUp "app.message.followUp" ["alt+enter"] "Queue a follow-up message";
+        MessageCopy "app.message.copy" ["ctrl+x"] "Copy the last answer";
         MessageDequeue "app.message.dequeue" ["alt+up"] "Edit all queued messages";
         QueueEdit "app.queue.edit" [] "Edit or remove one queued message";
         PasteImage "app.clipboard.pasteImage" ["ctrl+v"] "Paste an image from the clipboard";

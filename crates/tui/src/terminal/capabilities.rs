@@ -19,6 +19,8 @@ pub struct TerminalCapabilities {
     pub keyboard: bool,
     /// Whether rows are rewrapped when the width changes.
     pub reflows: bool,
+    /// Whether the terminal is a multiplexer, which reports a resize late.
+    pub multiplexer: bool,
     /// Whether the background is light; `None`: unknown.
     pub light_background: Option<bool>,
     /// How to notify the user.
@@ -37,9 +39,9 @@ pub struct TerminalCapabilities {
 /// last query, so that there is no need to wait for answers that never come.
 pub const QUERIES: &[u8] = b"\x1b[?u\x1b[?2026$p\x1b]11;?\x1b\\\x1b[c";
 
-/// Moves the cursor to the right end of its row and queries its position. A terminal multiplexer can have resized its screen long before it
-/// reports so, and what is on that screen then depends on its actual width.
-pub const WIDTH_QUERY: &[u8] = b"\x1b[9999C\x1b[6n";
+/// Queries the position of the bottom right corner, and with it the actual size of the screen: a terminal multiplexer can have resized it
+/// long before it reports so. The cursor is restored.
+pub const SIZE_QUERY: &[u8] = b"\x1b7\x1b[9999;9999H\x1b[6n\x1b8";
 
 impl TerminalCapabilities {
     /// Detects capabilities from the environment.
@@ -55,6 +57,8 @@ impl TerminalCapabilities {
             keyboard: false,
             // xterm, the Linux console and GNU screen truncate rows instead.
             reflows: !(has("XTERM_VERSION") || term == "linux" || (term.starts_with("screen") && !has("TMUX"))),
+            multiplexer: ["TMUX", "STY", "ZELLIJ"].into_iter().any(has)
+                || ["tmux", "screen"].iter().any(|name| term.starts_with(name)),
             light_background: var("COLORFGBG").and_then(|colors| {
                 let background: u8 = colors.rsplit(';').next()?.parse().ok()?;
                 Some(matches!(background, 7 | 9..=15))
@@ -90,7 +94,7 @@ impl TerminalCapabilities {
                 let luminance = 299 * u32::from(*red) + 587 * u32::from(*green) + 114 * u32::from(*blue);
                 self.light_background = Some(luminance > 127_500);
             }
-            Report::Column(_) | Report::Done => {}
+            Report::Corner(_) | Report::Done => {}
         }
         *self != before
     }
@@ -141,6 +145,8 @@ mod tests {
     #[test]
     fn capabilities_are_detected_from_the_environment() {
         assert!(of(&[("TERM", "tmux-256color"), ("TMUX", "x")]).reflows);
+        assert!(of(&[("TERM", "screen-256color")]).multiplexer);
+        assert!(!of(&[("TERM", "xterm-256color")]).multiplexer);
         assert!(!of(&[("TERM", "xterm"), ("XTERM_VERSION", "XTerm(379)")]).reflows);
         for (vars, depth) in [
             (&[("TERM", "linux")][..], ColorDepth::Ansi16),

@@ -40,8 +40,8 @@ pub enum Report {
     Synchronized(bool),
     /// Its background colour.
     Background([u8; 3]),
-    /// Column of its cursor, starting at 0: the answer to [`WIDTH_QUERY`](super::WIDTH_QUERY).
-    Column(u16),
+    /// Its actual size: the answer to [`SIZE_QUERY`](super::SIZE_QUERY).
+    Corner(Size),
     /// No more reports follow.
     Done,
 }
@@ -97,8 +97,9 @@ pub fn from_event(event: Event) -> Option<TerminalInput> {
             let can = matches!(setting, DecModeSetting::Set | DecModeSetting::Reset);
             is_asked.then_some(TerminalInput::Report(Report::Synchronized(can)))
         }
-        Event::Csi(Csi::Cursor(CsiCursor::ActivePositionReport { col, .. })) => {
-            Some(TerminalInput::Report(Report::Column(col.get_zero_based())))
+        Event::Csi(Csi::Cursor(CsiCursor::ActivePositionReport { line, col })) => {
+            let corner = Size::new(col.get(), line.get());
+            Some(TerminalInput::Report(Report::Corner(corner)))
         }
         Event::Csi(Csi::Device(Device::DeviceAttributes(()))) => Some(TerminalInput::Report(Report::Done)),
         Event::Osc(Osc::ChangeDynamicColors(DynamicColorNumber::TextBackgroundColor, colors)) => match colors.first() {
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(
             read("\x1b[12;80R\x1b[?1u\x1b[?2026;2$y\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\\x1b[?62;4c"),
             [
-                TerminalInput::Report(Report::Column(79)),
+                TerminalInput::Report(Report::Corner(Size::new(80, 12))),
                 TerminalInput::Report(Report::Keyboard),
                 TerminalInput::Report(Report::Synchronized(true)),
                 TerminalInput::Report(Report::Background([0x1e, 0x1e, 0x2e])),

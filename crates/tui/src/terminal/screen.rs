@@ -1,17 +1,42 @@
 //! The regular screen: finished rows go into the terminal's own scrollback, and only a live area at the end is redrawn.
 //!
-//! No absolute addressing is used. The live area is found by moving up from the cursor, and rows are added by line feeds of the whole
-//! screen, so that every terminal keeps them in its scrollback; some terminals lose rows that leave only a part of the screen. As a
-//! consequence, nothing has to be queried, such as the position of the cursor, or what a change of height has moved.
+//! No absolute addressing is used, except to restore the cursor within one write. The live area is found by moving up from the cursor, and
+//! rows are added by line feeds of the whole screen, so that every terminal keeps them in its scrollback; some terminals lose rows that
+//! leave only a part of the screen.
+//!
+//! # Resizes
+//!
+//! A terminal resizes its screen first and reports it afterwards; tmux does so up to 250 ms and any number of resizes later. By then it has
+//! done this to the rows:
+//!
+//! - A new width splits rows that are wider, including those of the live area, and joins them again (xterm cuts them instead).
+//! - A lower height first deletes rows below the cursor, and then moves rows at the top into the scrollback; a larger one gets them back.
+//! - Rows that have been split push other rows into the scrollback, even if there are blank rows below. Nothing can be erased there, and if
+//!   the row of the cursor gets there, the cursor is somewhere else. Only this can leave rows of the live area behind: a large jump to a
+//!   narrow window, with few rows above the live area.
+//!
+//! The cursor is the only mark that moves along with its row. Therefore:
+//!
+//! - While the conversation grows and nothing is being typed, the cursor is in the first column of the live area (the *anchor*): whatever
+//!   happens, the live area begins at the cursor, and a lower height deletes rows of the live area instead of moving them into the
+//!   scrollback. Otherwise the cursor is where text is inserted, because input methods open their window there, and the anchor is
+//!   computed from the actual width, for which the terminal must be asked first.
+//! - The first report of a resize erases the live area ([`InlineScreen::hide`]). It is drawn again when the size is stable. Meanwhile only
+//!   finished rows are added. At a wrong width the terminal wraps these itself; they belong to the scrollback, and remain one line each.
+//! - Rows of the live area are written without automatic wrapping, so that each of them is one row, whatever the actual width.
+//! - A change within the live area restores the cursor instead of moving it back: a movement can be stopped by the edge of a screen that
+//!   is smaller than expected.
 
 use std::collections::VecDeque;
+
+use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::Size;
 use super::encode::{row, write_to};
 use crate::Row;
 use crate::hyperlink::Hyperlinks;
 use crate::image::{DrawnImage, anchor};
-use crate::text::row_width;
+use crate::text::{grapheme_width, row_width};
 
 /// A cursor position in the live area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +61,7 @@ pub struct InlineScreen {
     reflows: bool,
     /// Rows of the live area on the screen; empty before the first frame.
     drawn: Vec<Row>,
-    /// Whether there are rows below the live area that must be cleared.
+    /// Whether the live area must be drawn again, and everything below it be cleared.
     stale: bool,
     /// Position of the cursor.
     cursor: Cursor,
@@ -68,19 +93,36 @@ impl InlineScreen {
     /// Sets the size after the terminal has redrawn its rows. The next frame redraws the live area; rows above it are left alone.
     pub fn resize(&mut self, size: Size) {
         if size.columns != self.size.columns && self.reflows {
-            let height = |row: &Row| row_width(row).max(1).div_ceil(size.width());
-            let above: usize = self.drawn.iter().take(self.cursor.row).map(height).sum();
-            self.cursor.row = above + self.cursor.column / size.width();
+            let above: usize = self.drawn.iter().take(self.cursor.row).map(|row| height_at(row, size.width())).sum();
+            // Behind the end of a row that fills the width exactly, terminals differ. Rows that remain are better than rows that are lost.
+            let end = self.drawn.get(self.cursor.row).map_or(0, |row| row_width(row).saturating_sub(1));
+            self.cursor.row = above + self.cursor.column.min(end) / size.width();
         }
-        // The width query has moved it.
-        self.cursor.column = usize::MAX;
+        self.cursor.column = self.cursor.column.min(size.width() - 1);
         self.size = size;
         self.invalidate();
     }
 
+    /// Returns whether the live area can be found without knowing the actual width of the terminal.
+    pub fn is_anchored(&self) -> bool {
+        !self.reflows || (self.cursor.row, self.cursor.column) == (0, 0)
+    }
+
+    /// Returns the bytes that erase the live area and leave the cursor at its beginning, until the next frame.
+    pub fn hide(&mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        move_to(&mut out, &mut self.cursor, 0, 0);
+        // The column may be wrong after a resize.
+        out.push(b'\r');
+        erase_below(&mut out);
+        self.frame(&mut out, false);
+        self.drawn.clear();
+        self.stale = false;
+        out
+    }
+
     /// Makes the next frame draw the whole live area.
     pub fn invalidate(&mut self) {
-        self.drawn.clear();
         self.stale = true;
     }
 
@@ -105,30 +147,45 @@ impl InlineScreen {
         images: &[DrawnImage],
         cursor: Cursor,
     ) -> Vec<u8> {
-        let live = &live[live.len().saturating_sub(self.size.height())..];
+        // Finished rows end with a line feed.
+        let blank = [Row::default()];
+        let live = if live.is_empty() { &blank } else { &live[live.len().saturating_sub(self.size.height())..] };
         let mut out = Vec::new();
-        let is_same_height = finished.is_empty() && live.len() == self.drawn.len();
-        if !is_same_height {
-            self.redraw(&mut out, finished, live, images);
+        if !self.stale && finished.is_empty() && live.len() == self.drawn.len() {
+            self.update(&mut out, live);
         } else {
-            for (at, (new, old)) in live.iter().zip(&self.drawn).enumerate() {
-                if new != old {
-                    move_to(&mut out, &mut self.cursor, at, 0);
-                    row(&mut out, new, self.size.width(), self.links.as_ref());
-                    // After a full row, the column depends on the terminal.
-                    self.cursor.column = usize::MAX;
-                }
-            }
+            self.redraw(&mut out, finished, live, images);
         }
         if live != &*self.drawn {
             self.drawn = live.to_vec();
         }
-        let at = cursor.row.min(live.len().saturating_sub(1));
+        let at = cursor.row.min(live.len() - 1);
         move_to(&mut out, &mut self.cursor, at, cursor.column.min(self.size.width() - 1));
         if !out.is_empty() || cursor.visible != self.cursor.visible {
             self.frame(&mut out, cursor.visible);
         }
         out
+    }
+
+    /// Writes the rows of a live area of the same height that have changed.
+    fn update(&self, out: &mut Vec<u8>, live: &[Row]) {
+        let mut position = self.cursor;
+        for (at, (new, old)) in live.iter().zip(&self.drawn).enumerate() {
+            if new != old {
+                if out.is_empty() {
+                    out.extend(SAVE_CURSOR);
+                    out.extend(NO_WRAP);
+                }
+                move_to(out, &mut position, at, 0);
+                row(out, new, self.size.width(), self.links.as_ref());
+                // After a full row, the column depends on the terminal.
+                position.column = usize::MAX;
+            }
+        }
+        if !out.is_empty() {
+            out.extend(WRAP);
+            out.extend(RESTORE_CURSOR);
+        }
     }
 
     /// Writes everything from the top of the live area on.
@@ -142,8 +199,11 @@ impl InlineScreen {
             if at > 0 {
                 out.extend(b"\r\n");
             }
+            if at == finished.len() {
+                out.extend(NO_WRAP);
+            }
             if at + 1 == n_rows && is_shorter {
-                out.extend(b"\x1b[J");
+                erase_below(out);
             }
             row(out, line, self.size.width(), self.links.as_ref());
             // When an image is drawn, all its rows are on the screen, and it cannot scroll.
@@ -159,8 +219,9 @@ impl InlineScreen {
             }
         }
         if n_rows == 0 && is_shorter {
-            out.extend(b"\x1b[J");
+            erase_below(out);
         }
+        out.extend(if live.is_empty() { &b""[..] } else { WRAP });
         self.stale = false;
         self.cursor.row = live.len().saturating_sub(1);
         self.cursor.column = usize::MAX;
@@ -197,6 +258,18 @@ impl InlineScreen {
     }
 }
 
+const SAVE_CURSOR: &[u8] = b"\x1b7";
+const RESTORE_CURSOR: &[u8] = b"\x1b8";
+/// Automatic wrapping (DECAWM).
+const NO_WRAP: &[u8] = b"\x1b[?7l";
+const WRAP: &[u8] = b"\x1b[?7h";
+
+/// Erases the row of the cursor, which is in its first column, and everything below. tmux moves the whole screen into the scrollback if it
+/// is erased from its first cell on, so the first row is erased separately.
+fn erase_below(out: &mut Vec<u8>) {
+    out.extend(b"\x1b[2K\x1b[C\x1b[J\r");
+}
+
 /// Draws an image that ends above the row of the cursor, and restores the cursor.
 fn draw_image(out: &mut Vec<u8>, column: usize, image: &DrawnImage) {
     write_to(out, format_args!("\x1b7\x1b[{}A\r", image.rows));
@@ -205,6 +278,20 @@ fn draw_image(out: &mut Vec<u8>, column: usize, image: &DrawnImage) {
     }
     out.extend(&image.bytes);
     out.extend(b"\x1b8");
+}
+
+/// Returns the number of rows that a terminal of this width splits a row into.
+fn height_at(row: &Row, width: usize) -> usize {
+    let (mut height, mut column) = (1, 0);
+    for grapheme in row.spans.iter().flat_map(|span| span.content.graphemes(true)) {
+        let wide = grapheme_width(grapheme);
+        if column + wide > width && column > 0 {
+            height += 1;
+            column = 0;
+        }
+        column += wide;
+    }
+    height
 }
 
 /// Moves the cursor within the live area.

@@ -78,6 +78,9 @@ pub(super) fn close(user: &TmuxUser, size: (u16, u16)) -> anyhow::Result<String>
 pub(super) fn kill(user: &TmuxUser, size: (u16, u16)) -> anyhow::Result<String> {
     for args in ["", "--tui-mode fullscreen"] {
         let tmux = user.start(size, args)?;
+        // It has read the terminal's answers to its queries before it reads keys; otherwise, the shell would.
+        tmux.press(&["d", "r", "a", "f", "t"])?;
+        tmux.wait_for("draft")?;
         tmux.signal("KILL")?;
         tmux.wait_for("Killed")?;
         let alive = tmux.shell("echo al''ive")?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 /// How long something may take to appear.
-const LONGEST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(20);
 /// How often the screen is read while waiting.
 const POLL: Duration = Duration::from_millis(20);
 /// Prompt of the shell.
@@ -29,7 +29,7 @@ impl Tmux {
         let n = N_SERVERS.fetch_add(1, Ordering::Relaxed);
         let tmux = Self { socket: format!("pinch-interop-{}-{n}", std::process::id()) };
         let config = home.join("tmux.conf");
-        let lines = "set -g history-limit 100000\nset -g status off\nset -s escape-time 0\n";
+        let lines = "set -g history-limit 100000\nset -g status off\nset -s escape-time 0\nset -s extended-keys on\n";
         std::fs::write(&config, lines)?;
         std::fs::write(home.join("bashrc"), format!("PS1='{PROMPT} '\n"))?;
         let mut command = tmux.command();
@@ -58,9 +58,14 @@ impl Tmux {
         self.run(&[&["send-keys"], keys].concat()).map(drop)
     }
 
+    /// Types a text.
+    pub(super) fn type_text(&self, text: &str) -> anyhow::Result<()> {
+        self.run(&["send-keys", "-l", text]).map(drop)
+    }
+
     /// Types a text and presses enter.
     pub(super) fn enter(&self, text: &str) -> anyhow::Result<()> {
-        self.run(&["send-keys", "-l", text])?;
+        self.type_text(text)?;
         self.press(&["Enter"])
     }
 

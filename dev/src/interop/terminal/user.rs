@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::tmux::Tmux;
 use crate::cargo;
+use crate::interop::pi::peer::{Installed, TARGET};
 
 /// Text in the empty editor.
 const READY: &str = "for commands";
@@ -53,6 +54,23 @@ impl TmuxUser {
     pub(super) fn start(&self, size: (u16, u16), args: &str) -> anyhow::Result<Tmux> {
         let tmux = self.shell(size)?;
         self.open(&tmux, args)?;
+        Ok(tmux)
+    }
+
+    /// Starts a shell in a window, and pi in the shell, with the same files.
+    pub(super) fn start_pi(&self, size: (u16, u16), installed: &Installed) -> anyhow::Result<Tmux> {
+        let (node, program) = (installed.node_of(TARGET), installed.program(TARGET));
+        let variables =
+            format!("PI_OFFLINE=1 PI_TELEMETRY=0 PI_CODING_AGENT_DIR='{}'", self.home.path().join("agent").display());
+        let start = format!(
+            "{variables} exec '{}' '{}' --model local/m1 --tui-mode regular",
+            node.display(),
+            program.display()
+        );
+        script(&self.home.path().join("pi"), &start)?;
+        let tmux = self.shell(size)?;
+        tmux.enter("clear; ./pi")?;
+        tmux.wait_for("(auto)")?;
         Ok(tmux)
     }
 

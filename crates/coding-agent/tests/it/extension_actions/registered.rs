@@ -66,8 +66,10 @@ async fn flags_shortcuts_providers_and_events_reach_their_recipients() {
     let extensions = load(vec![emits, listens]);
     assert!(extensions.set_flags(&[("plan".into(), None)]).is_empty());
     let (held, problems) = extensions.shortcuts(&["ctrl+c"], &["ctrl+x"]);
-    assert_eq!(held.iter().map(|shortcut| shortcut.command.name()).collect::<Vec<_>>(), ["second"]);
+    assert_eq!(held.iter().map(|shortcut| &*shortcut.command.name).collect::<Vec<_>>(), ["second"]);
     assert_eq!(problems.len(), 4, "{problems:?}");
+    let (held, problems) = extensions.shortcuts(&["CTRL+x"], &[]);
+    assert_eq!((held.len(), problems.len()), (1, 2), "{problems:?}");
     assert_eq!(extensions.message_renderers(), [("c".to_owned(), "x".to_owned())]);
     let mut scene = with(in_memory(), [Reply::text("1")], &extensions).await;
     let failed = failures(&pull(scene.session.prompt(Prompt::text("a"))).await);

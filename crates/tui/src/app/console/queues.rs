@@ -2,13 +2,14 @@
 
 use futures::FutureExt as _;
 use pinch_agent_core::queue::QueueKind;
-use pinch_coding_agent::extension::{InputSource, Point};
+use pinch_coding_agent::extension::{FoundCommand, InputSource, Point};
 use pinch_coding_agent::session::SessionControl;
 
 use super::Console;
 use super::lookups::LookupResult;
 use crate::app::state::SessionActivity;
 use crate::effect::{SubmittedMessage, WaitingMessage};
+use crate::key::Key;
 
 impl Console {
     /// Queues a message of the user; commands of extensions run immediately.
@@ -19,14 +20,7 @@ impl Console {
         }
         let SubmittedMessage { text, images } = message;
         if let Some((found, args)) = control.find_command(&text) {
-            let control = control.clone();
-            self.lookups.push(
-                async move {
-                    control.run_command(&found, &args).await;
-                    LookupResult::Done(Ok(String::new()))
-                }
-                .boxed(),
-            );
+            self.run_command(control, found, args);
             return;
         }
         let images = self.read_images(&images).await;
@@ -47,6 +41,24 @@ impl Console {
         }
         let (steering, follow_up) = control.waiting();
         self.app.set_queue(steering, follow_up);
+    }
+
+    /// Runs the command that an extension has bound to a key, whether the session is busy or not.
+    pub(super) fn run_shortcut(&mut self, key: Key) {
+        let Some(session) = self.session.clone() else { return };
+        if let Some(found) = self.app.shortcut(key).cloned() {
+            self.run_command(&session.control, found, String::new());
+        }
+    }
+
+    /// Runs a command of an extension while the user goes on.
+    fn run_command(&mut self, control: &SessionControl, found: FoundCommand, args: String) {
+        let control = control.clone();
+        let work = async move {
+            control.run_command(&found, &args).await;
+            LookupResult::Done(Ok(String::new()))
+        };
+        self.lookups.push(work.boxed());
     }
 
     /// Moves queued messages back into the editor.

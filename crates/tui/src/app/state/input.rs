@@ -76,6 +76,9 @@ impl App {
         if !is_clear {
             self.clear_at = None;
         }
+        if self.pending_keys.is_empty() && self.shortcut(press.key).is_some() {
+            return vec![Effect::Shortcut(press.key)];
+        }
         self.pending_keys.push(press.key);
         let found = self.keymap.resolve(KeyContext::App, &self.pending_keys);
         let n_keys = self.pending_keys.len();
@@ -242,6 +245,7 @@ impl App {
                 let text = submission.text.clone();
                 Some(self.submitted(text, &submission, true))
             }
+            KeyAction::MessageCopy => one(Effect::Copy),
             KeyAction::MessageDequeue => one(Effect::Dequeue),
             KeyAction::QueueEdit => one(Effect::Open(DialogName::Queue)),
             KeyAction::PasteExpand => {
@@ -327,7 +331,7 @@ impl App {
             Some(ParsedCommand::Show(shown)) => {
                 let text = match shown {
                     ShownText::Changelog => self.changelog(),
-                    shown => commands::text(shown, &self.keymap, &self.commands),
+                    shown => commands::text(shown, &self.keymap, &self.commands) + &self.extension_keys(),
                 };
                 self.transcript.markdown(&text);
                 return effects;

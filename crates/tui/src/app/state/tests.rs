@@ -1,5 +1,6 @@
 mod fullscreen;
 mod lines;
+mod shortcuts;
 
 use pinch_coding_agent::extension::ui::{Dialog, DialogKind};
 use pinch_stdx::host::{Env, Host};

@@ -12,7 +12,7 @@ use crate::compose::{self, LOW, RowsWithCursor};
 use crate::dialog::DialogCx;
 use crate::front::ScreenFrame;
 use crate::keymap::KeyAction;
-use crate::terminal::{Cursor, PlainNotes, Size};
+use crate::terminal::{PlainNotes, Size};
 use crate::text::{SanitizeMode, pad, sanitize, truncate};
 use crate::theme::ColorRole;
 use crate::transcript::{Remaining, SearchStatus, TranscriptWindow};
@@ -126,11 +126,15 @@ impl App {
         frame.images = self.transcript.images().take_frame();
         frame.live.extend(bottom);
         let shows_cursor = self.interface.as_ref().is_none_or(|interface| interface.hardware_cursor);
-        frame.cursor = cursor.map(|(row, column)| Cursor { row: cursor_row + row, column, visible: shows_cursor });
-        if let Some(cursor) = frame.cursor.filter(|cursor| !cursor.visible) {
-            compose::draw_cursor(&mut frame.live, cursor);
-        }
+        let position = cursor.map(|(row, column)| (cursor_row + row, column));
+        let anchors = !is_fullscreen && self.activity() != SessionActivity::Idle && self.awaits_text();
+        frame.cursor = compose::place_cursor(&mut frame.live, position, shows_cursor, anchors);
         frame
+    }
+
+    /// Returns whether the editor has the focus and is empty.
+    fn awaits_text(&self) -> bool {
+        self.dialogs.is_empty() && self.editor.is_empty()
     }
 
     /// Returns the part of the transcript that fits above the rest, with a scrollbar and a note about rows below it.

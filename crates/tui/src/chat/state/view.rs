@@ -14,7 +14,7 @@ use crate::figures::tokens;
 use crate::front::ScreenFrame;
 use crate::image::CellSize;
 use crate::keymap::KeyAction;
-use crate::terminal::{Cursor, PlainNotes, Size};
+use crate::terminal::{PlainNotes, Size};
 use crate::text::{SanitizeMode, one_line, sanitize, truncate, width};
 use crate::theme::ColorRole;
 
@@ -109,7 +109,10 @@ impl ChatApp {
         frame.images = self.transcript.images().take_frame();
         let above = frame.live.len();
         frame.live.extend(bottom);
-        frame.cursor = cursor.map(|(row, column)| Cursor { row: above + row, column, visible: true });
+        let position = cursor.map(|(row, column)| (above + row, column));
+        let is_busy = self.run().is_some() || self.compacting.is_some();
+        let anchors = is_busy && self.dialogs.is_empty() && self.editor.is_empty();
+        frame.cursor = compose::place_cursor(&mut frame.live, position, true, anchors);
         frame
     }
 

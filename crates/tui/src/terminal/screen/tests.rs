@@ -1,3 +1,5 @@
+mod reflow;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -67,7 +69,7 @@ fn an_equal_frame_writes_nothing_and_a_changed_row_only_itself() {
     screen.draw(&[], &live, cursor);
     assert_eq!(screen.draw(&[], &live, cursor), b"");
     let changed = screen.draw(&[], &[Row::from("x"), Row::from("b")], cursor);
-    assert_eq!(String::from_utf8(changed).unwrap(), "\x1b[?25l\x1b[1A\r\x1b[2Kx\x1b[1B\r\x1b[1C\x1b[?25h");
+    assert_eq!(String::from_utf8(changed).unwrap(), "\x1b[?25l\x1b7\x1b[?7l\x1b[1A\r\x1b[2Kx\x1b[?7h\x1b8\x1b[?25h");
 }
 
 #[test]
