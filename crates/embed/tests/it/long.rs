@@ -20,7 +20,7 @@ const WINDOW: usize = 32_000;
 
 /// What the server has seen.
 #[derive(Default)]
-struct Seen {
+struct SeenTurns {
     n_turns: usize,
     n_summaries: usize,
     n_overflows: usize,
@@ -53,7 +53,7 @@ fn messages_of(body: &str) -> &str {
     panic!("the messages never end");
 }
 
-impl Seen {
+impl SeenTurns {
     fn answer(&mut self, request: &Recorded) -> ServerReply {
         let body = String::from_utf8(request.body.clone()).unwrap();
         let n_tokens = body.len() / 3;
@@ -117,7 +117,7 @@ async fn a_conversation_of_two_thousand_turns_is_compacted_unnoticed() {
         Ok(ToolOutput::text(format!("{} of turn {}", "x".repeat(900), json!(input))))
     });
     let engine = world.built(|builder| builder.tool(count));
-    let seen: Arc<Mutex<Seen>> = Arc::default();
+    let seen: Arc<Mutex<SeenTurns>> = Arc::default();
     let of_server = Arc::clone(&seen);
     world.server.answer_with(move |request| Some(of_server.lock().unwrap().answer(request)));
     for n in 0..RUNS {
