@@ -15,6 +15,7 @@ use crate::tool::{JsonObject, ToolOutput};
 
 /// One event of a run.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum AgentEvent {
     /// The run starts.
     AgentStart,

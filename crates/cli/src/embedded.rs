@@ -29,7 +29,7 @@ pub(crate) fn failure(error: &RunError, around: &FailureContext) -> CommandFailu
             CommandFailure { kind, ..failure }
         }
         RunError::Failover(failure) => CommandFailure::new(blame(failure), error.text_for_user(&TextTable::default())),
-        RunError::Busy(_) | RunError::Draining | RunError::Internal(_) => CommandFailure::internal(error.to_string()),
+        _ => CommandFailure::internal(error.to_string()),
     }
 }
 

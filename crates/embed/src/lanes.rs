@@ -49,6 +49,7 @@ pub struct Permit {
 
 /// Why no slot was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LaneError {
     /// The lane was cleared.
     #[error("the lane was cleared while the run was waiting")]

@@ -8,6 +8,7 @@ use pinch_llm::error::{LlmError, LlmErrorKind};
 
 /// Why an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum FailoverReason {
     /// Credit or quota is used up.
     Billing,
@@ -156,7 +157,8 @@ fn of_kind(kind: LlmErrorKind) -> Classified {
         LlmErrorKind::SessionExpired => FailoverReason::SessionExpired,
         LlmErrorKind::InvalidRequest => FailoverReason::Format,
         LlmErrorKind::NoDetails => FailoverReason::NoErrorDetails,
-        LlmErrorKind::Protocol => FailoverReason::Unknown,
+        // A broken answer, and kinds of later versions.
+        _ => FailoverReason::Unknown,
     })
 }
 

@@ -190,6 +190,7 @@ impl CompactRefusal {
 
 /// An item of an attempt's stream.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum AttemptEvent {
     /// An event of its session.
     Session(SessionEvent),

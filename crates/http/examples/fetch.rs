@@ -10,6 +10,7 @@ use std::time::Duration;
 use pinch_http::idle::Watch;
 use pinch_http::{HttpClient, Outgoing, Timeouts};
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,10 +19,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let timeouts = Timeouts::default().with_headers(limit).with_first_content(limit).with_idle(limit);
     let mut watch = Watch::start(timeouts);
 
-    let client = HttpClient::new();
-    let request = client.send(Outgoing::get(url, http::HeaderMap::new()), &Default::default(), watch.connect());
+    // The environment names proxies.
+    let (client, env) = (HttpClient::new(), Host::system().env().clone());
+    let request = client.send(Outgoing::get(url, http::HeaderMap::new()), &env, watch.connect());
     let mut answer = watch.for_headers(&cancel, request).await.map_err(|end| format!("no answer: {end:?}"))??;
-    eprintln!("{}", answer.status());
+    writeln!(std::io::stderr(), "{}", answer.status())?;
     watch.headers_arrived();
     while let Some(chunk) =
         watch.for_body(&cancel, answer.chunk()).await.map_err(|end| format!("the body stopped: {end:?}"))??

@@ -105,6 +105,7 @@ impl Error for LlmError {
 ///
 /// Exhaustive on purpose: code that maps kinds to decisions has to decide about each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum LlmErrorKind {
     /// The caller cancelled.
     Aborted,

@@ -19,7 +19,7 @@ impl ApprovalBroker for AskInTerminal {
         let question = format!("{}\nin {}: {}\n[y]es, [a]lways, [N]o? ", request.command, request.cwd, request.reason);
         let (answer, answered) = oneshot::channel();
         // Reading a line blocks, so it has a thread of its own. If the request is withdrawn, nobody receives the answer.
-        std::thread::spawn(move || drop(answer.send(ask(&question))));
+        std::thread::spawn(move || _ = answer.send(ask(&question)));
         Box::pin(async { answered.await.unwrap_or(ApprovalDecision::Deny) })
     }
 }

@@ -5,7 +5,7 @@
 //! ```
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pinch_tools::exec::analysis::ShellKind;
 use pinch_tools::exec::approvals::AllowedProgram;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             allowlist: &allowlist,
             safe_bins: &SafeBins::default(),
             skill_programs: &SkillPrograms::default(),
-            cwd: &std::env::current_dir()?,
+            cwd: Path::new("/"),
             home: None,
             path: &path,
             shell: ShellKind::Posix,

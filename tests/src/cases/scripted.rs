@@ -225,6 +225,7 @@ pub(crate) fn event_line(event: &AgentEvent, kinds: &mut Vec<&'static str>) -> O
         AgentEvent::AgentEnd(end) => {
             format!("agent_end({})", end.messages.iter().filter(|m| !is_system(m)).count())
         }
+        other => format!("an unknown event: {other:?}"),
     })
 }
 

@@ -34,6 +34,7 @@ fn check(events: &[AgentEvent]) {
             AgentEvent::ToolStart(start) => assert!(!open_message && running.insert(start.id.to_string())),
             AgentEvent::ToolUpdate { start, .. } => assert!(running.contains(start.id.as_str())),
             AgentEvent::ToolEnd { start, .. } => assert!(running.remove(start.id.as_str())),
+            other => panic!("no law for {other:?}"),
         }
     }
     assert!(!open_turn && !open_message && running.is_empty());

@@ -169,11 +169,8 @@ impl Notification<'_> {
                 AgentEvent::ToolStart(_) => Point::ToolExecutionStart,
                 AgentEvent::ToolUpdate { .. } => Point::ToolExecutionUpdate,
                 AgentEvent::ToolEnd { .. } => Point::ToolExecutionEnd,
-                // These have separate points with an answer or more data.
-                AgentEvent::TurnStart
-                | AgentEvent::TurnEnd { .. }
-                | AgentEvent::MessageEnd { .. }
-                | AgentEvent::AgentEnd(_) => return None,
+                // The others have separate points with an answer or more data.
+                _ => return None,
             },
             Self::Event(_) => return None,
         })

@@ -186,7 +186,7 @@ impl EventWriter {
                 self.object("turn_end", &[("message", message), ("toolResults", results)])
             }
             // The session reports the end of a run, and updates are handled separately.
-            AgentEvent::AgentEnd(_) | AgentEvent::MessageUpdate(_) => None,
+            _ => None,
         }
     }
 

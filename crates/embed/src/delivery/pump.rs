@@ -60,6 +60,7 @@ impl ReplySender {
 
 /// A delivered block.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct DeliveredBlock {
     /// The block.
     pub block: OutgoingBlock,
@@ -69,6 +70,7 @@ pub struct DeliveredBlock {
 
 /// A block that could not be delivered.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FailedBlock {
     /// The block.
     pub block: OutgoingBlock,

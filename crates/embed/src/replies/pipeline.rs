@@ -252,7 +252,7 @@ impl Replies {
                 }
             }
             AgentEvent::AgentEnd(end) => self.run_end(end, out),
-            AgentEvent::TurnStart | AgentEvent::TurnEnd { .. } | AgentEvent::MessageUpdate(_) => {}
+            _ => {}
         }
     }
 

@@ -89,6 +89,7 @@ impl FailoverState {
 
 /// A candidate that failed or was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CandidateAttempt {
     /// The model.
     pub model: ModelRef,

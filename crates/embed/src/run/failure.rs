@@ -116,6 +116,7 @@ impl From<FailoverReason> for FailureKind {
 
 /// The failure reported by a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunFailure {
     /// The kind of failure.
     pub kind: FailureKind,

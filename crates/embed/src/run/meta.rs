@@ -138,6 +138,7 @@ pub struct RequestShaping {
 
 /// What was delivered of an answer that failed or was stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PartialAnswer {
     /// Number of payloads that are not failures.
     pub payloads: usize,
@@ -175,6 +176,7 @@ pub struct AgentMeta {
 
 /// A model that failed or was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FailedCandidate {
     /// The provider of the model.
     pub provider: String,
@@ -190,6 +192,7 @@ pub struct FailedCandidate {
 
 /// How much of the model's window is used after the last call, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ContextBudget {
     /// Size of the last request and its answer: the minimum size of the next request.
     pub prompt_tokens: u64,
@@ -213,6 +216,7 @@ impl ContextBudget {
 
 /// The requested model, the last answer, and the tools that succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TerminalReceipt {
     /// The id of the run.
     pub run_id: RunId,
@@ -226,6 +230,7 @@ pub struct TerminalReceipt {
 
 /// Why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MetaError {
     /// The kind of failure.
     pub kind: RunErrorKind,
@@ -235,6 +240,7 @@ pub struct MetaError {
 
 /// The kind of failure reported by the payload of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RunErrorKind {
     /// The conversation is too long and could not be shortened.
     ContextOverflow,
@@ -283,6 +289,7 @@ pub struct PendingToolCall {
 
 /// A report of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AttemptReport {
     /// The provider.
     pub provider: String,
@@ -346,6 +353,7 @@ impl AttemptResult {
 
 /// Statistics of one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolReport {
     /// The tool.
     pub name: String,

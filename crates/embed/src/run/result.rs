@@ -53,6 +53,7 @@ impl Messaging {
 
 /// Why a run has no result.
 #[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The run was stopped before an attempt was made.
     #[error("cancelled ({0:?})")]

@@ -132,6 +132,7 @@ pub enum MessageOutcome {
 
 /// An event of the backend.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum ChatEvent {
     /// An update of a run.
     Run {
