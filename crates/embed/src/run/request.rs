@@ -29,8 +29,8 @@ use crate::replies::tool_notes::{ToolFormat, Verbose};
 use crate::workspace;
 
 mod reply;
-mod setters;
 mod trigger;
+mod setters;
 
 pub use reply::{BlockReplies, ReplyExpectation, UsageLine};
 pub use trigger::RunTrigger;
