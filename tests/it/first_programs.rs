@@ -38,3 +38,8 @@ fn a_first_agent_with_a_tool_takes_twelve_lines_at_most() {
 fn a_first_session_takes_twelve_lines_at_most() {
     check("coding-agent", 12, 6);
 }
+
+#[test]
+fn a_first_embedded_run_with_a_sink_takes_eighteen_lines_at_most() {
+    check("embed", 18, 9);
+}

@@ -9,3 +9,5 @@ mod first_programs;
 mod fuzz_corpus;
 
 mod prefix;
+
+mod tool_schemas;

@@ -6,6 +6,7 @@ mod docs;
 mod layers;
 mod modules;
 mod names;
+mod packages;
 mod security;
 mod signatures;
 mod sizes;
@@ -34,7 +35,7 @@ struct TidyReport {
 /// Runs the command; returns true when there are no errors.
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     let sources = sources::read(crate::cargo::root())?;
-    let checks: [(&str, TidyReport); 9] = [
+    let checks: [(&str, TidyReport); 10] = [
         ("layers", layers::check(&crate::cargo::metadata()?)),
         ("modules", modules::check(&sources)),
         ("names", names::check(&sources)),
@@ -43,6 +44,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
         ("docs", docs::check(&sources)),
         ("security", security::check(&sources)),
         ("unused", unused::check(&sources)),
+        ("packages", packages::check()?),
         ("tools", tools::check()?),
     ];
     let mut ok = true;

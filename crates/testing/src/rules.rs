@@ -6,6 +6,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+pub mod tools;
+
 /// A violation of a rule.
 pub type Broken = String;
 

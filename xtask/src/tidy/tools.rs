@@ -1,22 +1,29 @@
-//! Number of packages in the program's dependency tree.
+//! What the tools of embedded runs add to every request: their descriptions and schemas.
 
 use super::TidyReport;
 use crate::cargo;
 
-/// Maximum number of packages of the program.
-const MAX_PACKAGES: usize = 300;
+/// The table, which a test compares with the tools of a real request.
+const TABLE: &str = "tests/tool-sizes.txt";
 
-/// Counts the packages that the program is built from on this machine.
+/// Maximum length of all descriptions and schemas, in characters.
+const BUDGET: usize = 10_000;
+
+/// Adds up the table.
 pub(super) fn check() -> anyhow::Result<TidyReport> {
-    let tree = ["tree", "--locked", "-p", "pinch-cli", "-e", "normal,build", "--prefix", "none", "-f", "{p}"];
-    let text = cargo::output(&tree)?;
-    let mut packages: Vec<&str> = text.lines().map(|line| line.trim_end_matches(" (*)")).collect();
-    packages.sort_unstable();
-    packages.dedup();
-    let mut report = TidyReport { n_checked: packages.len(), ..TidyReport::default() };
-    if packages.len() >= MAX_PACKAGES {
-        report.errors.push(format!("pinch is built from {} packages; keep it below {MAX_PACKAGES}", packages.len()));
+    let text = std::fs::read_to_string(cargo::root().join(TABLE))?;
+    let (mut report, mut total) = (TidyReport::default(), 0);
+    for line in text.lines() {
+        let numbers: Option<Vec<usize>> = line.split(' ').skip(1).map(|word| word.parse().ok()).collect();
+        match numbers.as_deref() {
+            Some([about, schema]) => total += about + schema,
+            _ => report.errors.push(format!("{TABLE}: {line:?} is not a name and two numbers")),
+        }
+        report.n_checked += 1;
     }
-    report.checked = format!("{} packages of pinch", packages.len());
+    if total > BUDGET {
+        report.errors.push(format!("the tools take {total} characters of every request; keep them below {BUDGET}"));
+    }
+    report.checked = format!("{} tools with {total} of {BUDGET} characters", report.n_checked);
     Ok(report)
 }
