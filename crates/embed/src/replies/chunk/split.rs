@@ -127,7 +127,7 @@ impl Chunker {
         }
         let next = after.trim_start_matches([' ', '\t']);
         let marker = &next[..next.len() - next.trim_start_matches(['`', '~']).len()];
-        let may_grow = !self.is_complete && marker.len() == next.len();
+        let may_grow = !self.is_complete && !marker.is_empty() && marker.len() == next.len();
         marker.starts_with("```") || marker.starts_with("~~~") || may_grow
     }
 
