@@ -9,6 +9,9 @@ const MAX_MOVES: usize = 16;
 /// The longest start of a line that may still become a fence: three spaces and two characters of its marker.
 const MAX_FENCE_START: usize = 5;
 
+/// The longest white space between a break and a marker that begins a fence in the next block.
+const MAX_SPACES: usize = 4;
+
 impl Chunker {
     /// Returns a break at the end of the window: inside a fence, one that closes it.
     pub(super) fn hard_break(&self, window: &str) -> Break {
@@ -121,14 +124,20 @@ impl Chunker {
         if before.is_empty() || before.ends_with('\n') || (after.is_empty() && self.is_complete) {
             return false;
         }
-        let line = before.rsplit('\n').next().unwrap_or_default();
         if after.is_empty() {
-            return line.len() <= MAX_FENCE_START && is_marker(line.trim_start_matches(' '));
+            // Only the last characters matter, however long the line is.
+            let tail = &before.as_bytes()[before.len().saturating_sub(MAX_FENCE_START + 1)..];
+            let line = tail.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+            let n_spaces = line.iter().take_while(|byte| **byte == b' ').count();
+            let marker = &line[n_spaces..];
+            return line.len() <= MAX_FENCE_START && !marker.is_empty() && marker.iter().all(|byte| is_marker(*byte));
         }
-        let next = after.trim_start_matches([' ', '\t']);
-        let marker = &next[..next.len() - next.trim_start_matches(['`', '~']).len()];
-        let may_grow = !self.is_complete && !marker.is_empty() && marker.len() == next.len();
-        marker.starts_with("```") || marker.starts_with("~~~") || may_grow
+        // The break removes one space, and a fence is indented by three at most.
+        let n_spaces = after.bytes().take(MAX_SPACES + 1).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let marker = &after.as_bytes()[n_spaces..];
+        let n_marker = marker.iter().take(3).take_while(|byte| is_marker(**byte)).count();
+        let may_grow = !self.is_complete && n_marker > 0 && n_marker == marker.len();
+        n_spaces <= MAX_SPACES && (marker.starts_with(b"```") || marker.starts_with(b"~~~") || may_grow)
     }
 
     /// Returns the last position up to `at`, and after `least`, that makes no fence; `at` if there is none.
@@ -154,7 +163,6 @@ impl Chunker {
     }
 }
 
-/// Returns whether a text is a marker, or the start of one.
-fn is_marker(text: &str) -> bool {
-    text.starts_with(['`', '~']) && text.trim_start_matches(['`', '~']).is_empty()
+fn is_marker(byte: u8) -> bool {
+    matches!(byte, b'`' | b'~')
 }
