@@ -67,8 +67,8 @@ pub use session_payloads::{
 
 /// Hooks of the host around the attempts of runs. The default of every method changes nothing.
 ///
-/// Hooks that return an answer may take [ten seconds](ASK_LIMIT), those for every message [two](WRITE_LIMIT). Hooks that only observe do not delay the run; they may take [half a
-/// minute](WATCH_LIMIT), and draining the engine waits for them.
+/// Hooks that return an answer may take [ten seconds](ASK_LIMIT), those for every message [two](WRITE_LIMIT). Hooks that only observe do
+/// not delay the run; they may take [half a minute](WATCH_LIMIT), and draining the engine waits for them.
 pub trait Plugin: Extension {
     /// Returns how a hook is called: priority, time limit, and whether its failure blocks what it guards.
     fn rules(&self, hook: HookPoint) -> HookRules {

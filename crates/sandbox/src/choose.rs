@@ -87,7 +87,8 @@ pub fn container_sandboxes(path: &str, options: &ContainerOptions) -> Vec<Box<dy
     }
 }
 
-/// Enters the requested sandbox. [`SandboxBackend::Auto`] tries docker and podman if the configuration requires something only containers support.
+/// Enters the requested sandbox. [`SandboxBackend::Auto`] tries docker and podman if the configuration requires something only containers
+/// support.
 ///
 /// # Errors
 /// Fails if the sandbox is not available. With [`SandboxBackend::Auto`], the error names every backend that was tried.

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::domains::DomainList;
+use crate::config::SandboxConfig;
+use crate::domains::{DomainList, InvalidDomain};
 
 /// Access to a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,20 @@ pub enum NetworkAccess {
     Domains(DomainList),
     /// The same access as outside.
     On,
+}
+
+impl NetworkAccess {
+    /// Returns the access that a configuration gives. An empty list of servers gives none.
+    ///
+    /// # Errors
+    /// Fails if a server in the list is invalid.
+    pub fn of(config: &SandboxConfig) -> Result<Self, InvalidDomain> {
+        Ok(match (config.domains.as_deref(), config.container.network.trim()) {
+            (Some([]), _) | (None, "none") => Self::Off,
+            (Some(domains), _) => Self::Domains(DomainList::parse(domains)?),
+            (None, _) => Self::On,
+        })
+    }
 }
 
 /// The requirements on a sandbox. Anything not listed is inaccessible, except system directories, which are readable.

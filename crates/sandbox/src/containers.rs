@@ -1,6 +1,7 @@
 //! The backends `docker`, `podman` and `runc`: containers, managed with their command lines.
 //!
-//! A container of docker or podman lives as long as its machine, one of runc as long as its command. Containers left behind by a killed program are removed when the next sandbox is entered.
+//! A container of docker or podman lives as long as its machine, one of runc as long as its command. Containers left behind by a killed
+//! program are removed when the next sandbox is entered.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

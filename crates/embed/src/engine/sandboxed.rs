@@ -9,7 +9,6 @@ use pinch_sandbox::config::SandboxConfig;
 use pinch_sandbox::confinement::{Confinement, NetworkAccess, PathAccess};
 use pinch_sandbox::container::{ContainerOptions, check_network, container_environment};
 use pinch_sandbox::contract::SandboxUnavailable;
-use pinch_sandbox::domains::DomainList;
 use pinch_sandbox::scope::{SandboxScope, WorkspaceAccess, is_sandboxed};
 use pinch_stdx::fs::{create_private_dir, real_path};
 
@@ -145,13 +144,8 @@ impl SandboxPlan<'_> {
         let container = &self.config.container;
         check_network(&container.network, container.allow_namespace_join)
             .map_err(|error| RunError::Config(error.to_string()))?;
-        let network = match (self.config.domains.as_deref(), container.network.trim()) {
-            (Some([]), _) | (None, "none") => NetworkAccess::Off,
-            (Some(domains), _) => NetworkAccess::Domains(
-                DomainList::parse(domains).map_err(|error| RunError::Config(format!("sandbox.domains: {error}")))?,
-            ),
-            (None, _) => NetworkAccess::On,
-        };
+        let network =
+            NetworkAccess::of(self.config).map_err(|error| RunError::Config(format!("sandbox.domains: {error}")))?;
         let mut asked = Confinement::new(&self.workspace).network(network);
         if let Some(home) = parts.host.home() {
             asked = asked.toolchains_of(home);

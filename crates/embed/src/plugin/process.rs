@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_coding_agent::document::Problem;
-use pinch_coding_agent::extension::HandlerFuture;
-use pinch_coding_agent::extension::process::{ProcessExtension, start_processes};
+use pinch_coding_agent::extension::process::{HookSubscription, ProcessExtension, start_processes};
+use pinch_coding_agent::extension::{Extension, ExtensionError, HandlerFuture};
 use pinch_coding_agent::resources::ExtensionEntry;
 use pinch_llm::message::ToolResult;
 use pinch_stdx::host::Host;
@@ -43,30 +43,49 @@ pub async fn start_plugins(paths: &[PathBuf], dir: &Path, host: &Host) -> (Vec<A
     problems.extend(failed.into_iter().map(|why| Problem::new(dir, why)));
     for plugin in &started {
         for hook in plugin.hooks().iter().filter(|hook| HookPoint::parse(&hook.name).is_none()) {
-            let path = Path::new(pinch_coding_agent::extension::Extension::name(&**plugin));
+            let path = Path::new(Extension::name(&**plugin));
             problems.push(Problem::new(path, format!("there is no hook \"{}\"", hook.name)));
         }
     }
     (started.into_iter().map(|plugin| -> Arc<dyn Plugin> { plugin }).collect(), problems)
 }
 
-/// Calls a hook if the process subscribes to it.
-async fn ask(
-    process: &ProcessExtension,
+/// Returns the subscription of a process to a hook.
+fn subscription(process: &ProcessExtension, hook: HookPoint) -> Option<&HookSubscription> {
+    process.hooks().iter().find(|known| known.name == hook.name())
+}
+
+/// Calls a hook if the process subscribes to it, and parses its answer; null is no answer.
+fn ask<'a, T>(
+    process: &'a ProcessExtension,
     hook: HookPoint,
-    event: impl FnOnce() -> Value,
-    cx: impl FnOnce() -> Value,
-) -> Result<Value, pinch_coding_agent::extension::ExtensionError> {
-    if !process.hooks().iter().any(|known| known.name == hook.name()) {
-        return Ok(Value::Null);
-    }
-    json::checked(process.call_hook(hook.name(), event(), cx()).await?)
+    event: impl FnOnce() -> Value + Send + 'a,
+    cx: impl FnOnce() -> Value + Send + 'a,
+    parse: impl FnOnce(&Value) -> Result<T, ExtensionError> + Send + 'a,
+) -> HandlerFuture<'a, T> {
+    Box::pin(async move {
+        let answer = match subscription(process, hook) {
+            Some(_) => json::checked(process.call_hook(hook.name(), event(), cx()).await?)?,
+            None => Value::Null,
+        };
+        parse(&answer)
+    })
+}
+
+/// Calls a hook that only observes.
+fn tell<'a>(
+    process: &'a ProcessExtension,
+    hook: HookPoint,
+    event: impl FnOnce() -> Value + Send + 'a,
+    cx: impl FnOnce() -> Value + Send + 'a,
+) -> HandlerFuture<'a, ()> {
+    ask(process, hook, event, cx, |_| Ok(()))
 }
 
 impl Plugin for ProcessExtension {
     fn rules(&self, hook: HookPoint) -> HookRules {
         let mut rules = HookRules::of(hook);
-        if let Some(known) = self.hooks().iter().find(|known| known.name == hook.name()) {
+        if let Some(known) = subscription(self, hook) {
             rules.priority = known.priority;
             rules.blocks_on_error = known.blocks_on_error.unwrap_or(rules.blocks_on_error);
             // A process cannot extend the time that a run waits for it.
@@ -80,12 +99,13 @@ impl Plugin for ProcessExtension {
         event: &'a BeforeModelResolve,
         cx: &'a HookContext,
     ) -> HandlerFuture<'a, ModelOverride> {
-        Box::pin(async move {
-            let answer =
-                ask(self, HookPoint::BeforeModelResolve, || json!({"prompt": event.prompt}), || run_context(cx))
-                    .await?;
-            json::model_override(&answer)
-        })
+        ask(
+            self,
+            HookPoint::BeforeModelResolve,
+            move || json!({"prompt": event.prompt}),
+            move || run_context(cx),
+            json::model_override,
+        )
     }
 
     fn on_agent_start<'a>(
@@ -93,24 +113,23 @@ impl Plugin for ProcessExtension {
         event: &'a BeforeModelResolve,
         cx: &'a HookContext,
     ) -> HandlerFuture<'a, AgentStartChanges> {
-        Box::pin(async move {
-            let answer =
-                ask(self, HookPoint::BeforeAgentStart, || json!({"prompt": event.prompt}), || run_context(cx)).await?;
-            json::start_changes(&answer)
-        })
+        ask(
+            self,
+            HookPoint::BeforeAgentStart,
+            move || json!({"prompt": event.prompt}),
+            move || run_context(cx),
+            json::start_changes,
+        )
     }
 
     fn before_agent_run<'a>(&'a self, event: &'a BeforeAgentRun, cx: &'a HookContext) -> HandlerFuture<'a, RunVerdict> {
-        Box::pin(async move {
-            let answer = ask(
-                self,
-                HookPoint::BeforeAgentRun,
-                || json!({"prompt": event.prompt, "provider": event.provider, "model": event.model}),
-                || run_context(cx),
-            )
-            .await?;
-            json::verdict(&answer)
-        })
+        ask(
+            self,
+            HookPoint::BeforeAgentRun,
+            move || json!({"prompt": event.prompt, "provider": event.provider, "model": event.model}),
+            move || run_context(cx),
+            json::verdict,
+        )
     }
 
     fn before_prompt_build<'a>(
@@ -118,37 +137,25 @@ impl Plugin for ProcessExtension {
         event: &'a BeforePromptBuild,
         cx: &'a HookContext,
     ) -> HandlerFuture<'a, PromptChanges> {
-        Box::pin(async move {
-            let answer = ask(
-                self,
-                HookPoint::BeforePromptBuild,
-                || json::prompt_build(&event.prompt, &event.messages),
-                || run_context(cx),
-            )
-            .await?;
-            json::prompt_changes(&answer)
-        })
+        ask(
+            self,
+            HookPoint::BeforePromptBuild,
+            move || json::prompt_build(&event.prompt, &event.messages),
+            move || run_context(cx),
+            json::prompt_changes,
+        )
     }
 
     fn llm_input<'a>(&'a self, event: &'a LlmInput, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            let asked = ask(self, HookPoint::LlmInput, || json::llm_input(event, cx), || run_context(cx)).await;
-            asked.map(drop)
-        })
+        tell(self, HookPoint::LlmInput, move || json::llm_input(event, cx), move || run_context(cx))
     }
 
     fn llm_output<'a>(&'a self, event: &'a LlmOutput, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            let asked = ask(self, HookPoint::LlmOutput, || json::llm_output(event, cx), || run_context(cx)).await;
-            asked.map(drop)
-        })
+        tell(self, HookPoint::LlmOutput, move || json::llm_output(event, cx), move || run_context(cx))
     }
 
     fn on_agent_end<'a>(&'a self, event: &'a AgentEnd, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            let asked = ask(self, HookPoint::AgentEnd, || json::agent_end(event), || run_context(cx)).await;
-            asked.map(drop)
-        })
+        tell(self, HookPoint::AgentEnd, move || json::agent_end(event), move || run_context(cx))
     }
 
     fn before_tool_call<'a>(
@@ -156,19 +163,17 @@ impl Plugin for ProcessExtension {
         event: &'a BeforeToolCall,
         cx: &'a HookContext,
     ) -> HandlerFuture<'a, ToolCallChanges> {
-        Box::pin(async move {
-            let answer =
-                ask(self, HookPoint::BeforeToolCall, || json::before_tool_call(event, cx), || run_context(cx)).await?;
-            json::call_changes(&answer)
-        })
+        ask(
+            self,
+            HookPoint::BeforeToolCall,
+            move || json::before_tool_call(event, cx),
+            move || run_context(cx),
+            json::call_changes,
+        )
     }
 
     fn on_after_tool_call<'a>(&'a self, event: &'a AfterToolCall, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            let asked =
-                ask(self, HookPoint::AfterToolCall, || json::after_tool_call(event, cx), || run_context(cx)).await;
-            asked.map(drop)
-        })
+        tell(self, HookPoint::AfterToolCall, move || json::after_tool_call(event, cx), move || run_context(cx))
     }
 
     fn tool_result_persist<'a>(
@@ -176,11 +181,13 @@ impl Plugin for ProcessExtension {
         event: &'a ToolResult,
         cx: &'a HookContext,
     ) -> HandlerFuture<'a, Option<ToolResult>> {
-        Box::pin(async move {
-            let answer =
-                ask(self, HookPoint::ToolResultPersist, || json::tool_result(event), || run_context(cx)).await?;
-            json::persisted(&answer, event)
-        })
+        ask(
+            self,
+            HookPoint::ToolResultPersist,
+            move || json::tool_result(event),
+            move || run_context(cx),
+            |answer| json::persisted(answer, event),
+        )
     }
 
     fn before_message_write<'a>(
@@ -188,39 +195,25 @@ impl Plugin for ProcessExtension {
         event: &'a BeforeMessageWrite,
         cx: &'a HookContext,
     ) -> HandlerFuture<'a, MessageWrite> {
-        Box::pin(async move {
-            let answer = ask(
-                self,
-                HookPoint::BeforeMessageWrite,
-                || json::message_write(&event.message, cx),
-                || run_context(cx),
-            )
-            .await?;
-            json::write(&answer)
-        })
+        ask(
+            self,
+            HookPoint::BeforeMessageWrite,
+            move || json::message_write(&event.message, cx),
+            move || run_context(cx),
+            json::write,
+        )
     }
 
     fn on_before_compaction<'a>(&'a self, event: &'a CompactionStarting, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            let asked =
-                ask(self, HookPoint::BeforeCompaction, || json::compaction_starting(event), || run_context(cx)).await;
-            asked.map(drop)
-        })
+        tell(self, HookPoint::BeforeCompaction, move || json::compaction_starting(event), move || run_context(cx))
     }
 
     fn on_after_compaction<'a>(&'a self, event: &'a CompactionFinished, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            let asked =
-                ask(self, HookPoint::AfterCompaction, || json::compaction_finished(event), || run_context(cx)).await;
-            asked.map(drop)
-        })
+        tell(self, HookPoint::AfterCompaction, move || json::compaction_finished(event), move || run_context(cx))
     }
 
     fn on_message_received<'a>(&'a self, event: &'a MessageReceived, cx: &'a MessageContext) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            let asked = ask(self, HookPoint::MessageReceived, || json::received(event), || message_context(cx)).await;
-            asked.map(drop)
-        })
+        tell(self, HookPoint::MessageReceived, move || json::received(event), move || message_context(cx))
     }
 
     fn message_sending<'a>(
@@ -228,50 +221,36 @@ impl Plugin for ProcessExtension {
         event: &'a MessageSending,
         cx: &'a MessageContext,
     ) -> HandlerFuture<'a, MessageChanges> {
-        Box::pin(async move {
-            let answer = ask(self, HookPoint::MessageSending, || json::sending(event), || message_context(cx)).await?;
-            json::message_changes(&answer)
-        })
+        ask(
+            self,
+            HookPoint::MessageSending,
+            move || json::sending(event),
+            move || message_context(cx),
+            json::message_changes,
+        )
     }
 
     fn on_message_sent<'a>(&'a self, event: &'a MessageSent, cx: &'a MessageContext) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            let asked = ask(self, HookPoint::MessageSent, || json::sent(event), || message_context(cx)).await;
-            asked.map(drop)
-        })
+        tell(self, HookPoint::MessageSent, move || json::sent(event), move || message_context(cx))
     }
 
     fn on_before_reset<'a>(&'a self, event: &'a BeforeReset, cx: &'a SessionContext) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            let asked = ask(self, HookPoint::BeforeReset, || json::before_reset(event), || session_context(cx)).await;
-            asked.map(drop)
-        })
+        tell(self, HookPoint::BeforeReset, move || json::before_reset(event), move || session_context(cx))
     }
 
     fn on_session_end<'a>(&'a self, event: &'a SessionEnd, cx: &'a SessionContext) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            let asked = ask(self, HookPoint::SessionEnd, || json::session_end(event, cx), || session_context(cx)).await;
-            asked.map(drop)
-        })
+        tell(self, HookPoint::SessionEnd, move || json::session_end(event, cx), move || session_context(cx))
     }
 
     fn on_session_start<'a>(&'a self, event: &'a SessionStart, cx: &'a SessionContext) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            let asked =
-                ask(self, HookPoint::SessionStart, || json::session_start(event, cx), || session_context(cx)).await;
-            asked.map(drop)
-        })
+        tell(self, HookPoint::SessionStart, move || json::session_start(event, cx), move || session_context(cx))
     }
 
     fn on_gateway_start<'a>(&'a self, event: &'a GatewayStart) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            ask(self, HookPoint::GatewayStart, || json!({"port": event.port}), || json!({})).await.map(drop)
-        })
+        tell(self, HookPoint::GatewayStart, move || json!({"port": event.port}), move || json!({}))
     }
 
     fn on_gateway_stop<'a>(&'a self, event: &'a GatewayStop) -> HandlerFuture<'a, ()> {
-        Box::pin(async move {
-            ask(self, HookPoint::GatewayStop, || json!({"reason": event.reason}), || json!({})).await.map(drop)
-        })
+        tell(self, HookPoint::GatewayStop, move || json!({"reason": event.reason}), move || json!({}))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pinch_agent_core::tool::ToolSpec;
 use pinch_coding_agent::store::SessionRef;
-use pinch_llm::message::{Image, Provenance};
+use pinch_llm::message::{Image, Provenance, Usage};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_ports::Caller;
 use pinch_stdx::cancel::{Cancel, Deadline};
@@ -173,6 +173,18 @@ pub struct Budget {
     pub cost_usd: Option<f64>,
     /// Maximum duration, measured like [`RunRequest::timeout`].
     pub deadline: Option<Duration>,
+}
+
+impl Budget {
+    /// Returns the limit of tokens that this usage has reached.
+    pub(crate) fn reached_tokens(&self, used: &Usage) -> Option<u64> {
+        self.tokens.filter(|limit| used.context_tokens() >= *limit)
+    }
+
+    /// Returns the limit of costs that this usage has reached.
+    pub(crate) fn reached_cost(&self, used: &Usage) -> Option<f64> {
+        self.cost_usd.filter(|limit| used.cost.total >= *limit)
+    }
 }
 
 impl RunRequest {

@@ -36,7 +36,6 @@ impl BudgetMeter {
     }
 
     fn is_exceeded(&self) -> bool {
-        self.budget.tokens.is_some_and(|limit| self.used.context_tokens() >= limit)
-            || self.budget.cost_usd.is_some_and(|limit| self.used.cost.total >= limit)
+        self.budget.reached_tokens(&self.used).is_some() || self.budget.reached_cost(&self.used).is_some()
     }
 }

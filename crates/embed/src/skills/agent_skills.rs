@@ -1,5 +1,6 @@
 //! The skills of one agent: which exist, which it may use, and why not the others.
 
+use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 
 use pinch_coding_agent::document::Problem;
@@ -79,12 +80,14 @@ impl AgentSkills {
             listing::listing(usable(), &config.skills.limits, host.home());
         let variables = environment::variables(usable(), &config.skills, host.env());
         // What an agent can write itself must not allow programs.
-        let trusted: Vec<PathBuf> = places.trusted_directories().iter().map(|dir| real_path(dir)).collect();
+        let trusted =
+            LazyCell::new(|| places.trusted_directories().iter().map(|dir| real_path(dir)).collect::<Vec<_>>());
         let is_trusted = |skill: &&LoadedSkill| {
             let real = real_path(&skill.path);
             trusted.iter().any(|dir| real.starts_with(dir))
         };
-        let programs = usable().filter(is_trusted).flat_map(required_programs).cloned().collect();
+        let requiring = usable().filter(|skill| required_programs(skill).next().is_some());
+        let programs = requiring.filter(is_trusted).flat_map(required_programs).cloned().collect();
         Self { prompt, listed, variables, programs, problems, skills }
     }
 }

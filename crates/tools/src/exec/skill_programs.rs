@@ -19,16 +19,20 @@ impl SkillPrograms {
         writable: &[&Path],
         is_executable: &dyn Fn(&Path) -> bool,
     ) -> Self {
+        if names.is_empty() {
+            return Self::default();
+        }
         let writable: Vec<PathBuf> = writable.iter().map(|dir| real_path(dir)).collect();
         let is_writable = |path: &Path| {
             let real = real_path(path);
             writable.iter().any(|dir| real.starts_with(dir)) || is_writable_by_all(&real)
         };
         // Directories after a writable one do not count: a file in that one would come first.
-        let trusted = || path.iter().take_while(|dir| dir.is_absolute() && !is_writable(dir));
+        let trusted: Vec<&PathBuf> = path.iter().take_while(|dir| dir.is_absolute() && !is_writable(dir)).collect();
         let find = |name: &String| {
             let is_name = !name.is_empty() && !name.contains(['/', '\\']) && !is_script_runner(&name.to_lowercase());
-            let found = trusted().map(|dir| dir.join(name)).find(|file| is_executable(file)).filter(|_| is_name)?;
+            let found =
+                trusted.iter().map(|dir| dir.join(name)).find(|file| is_executable(file)).filter(|_| is_name)?;
             (!is_writable(&found)).then(|| (name.clone(), found))
         };
         Self(names.iter().filter_map(find).collect())

@@ -1,4 +1,4 @@
-//! What happens when while a terminal is being resized. The reasons are explained in `terminal/screen`.
+//! What happens while a terminal is being resized, and when. The reasons are explained in `terminal/screen`.
 
 use std::time::Duration;
 

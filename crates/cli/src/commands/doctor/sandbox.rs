@@ -6,7 +6,6 @@ use pinch_sandbox::choose::{SandboxBackend, container_sandboxes, enter, sandboxe
 use pinch_sandbox::config::SandboxConfig;
 use pinch_sandbox::confinement::{Confinement, NetworkAccess};
 use pinch_sandbox::container::ContainerOptions;
-use pinch_sandbox::domains::DomainList;
 use pinch_sandbox::scope::SandboxMode;
 
 use super::context::DoctorContext;
@@ -46,7 +45,8 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
         let backend = config.backend.as_deref().unwrap_or(SandboxBackend::Auto.as_str());
         let options = ContainerOptions::new(config.container.clone(), "doctor");
         let options = options.host(host.home().map(Into::into), host.env().to_vec(), host.now_ms());
-        let entered = entered(context, backend, network_of(&config), &options).await;
+        let access = NetworkAccess::of(&config).map_err(|error| error.to_string());
+        let entered = entered(context, backend, access, &options).await;
         add(&mut section, &name, entered, "for embedded runs");
     }
     section
@@ -73,14 +73,6 @@ fn embedded(context: &DoctorContext) -> Vec<(String, SandboxConfig)> {
         }
     }
     found
-}
-
-fn network_of(config: &SandboxConfig) -> Result<NetworkAccess, String> {
-    match &config.domains {
-        Some(domains) => DomainList::parse(domains).map(NetworkAccess::Domains).map_err(|error| error.to_string()),
-        None if config.container.network.trim() == "none" => Ok(NetworkAccess::Off),
-        None => Ok(NetworkAccess::On),
-    }
 }
 
 /// Enters a sandbox with an empty workspace, and leaves it.

@@ -332,9 +332,9 @@ impl RunState {
     pub(super) fn over_budget(&self) -> Option<Action> {
         let budget = &self.terms.budget;
         let spent = |what: &str, used: String, limit: String| Some(format!("{what}: {used} of {limit}"));
-        let message = if let Some(limit) = budget.tokens.filter(|limit| self.usage.context_tokens() >= *limit) {
+        let message = if let Some(limit) = budget.reached_tokens(&self.usage) {
             spent("tokens", self.usage.context_tokens().to_string(), limit.to_string())
-        } else if let Some(limit) = budget.cost_usd.filter(|limit| self.usage.cost.total >= *limit) {
+        } else if let Some(limit) = budget.reached_cost(&self.usage) {
             spent("US dollars", format!("{:.4}", self.usage.cost.total), limit.to_string())
         } else if let Some(limit) = budget.deadline.filter(|limit| self.elapsed >= *limit) {
             spent("seconds", self.elapsed.as_secs().to_string(), limit.as_secs().to_string())
