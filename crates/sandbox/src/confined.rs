@@ -11,7 +11,7 @@ mod thread;
 mod machine;
 
 pub(crate) use kernel::{ConfineError, KernelRules, landlock_version};
-pub(crate) use machine::{ConfinedMachine, WrappedCommand, Wrapper, start_detached};
+pub(crate) use machine::{ConfinedMachine, WrappedCommand, Wrapper, last_will};
 pub(crate) use syscalls::{SyscallRules, block_syscalls, filter_program};
 pub(crate) use thread::ConfinedThread;
 pub(crate) use view::SandboxView;

@@ -1,7 +1,7 @@
 //! The backends `docker`, `podman` and `runc`: containers, managed with their command lines.
 //!
-//! A container of docker or podman lives as long as its machine, one of runc as long as its command. Containers left behind by a killed
-//! program are removed when the next sandbox is entered.
+//! A container of docker or podman lives as long as its machine, one of runc as long as its command. Containers are removed even if this
+//! program is killed; those left behind nevertheless, as by a crash of the system, are removed when the next sandbox is entered.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,8 @@ impl ContainerSandbox {
         let name = self.name();
         let args = self.arguments(asked, &view, &name)?;
         // From here on it is removed on drop, whatever happens.
-        let mut container = RunningContainer { client: client.clone(), name, has_bash: true };
+        let removal = client.removal(&name).map_err(|error| self.unavailable(error))?;
+        let mut container = RunningContainer { client: client.clone(), name, has_bash: true, _removal: removal };
         self.start(&mut container, args).await.map_err(|error| self.unavailable(error))?;
         let machine = ConfinedMachine::new(view, files, launcher).wrapped(container.wrapper());
         Ok(Arc::new(machine.with_aliases(aliases(&self.options, asked))))
@@ -270,7 +271,8 @@ async fn remove_left_over(client: &ContainerClient) {
     for name in listed.unwrap_or_default().lines().map(str::trim) {
         let owner = name.rsplit('-').nth(1).filter(|pid| pid.chars().all(|c| c.is_ascii_digit()));
         if owner.is_some_and(|pid| !pid.is_empty() && !Path::new("/proc").join(pid).exists()) {
-            client.remove(name);
+            // Dropping it removes the container.
+            drop(client.removal(name));
         }
     }
 }

@@ -5,7 +5,8 @@
 //!
 //! Descendants that have left the group are stopped as well. On Linux each child has an id in the environment variable `PINCH_PROCESS`,
 //! which its descendants inherit, so that even daemons in another session are found. A descendant that keeps neither its parent nor the
-//! variable escapes (`(env -u PINCH_PROCESS setsid server &)`). On other Unix systems descendants without a parent escape, and on systems
+//! variable escapes (`(env -u PINCH_PROCESS setsid server &)`). If this program is killed while children run, another process, started with
+//! the first child, ends them in its place. On other Unix systems descendants without a parent escape, and on systems
 //! without process groups all descendants do.
 
 use std::io;
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 
 mod alive;
 mod mark;
+mod watchdog;
 #[cfg(unix)]
 mod table;
 #[cfg(unix)]
@@ -29,16 +31,22 @@ mod hunt;
 mod strays;
 mod group;
 mod reaper;
+#[cfg(unix)]
+mod last_will;
 #[cfg(all(unix, feature = "pty"))]
 mod terminal;
 pub mod tail;
 
 pub use alive::{is_alive, start_ticks};
+#[cfg(unix)]
+pub use last_will::LastWill;
 pub use reaper::wait_for_killed;
 pub use tail::OutputTail;
+pub use watchdog::start_watchdog;
 
 use crate::cancel::{Cancel, CancelReason};
 use group::ProcessGroup;
+use watchdog::RunningMark;
 
 /// After the child has exited, output of its descendants is read as long as some arrives at least this often…
 const QUIET: Duration = Duration::from_millis(100);
@@ -55,6 +63,8 @@ pub struct ChildTree {
     /// Whether the whole process tree was asked to terminate.
     is_terminating: bool,
     exit: Option<Exit>,
+    /// Present while descendants are to be ended if this program is killed.
+    running: Option<RunningMark>,
 }
 
 /// Exit status of a process.
@@ -183,17 +193,22 @@ impl ChildTree {
     /// Returns [`SpawnError`] if the command cannot be started.
     pub fn spawn_as_is(mut command: std::process::Command) -> Result<Self, SpawnError> {
         let mark = ProcessGroup::prepare(&mut command);
+        let running = RunningMark::begin(&mark);
         let program = command.get_program().to_string_lossy().into_owned();
         let dir = command.get_current_dir().map(PathBuf::from);
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true);
         match command.spawn() {
-            Ok(child) => Ok(Self {
-                group: ProcessGroup::of(child.id(), mark),
-                is_terminating: false,
-                child: Some(child),
-                exit: None,
-            }),
+            Ok(child) => {
+                running.started(child.id());
+                Ok(Self {
+                    group: ProcessGroup::of(child.id(), mark),
+                    is_terminating: false,
+                    child: Some(child),
+                    exit: None,
+                    running: Some(running),
+                })
+            }
             // The system reports a missing program and a missing directory in the same way.
             Err(source) => match dir.filter(|dir| !dir.is_dir()) {
                 Some(path) => Err(SpawnError::MissingDir { path }),
@@ -233,6 +248,10 @@ impl ChildTree {
         let Some(child) = &mut self.child else { return Err(io::ErrorKind::NotFound.into()) };
         let exit = Exit::of(child.wait().await?);
         self.exit = Some(exit);
+        if !self.is_terminating {
+            // What it has left running is meant to keep running.
+            self.running = None;
+        }
         Ok(exit)
     }
 
@@ -341,7 +360,7 @@ impl Drop for ChildTree {
         if self.exit.is_none()
             && let Some(child) = self.child.take()
         {
-            reaper::kill_aside(child, std::mem::take(&mut self.group));
+            reaper::kill_aside(child, std::mem::take(&mut self.group), self.running.take());
         }
     }
 }

@@ -14,9 +14,6 @@ mod options;
 
 mod screen;
 
-#[cfg(target_os = "linux")]
-mod watchdog;
-
 mod registry;
 
 mod permission;

@@ -13,8 +13,18 @@ use crate::tool_calls;
 #[test]
 fn child() {
     let Some((task, file)) = task() else { return };
-    assert_eq!(task, "tool", "no such task");
-    run(tool(&file));
+    match task.as_str() {
+        "tool" => run(tool(&file)),
+        "host" => run(host(&file)),
+        other => panic!("no task {other}"),
+    }
+}
+
+/// Runs a command in this directory until this process is killed.
+async fn host(dir: &Path) {
+    let command = "setsid sh -c 'echo $$ > daemon; exec sleep 600' & env -u PINCH_PROCESS sleep 600 & \
+                   echo $! > bare; echo $$ > shell; wait";
+    drop(tool_calls::call(dir, "bash", serde_json::json!({"command": command}), &Cancel::new()).await);
 }
 
 /// Calls the tool described in the file, and prints the result and the peak memory of this process.

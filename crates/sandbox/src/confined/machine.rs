@@ -2,9 +2,8 @@
 
 use std::future::ready;
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use futures::stream::{BoxStream, StreamExt as _, poll_fn};
 use pinch_machine::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 use pinch_machine::{CommandSpec, LocalMachine, Machine, MachineError, Process, ProcessEnd, ProcessInput, Stat};
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::process::LastWill;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -247,7 +247,8 @@ impl Machine for ConfinedMachine {
                     error
                 })?;
                 let wrapped = wrapper(command).map_err(failed)?;
-                (command, at_end, egress) = (wrapped.command, wrapped.at_end, wrapped.egress);
+                (command, egress) = (wrapped.command, wrapped.egress);
+                at_end = wrapped.at_end.map(CommandCleanup::prepare).transpose().map_err(failed)?;
             }
             // The child process belongs to the caller's runtime, not to that of the starting thread.
             let caller = Handle::current();
@@ -297,37 +298,39 @@ fn local() -> &'static LocalMachine {
 /// A command that keeps its resources alive until it ends.
 struct ConfinedProcess {
     inner: Box<dyn Process>,
-    at_end: Option<CommandSpec>,
+    at_end: Option<CommandCleanup>,
     _proxy: Option<EgressProxy>,
     _launcher: Arc<ConfinedThread>,
     _wrapper: Option<Wrapper>,
     _view: Arc<SandboxView>,
 }
 
-impl Drop for ConfinedProcess {
-    fn drop(&mut self) {
-        if let Some(command) = self.at_end.take() {
-            start_detached(&command);
+/// A command that ends what another one has left running. It runs at the latest when this is dropped, or when this program is killed.
+struct CommandCleanup {
+    command: CommandSpec,
+    will: LastWill,
+}
+
+impl CommandCleanup {
+    fn prepare(command: CommandSpec) -> io::Result<Self> {
+        let will = last_will(&command)?;
+        Ok(Self { command, will })
+    }
+
+    async fn run(self) {
+        // Failure means that there is nothing to kill.
+        if let Ok(mut process) = local().spawn(self.command).await {
+            drop(process.pump(&Cancel::new(), Some(PATIENCE), Duration::ZERO, &mut |_| {}).await);
         }
+        self.will.revoke();
     }
 }
 
-/// Starts a cleanup command without waiting for it. Signals sent to this program do not reach it, and it may outlive the machine.
-pub(crate) fn start_detached(spec: &CommandSpec) {
+/// Prepares a cleanup command that runs on drop, or when this program is killed. If it fails, the next sandbox removes what is left.
+pub(crate) fn last_will(spec: &CommandSpec) -> io::Result<LastWill> {
     let mut command = Command::new(&spec.program);
-    command.args(&spec.args).env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
-    command.current_dir(&spec.cwd).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-    // If it cannot be started, the next sandbox removes what is left.
-    let Ok(mut child) = command.spawn() else { return };
-    let wait = move || drop(child.wait());
-    drop(std::thread::Builder::new().name("sandbox-cleanup".to_owned()).spawn(wait));
-}
-
-/// Runs a cleanup command. Failure means that there is nothing to kill.
-async fn run_to_end(command: CommandSpec) {
-    if let Ok(mut process) = local().spawn(command).await {
-        drop(process.pump(&Cancel::new(), Some(PATIENCE), Duration::ZERO, &mut |_| {}).await);
-    }
+    command.args(&spec.args).envs(spec.env.iter().map(|(name, value)| (name, value))).current_dir(&spec.cwd);
+    LastWill::new(&command)
 }
 
 impl Process for ConfinedProcess {
@@ -349,9 +352,9 @@ impl Process for ConfinedProcess {
         async move {
             let end = self.inner.pump(cancel, timeout, grace, on_data).await?;
             if !matches!(end, ProcessEnd::Exited(_))
-                && let Some(command) = self.at_end.take()
+                && let Some(cleanup) = self.at_end.take()
             {
-                run_to_end(command).await;
+                cleanup.run().await;
             }
             Ok(end)
         }

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::mpsc::sync_channel;
 
+use pinch_stdx::process::start_watchdog;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -20,6 +21,8 @@ impl ConfinedThread {
         name: &str,
         confine: impl FnOnce() -> Result<(), ConfineError> + Send + 'static,
     ) -> Result<Self, ConfineError> {
+        // Started by a confined thread, it could not end commands outside of the sandbox.
+        start_watchdog();
         let (ready_tx, ready) = sync_channel(1);
         let (until_dropped, dropped) = oneshot::channel::<()>();
         let work = move || {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use pinch_machine::{CommandSpec, LocalMachine, Machine as _, ProcessEnd};
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::process::LastWill;
 use pinch_stdx::text::shortened;
 
-use crate::confined::start_detached;
+use crate::confined::last_will;
 
 /// Maximum bytes of its output to keep.
 const MAX_OUTPUT: usize = 64 * 1024;
@@ -89,10 +90,10 @@ impl ContainerClient {
         }
     }
 
-    /// Removes a container without waiting. Signals sent to this program do not reach the removal.
-    pub(super) fn remove(&self, name: &str) {
+    /// Returns a command that removes a container on drop, or when this program is killed. Nothing waits for it.
+    pub(super) fn removal(&self, name: &str) -> std::io::Result<LastWill> {
         let args = ["rm", "--force", "--volumes", name].map(str::to_owned);
-        start_detached(&self.command(args.to_vec(), Vec::new()));
+        last_will(&self.command(args.to_vec(), Vec::new()))
     }
 }
 

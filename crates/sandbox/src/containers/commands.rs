@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pinch_machine::CommandSpec;
+use pinch_stdx::process::LastWill;
 
 use super::client::{ContainerClient, is_own};
 use crate::confined::{WrappedCommand, Wrapper};
@@ -26,18 +27,13 @@ const END: &str = r#"for signal in TERM KILL; do
   sleep 0.2
 done"#;
 
-/// A running container, removed on drop.
+/// A running container, removed on drop, or when this program is killed.
 pub(super) struct RunningContainer {
     pub(super) client: ContainerClient,
     pub(super) name: String,
     /// Whether its image has bash.
     pub(super) has_bash: bool,
-}
-
-impl Drop for RunningContainer {
-    fn drop(&mut self) {
-        self.client.remove(&self.name);
-    }
+    pub(super) _removal: LastWill,
 }
 
 impl RunningContainer {

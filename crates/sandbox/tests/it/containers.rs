@@ -273,7 +273,7 @@ async fn containers_of_killed_programs_are_removed() {
 }
 
 /// Returns the real podman with an image made of busybox, if both are installed.
-async fn real_podman(bench: &SandboxBench) -> Option<ContainerSandbox> {
+pub(crate) async fn real_podman(bench: &SandboxBench) -> Option<ContainerSandbox> {
     let env: Vec<(String, String)> = std::env::vars().collect();
     let path = std::env::var("PATH").unwrap_or_default();
     let mut options = options().host(None, env, 0);

@@ -3,8 +3,9 @@
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 mod bench;
-mod containers;
 
+mod child;
+mod containers;
 mod files;
 mod processes;
 mod runc;

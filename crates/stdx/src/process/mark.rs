@@ -58,6 +58,11 @@ mod linux {
             Self(mark)
         }
 
+        /// Returns the id: 32 hexadecimal digits.
+        pub(in super::super) fn id(&self) -> &str {
+            &self.0
+        }
+
         /// Returns whether a process started its program with this mark. Reading its environment may block.
         pub(in super::super) fn of(&self, process: u32) -> Carries {
             let Ok(file) = std::fs::File::open(format!("/proc/{process}/environ")) else {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::process::Child;
 
 use super::group::ProcessGroup;
+use super::watchdog::RunningMark;
 
 /// Number of kills in progress. Global, because processes belong to the whole program.
 static N_AT_WORK: Mutex<usize> = Mutex::new(0);
@@ -20,6 +21,7 @@ struct Orphan {
     group: ProcessGroup,
     /// Not reaped before the family is dead, so that its id is not reused.
     _child: Child,
+    _running: Option<RunningMark>,
 }
 
 impl Drop for Orphan {
@@ -31,10 +33,10 @@ impl Drop for Orphan {
 }
 
 /// Kills a child with all its descendants: its group immediately, the others on a separate thread.
-pub(super) fn kill_aside(child: Child, group: ProcessGroup) {
+pub(super) fn kill_aside(child: Child, group: ProcessGroup, running: Option<RunningMark>) {
     group.halt_known();
     *n_at_work() += 1;
-    let orphan = Orphan { group, _child: child };
+    let orphan = Orphan { group, _child: child, _running: running };
     // Without a thread it is done here: a closure that cannot be started is dropped.
     drop(std::thread::Builder::new().name("pinch-reaper".to_owned()).spawn(move || drop(orphan)));
 }

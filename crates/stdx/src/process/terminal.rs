@@ -7,6 +7,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 
 use super::group::ProcessGroup;
 use super::mark::ProcessMark;
+use super::watchdog::RunningMark;
 use super::{ChildTree, SpawnError};
 
 impl ChildTree {
@@ -25,6 +26,7 @@ impl ChildTree {
         }
         // A session leader also leads a process group.
         let mark = ProcessMark::put_on(&mut command);
+        let running = RunningMark::begin(&mark);
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true);
         let opened = || -> Result<_, pty_process::Error> {
@@ -36,8 +38,9 @@ impl ChildTree {
             Ok((child, ends))
         };
         let (mut child, (input, output)) = opened().map_err(|error| failed(into_io(error)))?;
-        let mut tree =
-            Self { group: ProcessGroup::of(child.id(), mark), is_terminating: false, child: None, exit: None };
+        running.started(child.id());
+        let group = ProcessGroup::of(child.id(), mark);
+        let mut tree = Self { group, is_terminating: false, child: None, exit: None, running: Some(running) };
         let input = ChildStdin::from_std(std::process::ChildStdin::from(input));
         let output = ChildStdout::from_std(std::process::ChildStdout::from(output));
         let ends = input.and_then(|input| Ok((input, output?)));

@@ -24,10 +24,21 @@ const MAX_JOURNAL: u64 = 256 * 1024 * 1024;
 pub(super) enum ApplyError {
     /// Everything was rolled back.
     #[error("{0}; nothing was changed")]
-    Undone(MachineError),
+    Undone(PatchWriteError),
     /// These files could not be restored.
     #[error("{failure}; these files could not be restored: {}", lost.join(", "))]
-    Lost { failure: MachineError, lost: Vec<String> },
+    Lost { failure: PatchWriteError, lost: Vec<String> },
+}
+
+/// Why a file could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PatchWriteError {
+    /// The machine reported an error.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// Another program has changed it.
+    #[error("{} was changed by another program meanwhile: read it again", .0.display())]
+    Conflict(PathBuf),
 }
 
 /// Applies all changes or none. `id` names the journal in `root`.
@@ -41,10 +52,10 @@ pub(super) async fn apply(
     // Replacing a single file is atomic anyway.
     let journal = (changes.len() > 1).then(|| root.join(format!("{PREFIX}{id}{SUFFIX}")));
     if let Some(journal) = &journal {
-        machine.write(journal, content(changes)).await.map_err(ApplyError::Undone)?;
+        machine.write(journal, content(changes)).await.map_err(|error| ApplyError::Undone(error.into()))?;
     }
     for (at, change) in changes.iter().enumerate() {
-        if let Err(failure) = carry_out(&change.path, change.after.as_ref(), machine).await {
+        if let Err(failure) = make(change, machine).await {
             return Err(undo(&changes[..=at], &created, journal.as_deref(), failure, machine).await);
         }
     }
@@ -52,6 +63,23 @@ pub(super) async fn apply(
         forget(journal, machine).await;
     }
     Ok(())
+}
+
+/// Makes a change, unless the file is not what the plan started from. Other programs can come in between only for a moment.
+async fn make(change: &FileChange, machine: &dyn Machine) -> Result<(), PatchWriteError> {
+    if contents(&change.path, machine).await? != change.before {
+        return Err(PatchWriteError::Conflict(change.path.clone()));
+    }
+    Ok(carry_out(&change.path, change.after.as_ref(), machine).await?)
+}
+
+/// Reads a file; `None` if it does not exist.
+async fn contents(path: &Path, machine: &dyn Machine) -> Result<Option<Bytes>, MachineError> {
+    match machine.read(path, MAX_JOURNAL).await {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.code == "ENOENT" => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 async fn carry_out(path: &Path, content: Option<&Bytes>, machine: &dyn Machine) -> Result<(), MachineError> {
@@ -64,18 +92,23 @@ async fn carry_out(path: &Path, content: Option<&Bytes>, machine: &dyn Machine) 
     }
 }
 
-/// Rolls back changes, newest first, and removes directories created for them.
+/// Rolls back changes, newest first, and removes directories created for them. What another program has written meanwhile stays.
 async fn undo(
     changes: &[FileChange],
     created: &[PathBuf],
     journal: Option<&Path>,
-    failure: MachineError,
+    failure: PatchWriteError,
     machine: &dyn Machine,
 ) -> ApplyError {
     let mut lost = Vec::new();
     for change in changes.iter().rev() {
-        let now = machine.read(&change.path, MAX_JOURNAL).await.ok();
-        if now != change.before && carry_out(&change.path, change.before.as_ref(), machine).await.is_err() {
+        let is_restored = match contents(&change.path, machine).await {
+            Ok(now) if now == change.before => true,
+            Ok(now) if now == change.after => carry_out(&change.path, change.before.as_ref(), machine).await.is_ok(),
+            Ok(_) => matches!(&failure, PatchWriteError::Conflict(path) if *path == change.path),
+            Err(_) => false,
+        };
+        if !is_restored {
             lost.push(change.path.display().to_string());
         }
     }
@@ -156,11 +189,7 @@ async fn finish(change: &Value, root: &Path, machine: &dyn Machine) -> Result<()
     let Some(path) = change["path"].as_str() else { return Ok(()) };
     // A journal planted in the directory must not reach outside of it.
     let Ok(target) = PathRoot::new(root).contain(path, machine).await else { return Ok(()) };
-    let now = match machine.read(&target.path, MAX_JOURNAL).await {
-        Ok(content) => Some(content),
-        Err(error) if error.code == "ENOENT" => None,
-        Err(error) => return Err(error),
-    };
+    let now = contents(&target.path, machine).await?;
     if digest(now.as_ref()) != change["before"] {
         return Ok(());
     }

@@ -13,8 +13,6 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use super::screen::TerminalText;
-#[cfg(target_os = "linux")]
-use super::watchdog::{RunningMark, Watchdog};
 
 /// Limits on stored commands and output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +49,6 @@ struct RegistryParts {
     limits: ProcessLimits,
     on_exit: Option<Box<ExitListener>>,
     state: Mutex<RegistryState>,
-    #[cfg(target_os = "linux")]
-    watchdog: Arc<Watchdog>,
 }
 
 #[derive(Default)]
@@ -259,8 +255,7 @@ impl ProcessRegistry {
     pub(super) async fn start(
         &self,
         machine: &dyn Machine,
-        #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "marked on Linux only"))]
-        mut spec: CommandSpec,
+        spec: CommandSpec,
         shown: &str,
         scope: &str,
         timeout: Option<Duration>,
@@ -273,11 +268,7 @@ impl ProcessRegistry {
         }
         let cwd = spec.cwd.display().to_string();
         let is_on_terminal = spec.terminal.is_some();
-        #[cfg(target_os = "linux")]
-        let running = RunningMark::begin(&self.0.watchdog, &mut spec.env);
         let mut process = machine.spawn(spec).await?;
-        #[cfg(target_os = "linux")]
-        running.started(process.id());
         let mut state = self.state();
         while state.drivers.try_join_next().is_some() {}
         let session = Arc::new(TrackedCommand {
@@ -326,8 +317,6 @@ impl ProcessRegistry {
                 end = process.pump(&driven.cancel, timeout, GRACE, &mut take) => end,
                 () = answering => Ok(ProcessEnd::Exited(Exit::Code(0))),
             };
-            #[cfg(target_os = "linux")]
-            drop(running);
             driven.finish(end.map_err(|error| error.to_string()), host.now_ms(), &limits);
             *driven.input.lock().await = None;
             driven.changed.notify_waiters();

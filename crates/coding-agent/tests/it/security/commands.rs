@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use pinch_agent_core::tool::ToolOutput;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::process::is_alive;
+#[cfg(target_os = "linux")]
+use pinch_testing::child::TestChild;
 use serde_json::json;
 
 use crate::tool_calls::FileTree;
@@ -167,6 +169,28 @@ async fn explode(bomb: &str) {
     assert!(result.ends_with("Command timed out after 2 seconds"), "{result}");
     assert!(most > 20, "there were {most} at most: that is no bomb");
     assert_eq!(n_left, 0, "all of the family are gone");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_killed_host_leaves_no_command_running() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut host = TestChild::start("host", dir.path());
+    let pid = |name: &str| std::fs::read_to_string(dir.path().join(name)).ok()?.trim().parse::<u32>().ok();
+    let names = ["daemon", "bare", "shell"];
+    while names.into_iter().any(|name| pid(name).is_none()) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    host.kill();
+    let is_left = |name: &&str| pid(name).is_some_and(is_alive);
+    for _ in 0..4_000 {
+        if names.iter().filter(|name| is_left(name)).count() == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let left: Vec<&str> = names.into_iter().filter(is_left).collect();
+    assert!(left.is_empty(), "still running: {left:?}");
 }
 
 /// Returns the living processes of a user.

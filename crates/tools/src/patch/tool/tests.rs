@@ -17,22 +17,36 @@ mod odd;
 
 type Tree = BTreeMap<String, String>;
 
-/// A machine that fails at one file change: with an error, or by never returning, as in a crash.
+/// A machine on which something happens before one of the file changes.
 struct FaultyMachine {
-    fails_at: usize,
+    at: usize,
     n_changes: AtomicUsize,
-    hangs: bool,
+    fault: PatchFault,
+}
+
+enum PatchFault {
+    /// The change fails.
+    Error,
+    /// It never returns, as in a crash.
+    Crash,
+    /// Another program writes this file.
+    ForeignWrite(PathBuf),
 }
 
 impl FaultyMachine {
+    fn new(at: usize, fault: PatchFault) -> Arc<Self> {
+        Arc::new(Self { at, n_changes: AtomicUsize::new(0), fault })
+    }
+
     async fn change(&self) -> Result<(), MachineError> {
-        if self.n_changes.fetch_add(1, Ordering::Relaxed) != self.fails_at {
+        if self.n_changes.fetch_add(1, Ordering::Relaxed) != self.at {
             return Ok(());
         }
-        if self.hangs {
-            std::future::pending::<()>().await;
+        match &self.fault {
+            PatchFault::Error => Err(MachineError::new(std::io::ErrorKind::StorageFull.into(), "write", None)),
+            PatchFault::Crash => std::future::pending().await,
+            PatchFault::ForeignWrite(path) => LocalMachine.write(path, Bytes::from_static(b"foreign\n")).await,
         }
-        Err(MachineError::new(std::io::ErrorKind::StorageFull.into(), "write", None))
     }
 }
 
@@ -145,7 +159,7 @@ async fn an_error_at_any_change_rolls_back_all() {
     for fails_at in 0..12 {
         let dir = tempfile::tempdir().unwrap();
         write_tree(dir.path(), &before());
-        let machine = Arc::new(FaultyMachine { fails_at, n_changes: AtomicUsize::new(0), hangs: false });
+        let machine = FaultyMachine::new(fails_at, PatchFault::Error);
         match apply_on(machine, dir.path(), PATCH).await {
             Ok(_) => assert_eq!(
                 read_tree(dir.path()).into_iter().filter(|(path, _)| !path.starts_with(".pinch")).collect::<Tree>(),
@@ -161,13 +175,53 @@ async fn an_error_at_any_change_rolls_back_all() {
     assert_eq!(n_failed, 6, "the journal and five files");
 }
 
+/// Returns a tree in which another program has written a file.
+fn with_foreign(mut tree: Tree, name: &str) -> Tree {
+    tree.insert(name.to_owned(), "foreign\n".to_owned());
+    tree
+}
+
+#[tokio::test]
+async fn what_another_program_writes_meanwhile_stays() {
+    let (mut n_failed, mut n_applied) = (0, 0);
+    for at in 0..6 {
+        let names = ["gone.txt", "moved.txt", "new/deep/a.txt", "old.txt", "same.txt"];
+        for (n, name) in names.into_iter().enumerate() {
+            if n + 1 == at {
+                // Between the last look at a file and its replacement nothing can be noticed.
+                continue;
+            }
+            let dir = tempfile::tempdir().unwrap();
+            write_tree(dir.path(), &before());
+            let machine = FaultyMachine::new(at, PatchFault::ForeignWrite(dir.path().join(name)));
+            let result = apply_on(machine, dir.path(), PATCH).await;
+            let found = read_tree(dir.path());
+            let shown = format!("{name} before change {at}: {result:?}");
+            match &result {
+                // Its file had been changed already.
+                Ok(_) => {
+                    n_applied += 1;
+                    assert_eq!(found, with_foreign(after(), name), "{shown}");
+                }
+                Err(error) => {
+                    n_failed += 1;
+                    let wanted = format!("{name} was changed by another program meanwhile: read it again; nothing was");
+                    assert!(error.contains(&wanted), "{shown}");
+                    assert_eq!(found, with_foreign(before(), name), "{shown}");
+                }
+            }
+        }
+    }
+    assert_eq!((n_failed, n_applied), (15, 10));
+}
+
 #[tokio::test]
 async fn a_crash_at_any_change_leaves_all_or_nothing() {
     let (mut n_all, mut n_nothing) = (0, 0);
     for fails_at in 0..7 {
         let dir = tempfile::tempdir().unwrap();
         write_tree(dir.path(), &before());
-        let machine = Arc::new(FaultyMachine { fails_at, n_changes: AtomicUsize::new(0), hangs: true });
+        let machine = FaultyMachine::new(fails_at, PatchFault::Crash);
         let running = apply_on(machine, dir.path(), PATCH);
         tokio::time::timeout(Duration::from_millis(300), running).await.unwrap_err();
         finish_interrupted(dir.path(), &LocalMachine).await.unwrap();

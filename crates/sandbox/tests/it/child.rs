@@ -1,0 +1,66 @@
+//! What is left of commands whose host is killed.
+
+use std::path::Path;
+use std::time::Duration;
+
+use pinch_testing::child::{TestChild, report, task};
+
+use crate::bench::{SandboxBench, backends, sh, skipped};
+use crate::containers::real_podman;
+
+/// Writes a new number twice a second.
+const BEATING: &str = "n=0; while :; do n=$((n + 1)); echo $n > beat; sleep 0.5; done";
+
+/// Not a test by itself: the host that [`a_killed_host_leaves_nothing_running`] kills. Runs commands in the workspace given as its file, in
+/// the sandbox given as its task.
+#[tokio::test]
+async fn child() {
+    let Some((name, workspace)) = task() else { return };
+    let asked = pinch_sandbox::confinement::Confinement::new(&workspace);
+    let bench = SandboxBench::new();
+    let mut all = backends().await;
+    if name == "podman" {
+        all.extend(real_podman(&bench).await.map(|podman| Box::new(podman) as _));
+    }
+    let sandbox = all.into_iter().find(|sandbox| sandbox.name() == name).unwrap();
+    let Ok(machine) = sandbox.enter(&asked).await else { return };
+    report("entered");
+    // In a session of its own, as daemons are.
+    sh(&*machine, &workspace, &format!("setsid sh -c '{BEATING}' & wait")).await;
+}
+
+fn beat(workspace: &Path) -> Option<String> {
+    std::fs::read_to_string(workspace.join("beat")).ok().filter(|beat| !beat.is_empty())
+}
+
+#[tokio::test]
+async fn a_killed_host_leaves_nothing_running() {
+    let mut names: Vec<&str> = backends().await.iter().map(|sandbox| sandbox.name()).collect();
+    match real_podman(&SandboxBench::new()).await {
+        Some(_) => names.push("podman"),
+        None => skipped("podman does not work here"),
+    }
+    for name in names {
+        let bench = SandboxBench::new();
+        let mut host = TestChild::start(name, &bench.workspace);
+        if host.wait_for("entered").is_none() {
+            assert_eq!(name, "podman", "it cannot be entered");
+            skipped("podman does not work here");
+            continue;
+        }
+        while beat(&bench.workspace).is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        host.kill();
+        let mut last = None;
+        for n in 0.. {
+            let now = beat(&bench.workspace);
+            if now == last {
+                break;
+            }
+            assert!(n < 20, "{name}: the command is still running");
+            last = now;
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+    }
+}
