@@ -156,6 +156,9 @@ pub struct ReplyOptions {
 /// Pushes a piece through a chain and adds the output to `out`.
 pub(crate) fn push_through(stages: &mut [Box<dyn Stage>], piece: Piece, out: &mut Pieces) {
     let Some((first, rest)) = stages.split_first_mut() else { return out.push(piece) };
+    if rest.is_empty() {
+        return first.push(piece, out);
+    }
     let mut between = Pieces::new();
     first.push(piece, &mut between);
     for piece in between {

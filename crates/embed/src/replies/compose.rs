@@ -3,6 +3,7 @@
 //! | name | what it does |
 //! |---|---|
 //! | [`SCAN`] | separates text for people from reasoning and tags |
+//! | [`MARKUP`] | removes tool calls and other markup that the model wrote as text |
 //! | [`CHUNK`] | splits visible text into blocks |
 //! | [`DIRECTIVES`] | parses reply tags and `MEDIA:` lines |
 //! | [`TOKENS`] | removes silent and heartbeat tokens, and text meant only for programs |
@@ -11,7 +12,7 @@
 //! | [`THREADS`] | sets the message that a block replies to |
 //!
 //! The input of `scan` is the model's text ([`Piece::Text`](super::Piece::Text)); between `scan` and `chunk` it is visible text
-//! ([`Piece::Visible`](super::Piece::Visible)), after `chunk` blocks ([`Piece::Block`](super::Piece::Block)).
+//! ([`Piece::Visible`](super::Piece::Visible)), which is also what partial replies and drafts show; after `chunk` blocks ([`Piece::Block`](super::Piece::Block)).
 //!
 //! ```
 //! use pinch_embed::replies::compose::{COALESCE, Stages};
@@ -20,7 +21,7 @@
 //!
 //! let mut stages = Stages::new(&ReplyOptions::default());
 //! stages.insert_before(COALESCE, "mine", Dedupe::default())?;
-//! assert_eq!(stages.names().collect::<Vec<_>>(), ["scan", "chunk", "directives", "tokens", "mine", "coalesce", "dedupe", "threads"]);
+//! assert_eq!(stages.names().collect::<Vec<_>>(), ["scan", "markup", "chunk", "directives", "tokens", "mine", "coalesce", "dedupe", "threads"]);
 //! # Ok::<(), pinch_embed::replies::compose::UnknownStage>(())
 //! ```
 
@@ -30,11 +31,14 @@ use super::coalesce::Coalesce;
 use super::dedupe::Dedupe;
 use super::directives::Directives;
 use super::directives::threading::Threads;
+use super::markup::MarkupGuard;
 use super::normalise::Cleanup;
 use super::{ReplyOptions, Stage};
 
 /// Separates text for people from reasoning and tags.
 pub const SCAN: &str = "scan";
+/// Removes tool calls and other markup that the model wrote as text.
+pub const MARKUP: &str = "markup";
 /// Splits visible text into blocks.
 pub const CHUNK: &str = "chunk";
 /// Parses reply tags and `MEDIA:` lines.
@@ -82,6 +86,7 @@ impl Stages {
         let built_in = |name| Place { name, stage: PlaceStage::BuiltIn };
         Self(vec![
             built_in(SCAN),
+            own(MARKUP, Box::<MarkupGuard>::default()),
             built_in(CHUNK),
             own(DIRECTIVES, Box::new(Directives::new(options.media_roots.clone()))),
             own(TOKENS, Box::new(Cleanup)),

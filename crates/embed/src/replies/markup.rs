@@ -9,12 +9,17 @@ use super::scan::{FinalTag, Scan};
 pub mod bracket_blocks;
 pub mod channels;
 pub mod downgraded;
+mod internal;
 pub mod tool_xml;
 pub mod trace_lines;
+
+mod guard;
 
 pub use bracket_blocks::strip_bracket_blocks;
 pub use channels::strip_channels;
 pub use downgraded::strip_downgraded;
+pub use guard::MarkupGuard;
+pub use internal::strip_internal_blocks;
 pub use tool_xml::strip_tool_xml;
 pub use trace_lines::strip_trace_lines;
 
@@ -30,6 +35,23 @@ pub fn visible_of_block(text: &str, final_tag: FinalTag) -> Cow<'_, str> {
         Cow::Borrowed(text) => text.trim().into(),
         Cow::Owned(text) => trimmed(text).into(),
     }
+}
+
+/// A decision about the start of a text that grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leak {
+    /// It is for people.
+    None,
+    /// More text is needed.
+    Undecided,
+    /// So many bytes are markup.
+    Whole(usize),
+}
+
+/// Returns whether a text begins with a word, or may do so when it has grown, ignoring case. `lower` must be in lower case.
+fn may_begin(text: &str, lower: &str) -> bool {
+    let n = text.len().min(lower.len());
+    text.as_bytes()[..n].eq_ignore_ascii_case(&lower.as_bytes()[..n])
 }
 
 /// Applies another step to a text; only a step that changes the text copies it.
@@ -90,10 +112,14 @@ pub fn strip_reasoning(text: &str, unclosed: Unclosed) -> String {
     shown
 }
 
+/// The tag that MiniMax models put around calls.
+const MINIMAX: &str = "minimax:tool_call";
+/// The tags around memories.
+const MEMORIES: [&str; 2] = ["relevant-memories", "relevant_memories"];
+
 /// Removes `<invoke>` calls and the tags around them, as written by MiniMax models.
 fn strip_minimax(text: &str) -> Cow<'_, str> {
-    const TAG: &str = "minimax:tool_call";
-    if !contains_ignoring_case(text, TAG) {
+    if !contains_ignoring_case(text, MINIMAX) {
         return text.into();
     }
     let lower = text.to_ascii_lowercase();
@@ -106,7 +132,7 @@ fn strip_minimax(text: &str) -> Cow<'_, str> {
         kept.push_str(&text[at..start]);
         let rest = &lower[start..];
         let name = rest.strip_prefix("</").or_else(|| rest.strip_prefix('<'));
-        let is_tag = name.is_some_and(|name| name.starts_with(TAG));
+        let is_tag = name.is_some_and(|name| name.starts_with(MINIMAX));
         let is_invoke =
             rest.strip_prefix("<invoke").is_some_and(|r| r.starts_with(|c: char| c == '>' || c.is_whitespace()));
         let end = match (is_code(start), is_invoke, is_tag) {
@@ -123,14 +149,59 @@ fn strip_minimax(text: &str) -> Cow<'_, str> {
     kept.into()
 }
 
+/// Decides about the tag at the start of a text, and the call in it. `has_minimax`: whether a tag came before.
+fn minimax_at(text: &str, has_minimax: &mut bool) -> Leak {
+    let inner = text[1..].strip_prefix('/').unwrap_or(&text[1..]);
+    if may_begin(inner, MINIMAX) {
+        if inner.len() < MINIMAX.len() || !inner.contains('>') {
+            return Leak::Undecided;
+        }
+        *has_minimax = true;
+        return text.find('>').map_or(Leak::Undecided, |at| Leak::Whole(at + 1));
+    }
+    if !*has_minimax || !may_begin(&text[1..], "invoke") {
+        return Leak::None;
+    }
+    match text["<invoke".len().min(text.len())..].chars().next() {
+        Some(c) if c != '>' && !c.is_whitespace() => Leak::None,
+        _ => {
+            let end = text.match_indices("</").find(|(at, close)| {
+                text.get(at + close.len()..).is_some_and(|rest| rest.len() >= 7 && may_begin(rest, "invoke>"))
+            });
+            end.map_or(Leak::Undecided, |(at, _)| Leak::Whole(at + "</invoke>".len()))
+        }
+    }
+}
+
+/// Decides about the block of memories, or its closing tag, at the start of a text.
+fn memories_at(text: &str) -> Leak {
+    let is_memories = |name: &str| MEMORIES.iter().any(|memories| may_begin(name, memories));
+    let is_whole = |name: &str| name.len() >= MEMORIES[0].len();
+    let (closes, name) = text[1..].strip_prefix('/').map_or((false, &text[1..]), |name| (true, name));
+    if !is_memories(name) {
+        return Leak::None;
+    }
+    if !is_whole(name) {
+        return Leak::Undecided;
+    }
+    let start = if closes {
+        Some(0)
+    } else {
+        let mut tags = text.match_indices("</").map(|(at, _)| at);
+        tags.find(|at| text.get(at + 2..).is_some_and(|name| is_whole(name) && is_memories(name)))
+    };
+    let end = start.and_then(|start| Some(start + text[start..].find('>')? + 1));
+    end.map_or(Leak::Undecided, Leak::Whole)
+}
+
 /// Removes blocks of injected memories, outside code.
 pub fn strip_memories(text: &str) -> Cow<'_, str> {
-    if !contains_ignoring_case(text, "relevant-memories") && !contains_ignoring_case(text, "relevant_memories") {
+    if !MEMORIES.iter().any(|name| contains_ignoring_case(text, name)) {
         return text.into();
     }
     let lower = text.to_ascii_lowercase();
     let is_code = code_at(text);
-    let is_memories = |name: &str| name.starts_with("relevant-memories") || name.starts_with("relevant_memories");
+    let is_memories = |name: &str| MEMORIES.iter().any(|memories| name.starts_with(memories));
     let last_close = lower.rfind('>').unwrap_or(0);
     let (mut kept, mut at) = (String::with_capacity(text.len()), 0);
     while let Some(start) = lower[at..].find('<').map(|n| at + n) {

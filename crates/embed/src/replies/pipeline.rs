@@ -29,7 +29,7 @@ use super::{ReasoningLevel, ReplyOptions, Stage, directives, finish_through, pus
 mod open_block;
 mod token_guard;
 
-use open_block::{DeltaKind, StreamedBlock};
+use open_block::{DeltaKind, StreamedBlocks};
 use token_guard::TokenGuard;
 
 /// Turns the events of a session into replies.
@@ -39,7 +39,7 @@ pub struct Replies {
     blocks: Blocks,
     /// Stages that the host inserted before `scan`.
     raw: Vec<Box<dyn Stage>>,
-    /// Stages that the host inserted between `scan` and `chunk`.
+    /// Stages between `scan` and `chunk`.
     words: Vec<Box<dyn Stage>>,
     /// Everything after `chunk`.
     stages: Vec<Box<dyn Stage>>,
@@ -51,14 +51,15 @@ pub struct Replies {
     reasoning_block: String,
     tools: ToolNotes,
     drafts: Drafts,
-    open: Option<StreamedBlock>,
+    open: StreamedBlocks,
     has_text: bool,
     /// Blocks of the current answer that were delivered.
     delivered: Vec<BlockReply>,
     /// Whether the next answer replaces a failed one.
     restarted: bool,
     ignored: bool,
-    /// Empty; kept to reuse its allocation.
+    /// Empty; kept to reuse their allocations.
+    scanned: Pieces,
     between: Pieces,
     last_assistant: Option<Arc<AssistantMessage>>,
 }
@@ -100,11 +101,12 @@ impl Replies {
             tools,
             // Blocks sent during the run make a draft unnecessary.
             drafts: Drafts::new(if options.block_streaming { Preview::default() } else { options.preview }),
-            open: None,
+            open: StreamedBlocks::default(),
             has_text: false,
             delivered: Vec::new(),
             restarted: false,
             ignored: false,
+            scanned: Pieces::new(),
             between: Pieces::new(),
             last_assistant: None,
             options,
@@ -169,11 +171,7 @@ impl Replies {
     /// Wakes the stages that asked for this time.
     pub fn wake(&mut self, out: &mut Pieces) {
         self.drafts.show(out);
-        if !self.raw.is_empty() || !self.words.is_empty() {
-            self.feed(Piece::Wake, out);
-        } else {
-            self.through_stages(vec![Piece::Wake], out);
-        }
+        self.feed(Piece::Wake, out);
     }
 
     /// Returns the options of the replies.
@@ -275,7 +273,7 @@ impl Replies {
         self.has_reported_text = false;
         self.tokens = TokenGuard::default();
         self.reasoning.reset();
-        self.open = None;
+        self.open = StreamedBlocks::default();
         self.has_text = false;
     }
 
@@ -286,19 +284,16 @@ impl Replies {
                     // Blocks are joined by a line break, as in the finished message.
                     self.text("\n", out);
                 }
-                self.open = Some(StreamedBlock::new(*index, kind));
+                self.open.start(*index, kind);
             }
-            StreamEvent::Delta { index, text } => {
-                match self.open.as_mut().map_or(DeltaKind::Nothing, |open| open.add(*index, text)) {
-                    DeltaKind::Text => self.text(text, out),
-                    DeltaKind::Thinking => self.thought(text, out),
-                    DeltaKind::Nothing => {}
-                }
-            }
+            StreamEvent::Delta { index, text } => match self.open.add(*index, text) {
+                DeltaKind::Text => self.text(text, out),
+                DeltaKind::Thinking => self.thought(text, out),
+                DeltaKind::Nothing => {}
+            },
             StreamEvent::BlockEnd { index, block } => match &**block {
                 Block::Text(text) => {
-                    let (open, missing) = StreamedBlock::complete(self.open.take(), *index, &text.text);
-                    self.open = Some(open);
+                    let missing = self.open.end_text(*index, &text.text);
                     if !missing.is_empty() {
                         self.text(missing, out);
                     }
@@ -416,16 +411,17 @@ impl Replies {
     /// Pushes a piece through all stages.
     fn feed(&mut self, piece: Piece, out: &mut Pieces) {
         let mut between = std::mem::take(&mut self.between);
-        if self.raw.is_empty() && self.words.is_empty() {
-            self.scan.push(piece, &mut between);
+        let mut scanned = std::mem::take(&mut self.scanned);
+        if self.raw.is_empty() {
+            self.scan.push(piece, &mut scanned);
         } else {
-            let (mut raw, mut scanned) = (Pieces::new(), Pieces::new());
+            let mut raw = Pieces::new();
             push_through(&mut self.raw, piece, &mut raw);
             raw.into_iter().for_each(|piece| self.scan.push(piece, &mut scanned));
-            scanned.into_iter().for_each(|piece| push_through(&mut self.words, piece, &mut between));
         }
+        scanned.drain(..).for_each(|piece| push_through(&mut self.words, piece, &mut between));
         self.after_scan(&mut between, out);
-        self.between = between;
+        (self.between, self.scanned) = (between, scanned);
     }
 
     /// Reports reasoning and partial text between the first stage and the second, before the blocks of the same text.

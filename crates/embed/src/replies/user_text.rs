@@ -7,7 +7,9 @@ use pinch_llm::message::Block;
 
 use super::api_error;
 use super::code::CodeState;
-use super::markup::{and_then, contains_ignoring_case, strip_memories, strip_tool_xml, trimmed, visible_of_block};
+use super::markup::{
+    and_then, contains_ignoring_case, strip_internal_blocks, strip_memories, strip_tool_xml, trimmed, visible_of_block,
+};
 use super::scan::FinalTag;
 use super::tags;
 
@@ -53,7 +55,7 @@ fn pass(text: &str) -> Cow<'_, str> {
 /// Removes final tags, tool markup and blocks meant only for programs.
 pub fn without_scaffolding(text: &str) -> Cow<'_, str> {
     let text = and_then(without_final_tags(text), strip_tool_xml);
-    and_then(and_then(text, strip_memories), without_internal_blocks)
+    and_then(and_then(text, strip_memories), strip_internal_blocks)
 }
 
 fn without_final_tags(text: &str) -> Cow<'_, str> {
@@ -79,28 +81,6 @@ fn without_final_tags(text: &str) -> Cow<'_, str> {
         kept.push(c);
     }
     kept.into()
-}
-
-/// Removes `<<<BEGIN…>>>` to `<<<END…>>>`, and metadata that a channel prepended to a message and the model copied.
-fn without_internal_blocks(text: &str) -> Cow<'_, str> {
-    const METADATA: &str = "(untrusted metadata):";
-    if !text.contains("<<<BEGIN") && !text.contains(METADATA) {
-        return text.into();
-    }
-    let mut kept: Vec<&str> = Vec::new();
-    let mut lines = text.split('\n').peekable();
-    while let Some(line) = lines.next() {
-        let trimmed = line.trim();
-        if trimmed.starts_with("<<<BEGIN") && trimmed.ends_with(">>>") {
-            while lines.next().is_some_and(|line| !line.trim().starts_with("<<<END")) {}
-        } else if trimmed.ends_with(METADATA) && lines.peek().is_some_and(|next| next.trim().starts_with("```")) {
-            lines.next();
-            while lines.next().is_some_and(|line| line.trim() != "```") {}
-        } else {
-            kept.push(line);
-        }
-    }
-    kept.join("\n").into()
 }
 
 /// Returns a message for a provider's error payload that is marked as such.

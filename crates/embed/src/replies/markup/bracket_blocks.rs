@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{code_at, contains_ignoring_case};
+use super::{Leak, code_at, contains_ignoring_case, may_begin};
 
 #[expect(clippy::unwrap_used, reason = "the patterns are constant")]
 fn pattern(text: &str) -> Regex {
@@ -53,6 +53,32 @@ pub fn strip_bracket_blocks(text: &str) -> Cow<'_, str> {
     }
     kept.push_str(&text[at..]);
     kept.into()
+}
+
+/// How much of a text after a marker decides whether it is a block.
+const MAX_UNDECIDED: usize = 4_096;
+
+/// Decides about the block at the start of a text.
+pub(super) fn bracket_block_at(text: &str) -> Leak {
+    let inner = text[1..].trim_start();
+    let inner = inner.strip_prefix('/').map_or(inner, str::trim_start);
+    if !["tool_call", "tool_result"].iter().any(|name| may_begin(inner, name)) {
+        return Leak::None;
+    }
+    if !text.contains(']') {
+        return if inner.len() <= "tool_result".len() + 1 { Leak::Undecided } else { Leak::None };
+    }
+    let markers = markers(text);
+    let Some((marker, others)) = markers.split_first().filter(|(marker, _)| marker.start == 0 && !marker.closes) else {
+        return Leak::None;
+    };
+    let payload = &text[marker.end..others.first().map_or(text.len(), |next| next.start)];
+    if !holds_payload(payload, marker.is_result) {
+        let is_decided = !others.is_empty() || payload.len() > MAX_UNDECIDED;
+        return if is_decided { Leak::None } else { Leak::Undecided };
+    }
+    let closing = others.iter().find(|other| other.closes && other.is_result == marker.is_result);
+    closing.map_or(Leak::Undecided, |closing| Leak::Whole(closing.end))
 }
 
 /// Returns whether there may be a marker: compiling the patterns takes longer than a whole run, so they are only compiled if needed.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{and_then, code_at};
+use super::{Leak, and_then, code_at};
 
 /// Separates planning from the answer.
 const DELIMITER: &str = "<channel|>";
@@ -100,9 +100,7 @@ fn without_tokens(text: &str) -> Cow<'_, str> {
             }
             name => matches!(name, "channel" | "constrain"),
         };
-        let is_header = names_part
-            && part.len() <= MAX_HEADER
-            && next.is_some_and(|(_, next)| matches!(*next, "start" | "channel" | "constrain" | "message"));
+        let is_header = names_part && part.len() <= MAX_HEADER && next.is_some_and(|(_, next)| is_after_header(next));
         if is_header {
             header.push_str(part);
             header.push('\n');
@@ -115,6 +113,112 @@ fn without_tokens(text: &str) -> Cow<'_, str> {
         }
     }
     kept.into()
+}
+
+/// What the channel tokens so far say about the text after them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ChannelState {
+    header: String,
+    /// Whether a name or address may follow.
+    expects_header: bool,
+    /// Whether the text is not for people.
+    pub(super) is_hidden: bool,
+}
+
+impl ChannelState {
+    /// Returns whether text is for people, with no name or address expected.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_hidden && !self.expects_header
+    }
+
+    /// Decides about the token at the start of a text, or the planning that it begins.
+    pub(super) fn token_at(&mut self, text: &str) -> Leak {
+        if text.starts_with(PLANNING) {
+            return text.find(DELIMITER).map_or(Leak::Undecided, |at| Leak::Whole(at + DELIMITER.len()));
+        }
+        let token = match read_token(text) {
+            TextToken::None => return Leak::None,
+            TextToken::Undecided => return Leak::Undecided,
+            TextToken::Whole(token) => token,
+        };
+        self.expects_header = false;
+        match token.name {
+            "start" | "end" | "return" | "call" => {
+                self.header.clear();
+                (self.is_hidden, self.expects_header) = (false, token.name == "start");
+            }
+            "message" => self.is_hidden = is_hidden(&self.header),
+            "channel" | "constrain" => self.expects_header = true,
+            _ => {}
+        }
+        Leak::Whole(token.len)
+    }
+
+    /// Decides about the name or address at the start of a text.
+    pub(super) fn header_at(&mut self, text: &str) -> Leak {
+        if !self.expects_header {
+            return Leak::None;
+        }
+        let next = text.match_indices('<').find_map(|(at, _)| match read_token(&text[at..]) {
+            TextToken::None => None,
+            found => Some((at, found)),
+        });
+        let leak = match next {
+            Some((at, TextToken::Whole(token))) if at <= MAX_HEADER && is_after_header(token.name) => Leak::Whole(at),
+            Some((at, TextToken::Undecided)) if at <= MAX_HEADER => return Leak::Undecided,
+            None if text.len() <= MAX_HEADER => return Leak::Undecided,
+            _ => Leak::None,
+        };
+        self.expects_header = false;
+        if let Leak::Whole(len) = leak {
+            self.header.push_str(&text[..len]);
+            self.header.push('\n');
+        }
+        leak
+    }
+}
+
+/// What stands at the start of a text.
+enum TextToken<'t> {
+    None,
+    Undecided,
+    Whole(ChannelToken<'t>),
+}
+
+struct ChannelToken<'t> {
+    name: &'t str,
+    len: usize,
+}
+
+/// The longest name of a token, in characters.
+const MAX_TOKEN_NAME: usize = 64;
+
+fn read_token(text: &str) -> TextToken<'_> {
+    let is_bar = |c: char| c == '|' || c == '｜';
+    let Some(inner) = text.strip_prefix('<') else { return TextToken::None };
+    let Some(bar) = inner.chars().next() else { return TextToken::Undecided };
+    let name = if is_bar(bar) { &inner[bar.len_utf8()..] } else { return TextToken::None };
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '▁' | '.' | ':' | '-');
+    let rest = name.trim_start_matches(is_of_name);
+    let name = &name[..name.len() - rest.len()];
+    if name.chars().count() > MAX_TOKEN_NAME {
+        return TextToken::None;
+    }
+    let mut end = rest.chars();
+    match (end.next(), end.next()) {
+        (None, _) => TextToken::Undecided,
+        (Some(bar), None) if is_bar(bar) && !name.is_empty() => TextToken::Undecided,
+        // The beginning of planning.
+        (Some('>'), _) if text.starts_with(PLANNING) => TextToken::None,
+        (Some(bar), Some('>')) if is_bar(bar) && !name.is_empty() => {
+            TextToken::Whole(ChannelToken { name, len: text.len() - end.as_str().len() })
+        }
+        _ => TextToken::None,
+    }
+}
+
+fn is_after_header(name: &str) -> bool {
+    matches!(name, "start" | "channel" | "constrain" | "message")
 }
 
 fn is_hidden(header: &str) -> bool {

@@ -2,12 +2,16 @@
 
 use std::borrow::Cow;
 
+use super::{Leak, may_begin};
+
+const CALL: &str = "[tool call:";
+const RESULT: &str = "[tool result for id";
+const CONTEXT: &str = "[historical context:";
+const ARGUMENTS: &str = "arguments:";
+
 /// Removes `[Tool Call: …]` with its arguments, `[Tool Result for ID …]` with what follows, and `[Historical context: …]`.
 pub fn strip_downgraded(text: &str) -> Cow<'_, str> {
-    if !["[tool call:", "[tool result for id", "[historical context:"]
-        .iter()
-        .any(|mark| contains_ignoring_case(text, mark))
-    {
+    if ![CALL, RESULT, CONTEXT].iter().any(|mark| contains_ignoring_case(text, mark)) {
         return text.into();
     }
     let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
@@ -16,13 +20,13 @@ pub fn strip_downgraded(text: &str) -> Cow<'_, str> {
     while let Some(start) = rest.find('[') {
         kept.push_str(&rest[..start]);
         let tail = &rest[start..];
-        let n = if tail.len() <= n_open && !has_prefix(tail, "[tool result for id") {
+        let n = if tail.len() <= n_open && !has_prefix(tail, RESULT) {
             None
-        } else if has_prefix(tail, "[tool call:") {
+        } else if has_prefix(tail, CALL) {
             call_len(tail)
-        } else if has_prefix(tail, "[tool result for id") {
+        } else if has_prefix(tail, RESULT) {
             Some(result_len(tail))
-        } else if has_prefix(tail, "[historical context:") {
+        } else if has_prefix(tail, CONTEXT) {
             tail.find(']').map(|n| n + 1)
         } else {
             None
@@ -44,16 +48,42 @@ pub fn strip_downgraded(text: &str) -> Cow<'_, str> {
     kept.into()
 }
 
+/// Decides about the call, result or note at the start of a text.
+pub(super) fn downgraded_at(text: &str) -> Leak {
+    let len = if has_prefix(text, CALL) {
+        let Some(head) = text.find(']').map(|n| n + 1) else { return Leak::Undecided };
+        let after = arguments_after(&text[head..]);
+        if !has_prefix(after, ARGUMENTS) {
+            return if may_begin(after, ARGUMENTS) { Leak::Undecided } else { Leak::Whole(head) };
+        }
+        let value = after[ARGUMENTS.len()..].trim_start();
+        json_end(value).map(|n| text.len() - value.len() + n)
+    } else if has_prefix(text, RESULT) {
+        Some(result_len(text)).filter(|len| *len < text.len())
+    } else if has_prefix(text, CONTEXT) {
+        text.find(']').map(|n| n + 1)
+    } else if [CALL, RESULT, CONTEXT].iter().any(|mark| may_begin(text, mark)) {
+        None
+    } else {
+        return Leak::None;
+    };
+    len.map_or(Leak::Undecided, Leak::Whole)
+}
+
+/// Returns the text after the head of a call, from where its arguments are expected.
+fn arguments_after(text: &str) -> &str {
+    let after = text.trim_start_matches([' ', '\t', '\r']);
+    after.strip_prefix('\n').unwrap_or(after).trim_start_matches([' ', '\t'])
+}
+
 /// Returns the length of a call with its arguments.
 fn call_len(text: &str) -> Option<usize> {
     let head = text.find(']')? + 1;
-    let rest = &text[head..];
-    let after = rest.trim_start_matches([' ', '\t', '\r']);
-    let after = after.strip_prefix('\n').unwrap_or(after).trim_start_matches([' ', '\t']);
-    if !has_prefix(after, "arguments:") {
+    let after = arguments_after(&text[head..]);
+    if !has_prefix(after, ARGUMENTS) {
         return Some(head);
     }
-    let value = after["arguments:".len()..].trim_start();
+    let value = after[ARGUMENTS.len()..].trim_start();
     Some(text.len() - value.len() + json_len(value))
 }
 
@@ -65,9 +95,13 @@ fn result_len(text: &str) -> usize {
 
 /// Returns the length of the JSON value at the start of a text, or of its first line if there is none.
 fn json_len(text: &str) -> usize {
-    let line = text.find('\n').unwrap_or(text.len());
+    json_end(text).unwrap_or(text.len())
+}
+
+/// Like [`json_len`]; `None` if the value or the line does not end.
+fn json_end(text: &str) -> Option<usize> {
     if !text.starts_with(['{', '[', '"']) {
-        return line;
+        return text.find('\n');
     }
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (at, c) in text.char_indices() {
@@ -77,7 +111,7 @@ fn json_len(text: &str) -> usize {
             '"' => {
                 in_string = !in_string;
                 if !in_string && depth == 0 {
-                    return at + 1;
+                    return Some(at + 1);
                 }
             }
             _ if in_string => {}
@@ -85,13 +119,13 @@ fn json_len(text: &str) -> usize {
             '}' | ']' => {
                 depth = depth.saturating_sub(1);
                 if depth == 0 {
-                    return at + 1;
+                    return Some(at + 1);
                 }
             }
             _ => {}
         }
     }
-    text.len()
+    None
 }
 
 fn has_prefix(text: &str, lower: &str) -> bool {

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::code_at;
+use super::{Leak, code_at, contains_ignoring_case, may_begin};
 
 const NAMES: [&str; 7] =
     ["tool_calls", "tool_call", "tool_result", "function_calls", "function_call", "function_response", "function"];
 
 /// Removes tags of tool calls including the call. A tag around prose is an example and is kept.
 pub fn strip_tool_xml(text: &str) -> Cow<'_, str> {
-    if !NAMES.iter().any(|name| text.contains(name)) {
+    if !NAMES.iter().any(|name| contains_ignoring_case(text, name)) {
         return text.into();
     }
     let is_code = code_at(text);
@@ -84,17 +84,57 @@ fn read_tag(text: &str) -> Option<XmlTag> {
     Some(XmlTag { name, kind, len })
 }
 
+/// How the content of a tag begins if it is a call and not JSON.
+const CALLS: [&str; 7] = ["<invoke", "<parameter", "<function=", "<function ", "<tool_call", "<arg_key", "<tool_name"];
+
 /// Returns whether the text after an opening tag is a call: JSON, or the markup of one.
 fn holds_call(content: &str) -> bool {
     let content = content.trim_start();
-    content.starts_with(['{', '['])
-        || ["<invoke", "<parameter", "<function=", "<function ", "<tool_call", "<arg_key", "<tool_name"]
-            .iter()
-            .any(|mark| content.starts_with(mark))
+    content.starts_with(['{', '[']) || CALLS.iter().any(|mark| content.starts_with(mark))
 }
 
-/// Returns the length of the content including its closing tag. A closing tag inside a JSON string is ignored.
+/// Names of tags that were opened around prose, which are not removed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct XmlExamples([usize; NAMES.len()]);
+
+/// Decides about the tag, and the call in it, at the start of a text.
+pub(super) fn tool_xml_at(text: &str, examples: &mut XmlExamples) -> Leak {
+    let Some(tag) = read_tag(text) else {
+        let inner = text[1..].trim_start();
+        let inner = inner.strip_prefix('/').map_or(inner, str::trim_start);
+        let is_open = !inner.contains(['<', '>']) && NAMES.iter().any(|name| may_begin(inner, name));
+        return if is_open { Leak::Undecided } else { Leak::None };
+    };
+    let examples = &mut examples.0[tag.name];
+    match tag.kind {
+        XmlTagKind::Empty => Leak::Whole(tag.len),
+        XmlTagKind::Close if *examples > 0 => {
+            *examples -= 1;
+            Leak::None
+        }
+        XmlTagKind::Close => Leak::Whole(tag.len),
+        XmlTagKind::Open => {
+            let content = &text[tag.len..];
+            if NAMES[tag.name] != "tool_result" && !holds_call(content) {
+                let start = content.trim_start();
+                if CALLS.iter().any(|mark| mark.starts_with(start)) {
+                    return Leak::Undecided;
+                }
+                *examples += 1;
+                return Leak::None;
+            }
+            content_end(content, tag.name).map_or(Leak::Undecided, |len| Leak::Whole(tag.len + len))
+        }
+    }
+}
+
+/// Returns the length of the content including its closing tag, or of all of it if there is none.
 fn content_len(content: &str, name: usize) -> usize {
+    content_end(content, name).unwrap_or(content.len())
+}
+
+/// Returns where the closing tag of a content ends. A closing tag inside a JSON string is ignored.
+fn content_end(content: &str, name: usize) -> Option<usize> {
     let is_json = content.trim_start().starts_with(['{', '[']);
     let (mut in_string, mut escaped) = (false, false);
     for (at, c) in content.char_indices() {
@@ -107,11 +147,11 @@ fn content_len(content: &str, name: usize) -> usize {
                     && matches!(tag.kind, XmlTagKind::Close)
                     && tag.name == name
                 {
-                    return at + tag.len;
+                    return Some(at + tag.len);
                 }
             }
             _ => {}
         }
     }
-    content.len()
+    None
 }

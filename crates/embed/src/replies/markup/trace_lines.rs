@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::code_at;
-use crate::replies::tool_display::shown::is_shown_call;
+use super::{Leak, code_at, may_begin};
+use crate::replies::tool_display::shown::{is_shown_call, may_become_shown_call};
+
+const LABELS: [&str; 5] = ["tool_call", "tool_calls", "tool_result", "function_call", "function_response"];
+const CHANNELS: [&str; 3] = ["commentary", "analysis", "assistant"];
 
 /// Removes lines such as `🛠️ Exec: …`, `tool_call: …` and `commentary to=functions.x …`, outside code.
 pub fn strip_trace_lines(text: &str) -> Cow<'_, str> {
@@ -29,6 +32,33 @@ pub fn strip_trace_lines(text: &str) -> Cow<'_, str> {
     kept.into()
 }
 
+/// Decides about the line at the start of a text.
+pub(super) fn trace_line_at(text: &str) -> Leak {
+    match text.find('\n') {
+        Some(end) if is_trace(&text[..end]) => Leak::Whole(end + 1),
+        None if may_become_trace(text) => Leak::Undecided,
+        _ => Leak::None,
+    }
+}
+
+fn may_become_trace(text: &str) -> bool {
+    let is_labelled = || {
+        LABELS.iter().any(|label| {
+            may_begin(text, label)
+                && !text.get(label.len()..).is_some_and(|rest| !rest.is_empty() && !rest.starts_with(':'))
+        })
+    };
+    let is_addressed = || {
+        CHANNELS.iter().any(|channel| match text.strip_prefix(channel) {
+            Some(rest) => {
+                rest.is_empty() || (rest.starts_with(char::is_whitespace) && may_begin(rest.trim_start(), "to="))
+            }
+            None => channel.starts_with(text),
+        })
+    };
+    may_become_shown_call(text) || is_labelled() || is_addressed()
+}
+
 fn is_trace(line: &str) -> bool {
     let line = line.trim();
     is_shown_call(line) || is_labelled(line) || is_addressed(line)
@@ -37,15 +67,13 @@ fn is_trace(line: &str) -> bool {
 /// `tool_call: …`
 fn is_labelled(line: &str) -> bool {
     let Some((label, _)) = line.split_once(':') else { return false };
-    ["tool_call", "tool_calls", "tool_result", "function_call", "function_response"]
-        .iter()
-        .any(|name| label.eq_ignore_ascii_case(name))
+    LABELS.iter().any(|name| label.eq_ignore_ascii_case(name))
 }
 
 /// `commentary to=functions.x …`
 fn is_addressed(line: &str) -> bool {
     let Some((channel, rest)) = line.split_once(char::is_whitespace) else { return false };
-    ["commentary", "analysis", "assistant"].contains(&channel) && rest.trim_start().starts_with("to=")
+    CHANNELS.contains(&channel) && rest.trim_start().starts_with("to=")
 }
 
 #[cfg(test)]

@@ -1,18 +1,23 @@
-//! The current block of an answer: which one it is, and how much of its text has arrived.
+//! The blocks of an answer that are being received, and how much of their text has arrived.
+//!
+//! Some servers alternate between blocks, and some formats end all blocks only with the answer.
 
 use pinch_llm::event::BlockKind;
 
-/// The current block.
-pub(super) struct StreamedBlock {
+/// The blocks of an answer that have not ended, and the one that ended last.
+#[derive(Default)]
+pub(super) struct StreamedBlocks(Vec<StreamedBlock>);
+
+struct StreamedBlock {
     index: usize,
     kind: Kind,
+    has_ended: bool,
 }
 
 enum Kind {
     /// Number of bytes received, and the last of them.
     Text(usize, String),
     Thinking,
-    Call,
 }
 
 /// The kind of text that a delta extends.
@@ -20,25 +25,26 @@ enum Kind {
 pub(super) enum DeltaKind {
     Text,
     Thinking,
-    /// Neither, or the block is not the current one.
+    /// Neither, or the block is unknown.
     Nothing,
 }
 
-impl StreamedBlock {
-    pub(super) fn new(index: usize, kind: &BlockKind) -> Self {
+impl StreamedBlocks {
+    /// Begins a block.
+    pub(super) fn start(&mut self, index: usize, kind: &BlockKind) {
+        self.0.retain(|block| !block.has_ended && block.index != index);
         let kind = match kind {
             BlockKind::Text => Kind::Text(0, String::new()),
             BlockKind::Thinking { .. } => Kind::Thinking,
-            BlockKind::ToolCall { .. } => Kind::Call,
+            BlockKind::ToolCall { .. } => return,
         };
-        Self { index, kind }
+        self.0.push(StreamedBlock { index, kind, has_ended: false });
     }
 
     /// Counts a delta, and returns what it extends.
     pub(super) fn add(&mut self, index: usize, text: &str) -> DeltaKind {
-        match &mut self.kind {
-            _ if self.index != index => DeltaKind::Nothing,
-            Kind::Text(n_bytes, tail) => {
+        match self.0.iter_mut().rfind(|block| block.index == index).map(|block| &mut block.kind) {
+            Some(Kind::Text(n_bytes, tail)) => {
                 *n_bytes += text.len();
                 tail.push_str(text);
                 if tail.len() > 2 * MAX_TAIL {
@@ -46,21 +52,23 @@ impl StreamedBlock {
                 }
                 DeltaKind::Text
             }
-            Kind::Thinking => DeltaKind::Thinking,
-            Kind::Call => DeltaKind::Nothing,
+            Some(Kind::Thinking) => DeltaKind::Thinking,
+            None => DeltaKind::Nothing,
         }
     }
 
-    /// Returns the completed block, and the part of its whole text that the deltas did not contain.
-    pub(super) fn complete(open: Option<Self>, index: usize, whole: &str) -> (Self, &str) {
-        let (n_bytes, tail) = match open {
-            Some(Self { index: open, kind: Kind::Text(n_bytes, tail) }) if open == index => (n_bytes, tail),
-            _ => (0, String::new()),
+    /// Ends a text block, and returns the part of its whole text that the deltas did not contain.
+    pub(super) fn end_text<'a>(&mut self, index: usize, whole: &'a str) -> &'a str {
+        let missing = match self.0.iter().rfind(|block| block.index == index) {
+            Some(StreamedBlock { kind: Kind::Text(n_bytes, tail), .. }) => missing_text(*n_bytes, tail, whole),
+            _ => {
+                self.start(index, &BlockKind::Text);
+                whole
+            }
         };
-        let missing = missing_text(n_bytes, &tail, whole);
-        let mut block = Self { index, kind: Kind::Text(n_bytes, tail) };
-        block.add(index, missing);
-        (block, missing)
+        self.add(index, missing);
+        self.0.iter_mut().filter(|block| block.index == index).for_each(|block| block.has_ended = true);
+        missing
     }
 }
 
@@ -117,10 +125,25 @@ mod tests {
             ("x ababababab", "ababababac", "ababababac"),
             ("x abababababab", "ababababababc", "c"),
         ] {
-            let mut open = StreamedBlock::new(0, &BlockKind::Text);
-            assert_eq!(open.add(0, so_far), DeltaKind::Text);
-            assert_eq!(open.add(1, "other"), DeltaKind::Nothing);
-            assert_eq!(StreamedBlock::complete(Some(open), 0, whole).1, expect, "{so_far} {whole}");
+            let mut blocks = StreamedBlocks::default();
+            blocks.start(0, &BlockKind::Text);
+            assert_eq!(blocks.add(0, so_far), DeltaKind::Text);
+            assert_eq!(blocks.add(1, "other"), DeltaKind::Nothing);
+            assert_eq!(blocks.end_text(0, whole), expect, "{so_far} {whole}");
+            assert_eq!(blocks.end_text(0, whole), "", "{so_far} {whole}");
         }
+    }
+
+    #[test]
+    fn blocks_may_alternate_and_end_late() {
+        let mut blocks = StreamedBlocks::default();
+        blocks.start(0, &BlockKind::Text);
+        assert_eq!(blocks.add(0, "Let me"), DeltaKind::Text);
+        blocks.start(1, &BlockKind::Thinking { redacted: false });
+        assert_eq!(blocks.add(1, "hm"), DeltaKind::Thinking);
+        assert_eq!(blocks.add(0, " look."), DeltaKind::Text);
+        blocks.start(2, &BlockKind::ToolCall { id: "c".into(), name: "bash".into() });
+        assert_eq!(blocks.add(2, "{}"), DeltaKind::Nothing);
+        assert_eq!(blocks.end_text(0, "Let me look."), "");
     }
 }

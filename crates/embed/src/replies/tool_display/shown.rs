@@ -12,6 +12,21 @@ pub fn is_shown_call(line: &str) -> bool {
     !line.starts_with(|c: char| c.is_ascii()) && TABLE.iter().any(|display| is_call_of(display, line))
 }
 
+/// Returns whether a text without its end may become a line that displays a call.
+pub fn may_become_shown_call(text: &str) -> bool {
+    !text.starts_with(|c: char| c.is_ascii())
+        && TABLE.iter().any(|display| {
+            let emoji = display.emoji.trim_end_matches(EMOJI_STYLE);
+            let Some(rest) = text.strip_prefix(emoji) else { return emoji.starts_with(text) };
+            let rest = rest.trim_start_matches(EMOJI_STYLE);
+            let Some(title) = rest.strip_prefix(' ') else { return rest.is_empty() };
+            match title.strip_prefix(display.title) {
+                Some(about) => about.is_empty() || about.starts_with(':'),
+                None => display.title.starts_with(title),
+            }
+        })
+}
+
 fn is_call_of(display: &Display, line: &str) -> bool {
     let rest = line.strip_prefix(display.emoji.trim_end_matches(EMOJI_STYLE));
     let rest = rest.and_then(|rest| rest.trim_start_matches(EMOJI_STYLE).strip_prefix(' '));

@@ -1,0 +1,113 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn shown<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
+    let (mut guard, mut out) = (MarkupGuard::default(), Pieces::new());
+    parts.into_iter().for_each(|part| guard.push(Piece::Visible(part.to_owned()), &mut out));
+    guard.finish(&mut out);
+    let texts = out.into_iter().filter_map(|piece| match piece {
+        Piece::Visible(text) => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn by_chars(text: &str) -> String {
+    shown(text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]))
+}
+
+#[test]
+fn markup_is_removed_however_the_text_is_split() {
+    for (text, expect) in [
+        ("Hello <tool_call>{\"name\": \"x\", \"a\": \"</tool_call>\"}</tool_call> there.", "Hello there."),
+        ("a <tool_call>{\"name\"", "a "),
+        ("a <TOOL_CALL>{}</TOOL_CALL>b", "a b"),
+        ("The tag <tool_call> wraps calls </tool_call>.", "The tag <tool_call> wraps calls </tool_call>."),
+        ("<relevant-memories>secret</relevant-memories>Hi", "Hi"),
+        ("<relevant_memories x>secret", ""),
+        ("Text.<minimax:tool_call><invoke name=\"x\"><p>1</p></invoke></minimax:tool_call>More.", "Text.More."),
+        ("Use <invoke a> freely", "Use <invoke a> freely"),
+        ("[TOOL_CALL]{tool => 'x', args => {}}[/TOOL_CALL]b", "b"),
+        ("Write [TOOL_CALL] first.", "Write [TOOL_CALL] first."),
+        ("a\n[Tool Call: exec (ID: 1)]\nArguments: {\"a\": \"]}\"}\nb", "a\nb"),
+        ("a [Tool Result for ID 1]\noutput", "a "),
+        ("[Historical context: x]b", "b"),
+        ("[a](b) [tool", "[a](b) [tool"),
+        (
+            "Hi<|channel|>analysis<|message|>Plan<|end|><|start|>assistant<|channel|>final<|message|>Answer<|return|>",
+            "Hi Answer",
+        ),
+        ("Hi <|channel>thought\nplan<channel|>there", "Hi there"),
+        ("a <| b |> c <|x", "a <| b |> c <|x"),
+        ("Hi\n\n  🛠️ Exec: ls\n📖 Read: ~/ä.rs:1-20\n\nDone", "Hi\n\n  \nDone"),
+        ("🛠️ Exec: ls -la", ""),
+        ("🛠️ Tools are nice\ncomment", "🛠️ Tools are nice\ncomment"),
+        ("commentary to=functions.exec json {}\nb", "b"),
+        ("a\n<<<BEGIN X>>>\nsecret\n<<<END X>>>\nb", "a\nb"),
+        ("a\n<<<BEGIN X>>>\nb", "a\n<<<BEGIN X>>>\nb"),
+        (
+            "`<tool_call>{}</tool_call>`\n```\ntool_call: x\n```\n",
+            "`<tool_call>{}</tool_call>`\n```\ntool_call: x\n```\n",
+        ),
+    ] {
+        assert_eq!(shown([text]), expect, "{text}");
+        assert_eq!(by_chars(text), expect, "by characters: {text}");
+    }
+}
+
+#[test]
+fn text_before_and_after_markup_is_shown_at_once() {
+    let (mut guard, mut out) = (MarkupGuard::default(), Pieces::new());
+    for part in ["Hello <tool", "_call>{}</tool_call", ">b", "c <"] {
+        guard.push(Piece::Visible(part.to_owned()), &mut out);
+        out.push(Piece::Wake);
+    }
+    let visible = |text: &str| Piece::Visible(text.to_owned());
+    let expect = [visible("Hello "), Piece::Wake, Piece::Wake, visible("b"), Piece::Wake, visible("c "), Piece::Wake];
+    assert_eq!(format!("{out:?}"), format!("{expect:?}"));
+}
+
+#[test]
+fn a_megabyte_of_open_markup_takes_linear_time() {
+    for part in [
+        "<tool_call>{\"a\": 1, ]]]",
+        "[TOOL_RESULT]{ ] ] ] ",
+        "[Tool Call: x] ",
+        "<|channel|>ana ",
+        "<<<BEGIN>>>\n",
+        "📖 Read: x/y ",
+    ] {
+        let text = format!("{part}{}", part.repeat(40_000));
+        assert!(
+            shown(text.as_bytes().chunks(18).map(|piece| std::str::from_utf8(piece).unwrap_or("é"))).len()
+                < text.len() + 1
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_result_does_not_depend_on_how_text_is_split(
+        words in prop::collection::vec(prop::sample::select(vec![
+            "word", " ", "\n", "\n\n", "`", "```\n", "<tool_call>", "</tool_call>", "{\"name\": \"x\"}", "{", "}", "<tool_result>",
+            "<relevant-memories>", "</relevant-memories>", "<minimax:tool_call>", "<invoke x>", "</invoke>", "[TOOL_CALL]",
+            "[/TOOL_CALL]", "tool => 'x', args =>", "[Tool Call: x]", "\nArguments: ", "[Tool Result for ID 1]", "[Historical context: y]",
+            "<|channel|>", "analysis", "<|message|>", "<|end|>", "<|channel>", "<channel|>", "🛠️ Exec: ls", "tool_call: x",
+            "<<<BEGIN X>>>\n", "<<<END X>>>\n", "<", "[", "é",
+        ]), 0..24),
+    ) {
+        let text = words.concat();
+        let whole = shown([&*text]);
+        prop_assert_eq!(&by_chars(&text), &whole, "{:?}", text);
+        prop_assert_eq!(&shown(words.iter().copied()), &whole, "{:?}", text);
+    }
+
+    #[test]
+    fn prose_is_unchanged(words in prop::collection::vec(prop::sample::select(vec![
+        "word", " ", "\n", "\n\n", "`", "```\n", "<b>", "a < b", "[x](y)", "- [ ] item\n", "🛠️ ", "tool", "The call: ", "<|", "é",
+    ]), 0..30)) {
+        let text = words.concat();
+        prop_assert_eq!(&by_chars(&text), &text);
+    }
+}
