@@ -26,6 +26,10 @@ pub struct Scan {
     final_tag: FinalTag,
     code: CodeState,
     held: String,
+    /// Whether the held text is inside of an inline code span.
+    held_in_span: bool,
+    /// Text after a closing tag in a code span of the reasoning. If the span ends on the same line, the tag was quoted.
+    doubtful: Option<String>,
     thinking: bool,
     in_final: bool,
 }
@@ -43,10 +47,22 @@ impl Scan {
         let mut start = 0;
         for (at, c) in text.char_indices() {
             let in_code = self.code.push(c);
+            if let Some(doubtful) = &mut self.doubtful {
+                doubtful.push(c);
+                start = at + c.len_utf8();
+                if c == '\n' {
+                    self.settle_doubt(true, &mut run);
+                } else if !self.code.in_inline() {
+                    self.settle_doubt(false, &mut run);
+                }
+                continue;
+            }
             if self.held.is_empty() {
-                if c == '<' && !in_code {
+                // In reasoning, a code block does not hide the closing tag: it may never end.
+                if c == '<' && (!in_code || self.thinking) {
                     self.put(&text[start..at], &mut run);
                     self.held.push(c);
+                    self.held_in_span = in_code && !self.code.in_fence();
                     start = at + 1;
                 }
                 continue;
@@ -60,6 +76,13 @@ impl Scan {
             self.held.push(c);
             if c == '>' {
                 match tags::parse(&self.held) {
+                    Some(tag) if self.thinking && self.held_in_span => {
+                        if tag.kind == TagKind::Think && tag.closes {
+                            self.doubtful = Some(String::new());
+                        } else {
+                            self.release(&mut run);
+                        }
+                    }
                     Some(tag) => {
                         self.held.clear();
                         self.tag(tag, &mut run);
@@ -74,9 +97,26 @@ impl Scan {
         run.flush();
     }
 
+    /// Decides about a closing tag in a code span. `counts`: the span was never closed, so that the tag is real.
+    fn settle_doubt(&mut self, counts: bool, run: &mut CharRun<'_>) {
+        let Some(rest) = self.doubtful.take() else { return };
+        if !counts {
+            self.release(run);
+            self.put(&rest, run);
+            return;
+        }
+        self.held.clear();
+        self.tag(Tag { kind: TagKind::Think, closes: true, empty: false }, run);
+        run.flush();
+        self.text(&rest, run.out);
+    }
+
     /// Consumes a text that is emitted unchanged, which is the common case: without a tag, and entirely visible or reasoning.
     fn whole(&mut self, text: String, out: &mut Pieces) {
-        let is_plain = self.held.is_empty() && !text.contains('<') && self.code.push_plain(&text).is_some();
+        let is_plain = self.held.is_empty()
+            && self.doubtful.is_none()
+            && !text.contains('<')
+            && self.code.push_plain(&text).is_some();
         match is_plain {
             false => self.text(&text, out),
             true if self.thinking => out.push(Piece::Thought(text)),
@@ -88,6 +128,7 @@ impl Scan {
     /// Emits what was held back as a possible tag. No more text will follow.
     pub fn settle(&mut self, out: &mut Pieces) {
         let mut run = CharRun { visible: String::new(), thought: String::new(), out };
+        self.settle_doubt(true, &mut run);
         self.release(&mut run);
         run.flush();
     }
@@ -119,10 +160,16 @@ impl Scan {
         match tag.kind {
             TagKind::Think if tag.closes => {
                 if std::mem::take(&mut self.thinking) {
+                    // Code that the reasoning left open does not continue in the answer.
+                    self.code = CodeState::default();
                     run.end_thought();
                 }
             }
-            TagKind::Think => self.thinking |= !tag.empty,
+            TagKind::Think => {
+                if !tag.empty && !std::mem::replace(&mut self.thinking, true) {
+                    self.code = CodeState::default();
+                }
+            }
             TagKind::Final if self.thinking => {}
             TagKind::Final if tag.closes => self.in_final = false,
             TagKind::Final => self.in_final |= !tag.empty,
@@ -256,6 +303,10 @@ mod tests {
             ("```\n<think>\n```\nb", false, "```\n<think>\n```\nb"),
             ("1 < 2 <b>x</b> <thin", false, "1 < 2 <b>x</b> <thin"),
             ("<think>open", false, ""),
+            ("<think>Use the ` char</think>\nAnswer `x`.", false, "\nAnswer `x`."),
+            ("<think>The tag `</think>` ends it</think>Hi", false, "Hi"),
+            ("<think>\n```\nopen</think>\nHi", false, "\nHi"),
+            ("<think>a `</think> b", false, " b"),
         ] {
             let final_tag = if enforced { FinalTag::Enforced } else { FinalTag::Optional };
             assert_eq!(visible(text, final_tag), expect, "{text}");

@@ -8,7 +8,7 @@ use pinch_agent_core::tool::{JsonObject, ToolOutput};
 use pinch_llm::message::Block;
 use serde_json::{Value, json};
 
-use super::directives::media::MediaRoots;
+use super::directives::media::{MediaRoots, media_target};
 use super::piece::{AgentNote, AgentStream, Piece, Pieces, ToolNote};
 use super::sent::{Sent, SentTarget, is_send, media_of, plain_target, target_of, text_of};
 use crate::texts::{Phrase, TextTable};
@@ -186,11 +186,9 @@ impl ToolNotes {
             base["meta"] = json!(meta);
         }
         out.push(note(base, [("result", sanitised(output))]));
-        let text = joined_text(output);
-        if !failed {
-            self.media_roots.report(&text);
-        }
-        if self.verbose == Verbose::Full && !text.trim().is_empty() {
+        let media_urls = if failed { Vec::new() } else { self.media_of(output) };
+        let text = if self.verbose == Verbose::Full { joined_text(output) } else { String::new() };
+        if !text.trim().is_empty() {
             let text = format!(
                 "{}\n{}",
                 self.aggregate(&name, meta),
@@ -198,6 +196,25 @@ impl ToolNotes {
             );
             Self::emit_note(text, id, true, out);
         }
+        if !media_urls.is_empty() {
+            let note = ToolNote { media_urls, call_id: id.to_owned(), is_output: true, ..ToolNote::default() };
+            out.push(Piece::ToolResult(note));
+        }
+    }
+
+    /// Returns the media of a result that may be sent: those that the tool itself names in `details.mediaUrl` or `details.mediaUrls`. The
+    /// text of a result may come from anywhere, so that it allows nothing.
+    fn media_of(&self, output: &ToolOutput) -> Vec<String> {
+        let Some(details) = &output.details else { return Vec::new() };
+        let several = details["mediaUrls"].as_array().into_iter().flatten();
+        let named = details.get("mediaUrl").into_iter().chain(several).filter_map(Value::as_str);
+        let mut urls: Vec<String> = Vec::new();
+        for named in named {
+            self.media_roots.report(named);
+            let url = media_target(named, true, &self.media_roots);
+            urls.extend(url.filter(|url| !urls.contains(url)));
+        }
+        urls
     }
 
     /// Forgets all calls, because the run starts again after a compaction.

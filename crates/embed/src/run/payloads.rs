@@ -6,21 +6,21 @@ use pinch_llm::message::{AssistantMessage, StopReason};
 
 use super::error_text::{RETURNED_ERROR, assistant_error_text};
 use crate::delivery::{ReplyId, RunId};
-use crate::replies::ReasoningLevel;
 use crate::replies::api_error;
 use crate::replies::directives;
 use crate::replies::directives::media::MediaRoots;
 use crate::replies::directives::threading::{ReplyToMode, ThreadFilter, apply_reply_tags};
-use crate::replies::markup::{Unclosed, strip_reasoning, trimmed};
+use crate::replies::markup::{Unclosed, strip_reasoning, trimmed, visible_of_block};
 use crate::replies::normalise::normalise_reply;
 use crate::replies::piece::{BlockReply, ReplySpan};
 use crate::replies::reasoning::{format_reasoning, reasoning_of};
-use crate::replies::scan::FinalTag;
+use crate::replies::scan::{FinalTag, Scan};
 use crate::replies::sent::{is_duplicate, normal_form};
 use crate::replies::tool_display::aggregate;
 use crate::replies::tool_notes::mutating::is_mutating_name;
 use crate::replies::tool_notes::{LastToolError, ToolFormat, ToolMeta, Verbose};
 use crate::replies::user_text::visible_text;
+use crate::replies::{Piece, Pieces, ReasoningLevel};
 use crate::texts::{Phrase, TextTable};
 
 /// A message to deliver at the end of the run.
@@ -136,12 +136,25 @@ pub fn build_payloads(input: &PayloadInput<'_>, texts: Vec<(String, Option<Reply
 }
 
 /// Returns the text of an answer. If all of it is inside an unclosed thinking tag, returns the text without the tag.
-fn last_words(message: &AssistantMessage, final_tag: FinalTag) -> Cow<'_, str> {
+pub(crate) fn last_words(message: &AssistantMessage, final_tag: FinalTag) -> Cow<'_, str> {
     let visible = visible_text(&message.content, final_tag);
     if !visible.trim().is_empty() || message.stop_reason != StopReason::Stop || final_tag == FinalTag::Enforced {
         return visible;
     }
-    strip_reasoning(&message.text("\n"), Unclosed::Preserve).into()
+    let whole = message.text("\n");
+    if !is_opened_only(&whole) {
+        return visible;
+    }
+    let kept = strip_reasoning(&whole, Unclosed::Preserve);
+    visible_of_block(&kept, final_tag).into_owned().into()
+}
+
+/// Returns whether a text begins with a thinking tag that is never closed.
+fn is_opened_only(text: &str) -> bool {
+    let (mut scan, mut out) = (Scan::new(FinalTag::Optional), Pieces::new());
+    scan.text(text, &mut out);
+    scan.settle(&mut out);
+    scan.is_thinking() && !out.iter().any(|piece| matches!(piece, Piece::ThoughtEnd))
 }
 
 fn of_text(text: Cow<'_, str>, roots: Option<&MediaRoots>) -> Payload {

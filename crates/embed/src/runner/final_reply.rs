@@ -13,9 +13,9 @@ use super::{RunEvent, Runner};
 use crate::replies::directives;
 use crate::replies::directives::media::MediaRoots;
 use crate::replies::scan::FinalTag;
-use crate::replies::user_text::visible_text;
 use crate::run::decide::{Action, Finish, RunState};
 use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptStart};
+use crate::run::payloads::last_words;
 use crate::run::request::ReplyExpectation;
 use crate::run::{AttemptPlan, RunError};
 use crate::runtime::Attempts;
@@ -72,5 +72,5 @@ fn answers(outcome: &AttemptOutcome, roots: &MediaRoots) -> bool {
     outcome
         .last_assistant
         .as_ref()
-        .is_some_and(|answer| directives::has_content(&visible_text(&answer.content, FinalTag::Optional), roots))
+        .is_some_and(|answer| directives::has_content(&last_words(answer, FinalTag::Optional), roots))
 }

@@ -7,6 +7,7 @@ use pinch_embed::delivery::{OutgoingBlock, PartialReply, Receipt, ReplySink, Sen
 use pinch_embed::replies::directives::threading::ReplyToMode;
 use pinch_embed::run::RunRequest;
 use pinch_embed::run::request::BlockReplies;
+use pinch_testing::wires::completions::CompletionsResponse;
 
 use crate::world::{World, answer, payload_texts, stream, within};
 
@@ -67,6 +68,47 @@ async fn tokens_at_the_end_of_an_answer_are_removed() {
 async fn an_answer_inside_an_unclosed_thinking_tag_is_delivered() {
     assert_eq!(payloads("<think>It is forty-two.").await, ["It is forty-two."]);
     assert_eq!(payloads("<think>Hm.</think>It is forty-two.").await, ["It is forty-two."]);
+}
+
+/// Chat Completions ends all blocks of an answer only with the answer, and servers alternate between them.
+#[tokio::test]
+async fn text_before_a_tool_call_or_between_reasoning_is_shown_once() {
+    let world = World::new().await;
+    let call = CompletionsResponse::new("c1", "small").text("Let me look.").tool_call(
+        "call_1",
+        "read",
+        r#"{"path": "a.txt"}"#,
+    );
+    world.server.reply(stream(call.finish("tool_calls").done()));
+    let answer =
+        CompletionsResponse::new("c2", "small").text("Alpha. ").thinking("reasoning_content", "Hm.").text("Beta.");
+    world.server.reply(stream(answer.finish("stop").done()));
+    let log = delivered(&world, world.request("s1", "go").model("local", "small")).await;
+    let blocks: Vec<String> = log.blocks.lock().unwrap().iter().map(|(text, _)| text.clone()).collect();
+    assert_eq!(blocks, ["Let me look.", "Alpha. Beta."]);
+    assert_eq!(log.partials.lock().unwrap().last().map(String::as_str), Some("Alpha. Beta."));
+}
+
+#[tokio::test]
+async fn leaked_markup_is_shown_neither_in_blocks_nor_partially() {
+    let call = format!("<tool_call>{{\"name\": \"x\", \"arguments\": \"{}\"}}</tool_call>", "secret ".repeat(200));
+    let text = format!("Hello {call} there. <relevant-memories>secret</relevant-memories>Bye.");
+    let world = World::new().await;
+    world.server.reply(stream(answer("m1", &text)));
+    let log = delivered(&world, world.request("s1", "go")).await;
+    assert!(log.partials.lock().unwrap().iter().all(|partial| !partial.contains(['<', '{'])), "{:?}", log.partials);
+    let blocks: Vec<String> = log.blocks.lock().unwrap().iter().map(|(text, _)| text.clone()).collect();
+    assert_eq!(blocks.concat(), "Hello there. Bye.");
+}
+
+#[tokio::test]
+async fn an_answer_of_markup_alone_is_not_shown() {
+    for text in
+        ["[Tool Call: exec (ID: 1)]\nArguments: {}", "<|channel|>analysis<|message|>I plan.<|end|>", "🛠️ Exec: ls -la"]
+    {
+        let shown = payloads(text).await;
+        assert!(shown.iter().all(|shown| !shown.contains(text)), "{shown:?}");
+    }
 }
 
 #[tokio::test]

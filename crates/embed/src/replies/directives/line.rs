@@ -152,8 +152,7 @@ impl GrowingLine {
     /// Returns what a line that may name media shows so far; `None` for other lines, and for those too long to be parsed repeatedly.
     pub(in crate::replies) fn media_preview(&self) -> Option<Cow<'_, str>> {
         (self.media != MediaLine::No && self.raw.len() <= MAX_PREVIEW).then(|| {
-            let end = self.open.front().copied().or(self.half).map_or(self.raw.len(), |at| at - self.raw_at);
-            match media_line(&self.raw[..end], &self.roots) {
+            match media_line(&self.shown, &self.roots) {
                 Some(media) => Cow::Owned(media.rest),
                 None => Cow::Borrowed(&self.shown[..self.n_solid]),
             }
@@ -162,7 +161,7 @@ impl GrowingLine {
 
     /// Returns the media that the line names, if it ends here.
     pub(in crate::replies) fn media(&self) -> Vec<String> {
-        let media = (self.media == MediaLine::Yes).then(|| media_line(&self.raw, &self.roots)).flatten();
+        let media = (self.media == MediaLine::Yes).then(|| media_line(&self.shown, &self.roots)).flatten();
         media.map_or_else(Vec::new, |media| media.targets)
     }
 
@@ -178,8 +177,9 @@ impl GrowingLine {
         self.code.push('\n');
         if self.media == MediaLine::Yes
             && !self.fenced
-            && let Some(LineMedia { mut targets, rest }) = media_line(&self.raw, &self.roots)
+            && let Some(LineMedia { mut targets, rest }) = media_line(&self.shown, &self.roots)
         {
+            found.take(std::mem::take(&mut self.found));
             found.media_urls.append(&mut targets);
             self.shown = rest;
             return if self.shown.is_empty() { Ending::Gone } else { Ending::Replaced };

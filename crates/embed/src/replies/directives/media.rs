@@ -41,15 +41,12 @@ impl MediaRoots {
         dirs.any(|dir| real.starts_with(dir))
     }
 
-    /// Allows the files that a tool's output names in `MEDIA:` lines.
-    pub fn report(&self, output: &str) {
-        let named = output.lines().filter_map(|line| line.trim().strip_prefix("MEDIA:"));
-        let named = named.map(bare).filter(|target| Path::new(target).is_absolute());
+    /// Allows a file that a tool made, by its absolute path.
+    pub fn report(&self, target: &str) {
+        let target = bare(target);
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        for target in named {
-            if reported.len() < MAX_REPORTED {
-                reported.insert(target.to_owned());
-            }
+        if Path::new(target).is_absolute() && reported.len() < MAX_REPORTED {
+            reported.insert(target.to_owned());
         }
     }
 
@@ -189,7 +186,7 @@ mod tests {
         std::os::unix::fs::symlink("a.png", work.join("inner.png")).unwrap();
         let roots = MediaRoots::new([work.display().to_string()], None);
         let (secret, inside) = (secret.display().to_string(), work.join("a.png").display().to_string());
-        roots.report(&format!("MEDIA:{secret}"));
+        roots.report(&secret);
         assert!(media_target(&secret, true, &roots).is_some(), "files reported by tools are allowed unless confined");
         let confined = roots.confined();
         for target in ["./link.png", "./up/secret", "./missing.png", &secret] {
@@ -203,7 +200,8 @@ mod tests {
     #[test]
     fn absolute_paths_are_allowed_below_a_root_and_if_a_tool_reported_them() {
         let roots = MediaRoots::new(["/work/a".to_owned()], Some("/home/u"));
-        roots.report("Saved.\nMEDIA:/tmp/shot 1.png\nMEDIA:~/no\nsee MEDIA:/etc/passwd");
+        roots.report("/tmp/shot 1.png");
+        roots.report("~/x.png");
         for (target, expect) in [
             ("/work/a/b c.png", Some("/work/a/b c.png")),
             ("/work/a", None),

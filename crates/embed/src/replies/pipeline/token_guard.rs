@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::super::tokens::{HEARTBEAT, SILENT, may_become};
+use super::super::tokens::{HEARTBEAT, SILENT, is_silent, may_become, may_become_silent};
 
 /// The longest end of a text that is held back, in bytes: white space around a token.
 const MAX_HELD: usize = 4_096;
@@ -23,7 +23,8 @@ impl TokenGuard {
             true => text,
             false => Cow::Owned(std::mem::take(&mut self.held) + &text),
         };
-        let kept = undecided_from(&text, self.in_word);
+        let is_silent_so_far = !self.has_passed && text.len() <= MAX_HELD && may_become_silent(&text);
+        let kept = if is_silent_so_far { 0 } else { undecided_from(&text, self.in_word) };
         if text.len() - kept <= MAX_HELD {
             text[kept..].clone_into(&mut self.held);
             match &mut text {
@@ -46,7 +47,8 @@ impl TokenGuard {
     /// Ends the text and returns held-back text that is not a token.
     pub(super) fn settle(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
-        if is_token(last_word(&held).1) { String::new() } else { held }
+        let is_dropped = is_token(last_word(&held).1) || (!self.has_passed && is_silent(&held));
+        if is_dropped { String::new() } else { held }
     }
 }
 
@@ -100,6 +102,9 @@ mod tests {
         assert_eq!(shown(&["Done.\n\nNO", "_REPLY", "\n"]), ["Done.", "", "", ""]);
         assert_eq!(shown(&["The word NO_REPLY", " means nothing."]), ["The word", " NO_REPLY means nothing.", ""]);
         assert_eq!(shown(&["I said NO", "."]), ["I said", " NO.", ""]);
+        assert_eq!(shown(&["no", "_reply"]), ["", "", ""]);
+        assert_eq!(shown(&["{\"action\": ", "\"NO_REPLY\"}"]), ["", "", ""]);
+        assert_eq!(shown(&["**No", ", thanks."]), ["", "**No, thanks.", ""]);
         assert_eq!(shown(&["I said NO"]), ["I said", " NO"]);
         assert_eq!(shown(&["HEARTBEAT_OK\n\n", "All fine."]), ["", "All fine.", ""]);
         assert_eq!(shown(&["NO_RE", "TURN is a flag"]), ["", "NO_RETURN is a flag", ""]);
