@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pinch_cli::options::SandboxChoice;
+use pinch_embed::coding_agent::resources::sandboxed;
 use pinch_embed::coding_agent::settings::SettingsManager;
 use pinch_embed::coding_agent::settings::values::SandboxDefaults;
 use pinch_embed::stdx::fs::real_path;
@@ -34,6 +35,10 @@ pub(crate) async fn enter(
         SandboxChoice::Use(backend) => backend,
     };
     let asked = confinement(settings, folders, host)?;
+    if settings.can_write {
+        sandboxed::remember(&folders.agent_dir, &folders.cwd, host)
+            .map_err(|error| CommandFailure::configuration(error.into_problem().to_string()))?;
+    }
     let path = host.env().get("PATH").unwrap_or_default();
     let entered = choose::enter(backend, path, &container_options(settings, folders, host), &asked).await;
     entered.map(Some).map_err(|error| {

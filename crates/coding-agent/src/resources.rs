@@ -10,6 +10,7 @@ mod text_file;
 pub mod frontmatter;
 pub mod info;
 pub mod trust;
+pub mod sandboxed;
 mod real_paths;
 pub mod context_files;
 pub mod skills;

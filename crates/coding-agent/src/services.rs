@@ -15,6 +15,7 @@ use crate::auth::AuthStorage;
 use crate::document::{ChangeError, Problem};
 use crate::extension::Extensions;
 use crate::models::{ModelRegistry, RegistryAuth};
+use crate::resources::sandboxed;
 use crate::resources::themes::Theme;
 use crate::resources::trust::{TrustDecision, TrustStore};
 use crate::resources::{Commands, ExtraPaths, ResourceLoader, Resources};
@@ -110,6 +111,7 @@ impl Services {
     pub(crate) fn remember_trust(&self, trusted: bool) -> Result<(), ChangeError> {
         let Some(dir) = self.agent_dir() else { return Ok(()) };
         let (mut store, _) = TrustStore::load(&dir.join("trust.json"));
+        sandboxed::note_decision(dir, self.cwd(), self.host())?;
         store.decide(self.cwd(), Some(trusted), self.host())
     }
 

@@ -26,6 +26,7 @@ use crate::runner::{RunEvent, Runner, millis, spans};
 use crate::skills::AgentSkills;
 
 mod published;
+mod directories;
 mod sandboxed;
 mod prompting;
 mod offering;

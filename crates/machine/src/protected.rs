@@ -17,21 +17,37 @@ use crate::{CommandSpec, Machine, MachineError, Process, Stat};
 pub struct ProtectedMachine {
     inner: Arc<dyn Machine>,
     files: Vec<PathBuf>,
+    open: Vec<PathBuf>,
 }
 
 impl ProtectedMachine {
     /// Protects these files and directories, which may be links and need not exist yet.
     pub fn new(inner: Arc<dyn Machine>, files: Vec<PathBuf>) -> Self {
-        Self { inner, files }
+        Self { inner, files, open: Vec::new() }
+    }
+
+    /// Leaves a directory open that is inside of a protected one.
+    #[must_use]
+    pub fn except(mut self, dir: &Path) -> Self {
+        self.open.push(dir.to_owned());
+        self
     }
 
     /// Fails for a path that leads to a protected file.
     async fn check(&self, path: &Path, operation: &'static str) -> Result<(), MachineError> {
         let real = resolved(&*self.inner, path).await;
+        let mut open = Vec::with_capacity(self.open.len());
+        for dir in &self.open {
+            open.extend(resolved(&*self.inner, dir).await);
+        }
         let mut is_protected = real.is_none() || self.files.iter().any(|file| file == path);
         for file in &self.files {
             let file = resolved(&*self.inner, file).await;
-            is_protected = is_protected || real.as_ref().zip(file).is_some_and(|(real, file)| real.starts_with(file));
+            is_protected = is_protected
+                || real.as_ref().zip(file).is_some_and(|(real, file)| {
+                    let is_open = |dir: &PathBuf| real.starts_with(dir) && dir.starts_with(&file) && *dir != file;
+                    real.starts_with(&file) && !open.iter().any(is_open)
+                });
         }
         match is_protected {
             false => Ok(()),
@@ -118,8 +134,8 @@ mod tests {
         symlink(path("state"), path("dir")).unwrap();
         symlink(path("state/rules.json"), path("link")).unwrap();
         symlink(path("state/missing.json"), path("dangling")).unwrap();
-        let files = vec![path("dir/rules.json"), path("state/missing.json"), path("dir/skills")];
-        let machine = ProtectedMachine::new(Arc::new(LocalMachine), files);
+        let files = vec![path("dir/rules.json"), path("state/missing.json"), path("dir/skills"), path("state/own")];
+        let machine = ProtectedMachine::new(Arc::new(LocalMachine), files).except(&path("dir/own/work"));
         for name in [
             "state/rules.json",
             "dir/rules.json",
@@ -131,6 +147,7 @@ mod tests {
             "state/skills",
             "state/skills/a/SKILL.md",
             "dir/skills/SKILL.md",
+            "state/own/a.txt",
         ] {
             let error = machine.write(&path(name), "x".into()).await.unwrap_err();
             assert_eq!(error.code, "EACCES", "{name}: {error}");
@@ -140,7 +157,7 @@ mod tests {
         }
         assert_eq!(machine.read(&path("link"), 10).await.unwrap(), "rules");
         assert!(!path("state/missing.json").exists());
-        for name in ["state/other.json", "new/deep/a.txt", "state/skills.md"] {
+        for name in ["state/other.json", "new/deep/a.txt", "state/skills.md", "state/own/work/a.txt"] {
             machine.write(&path(name), "x".into()).await.unwrap();
             machine.remove(&path(name)).await.unwrap();
         }

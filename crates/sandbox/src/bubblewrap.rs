@@ -11,7 +11,7 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::shortened;
 
 use crate::confined::{
-    ConfinedMachine, ConfinedThread, SandboxView, SyscallRules, WrappedCommand, Wrapper, filter_program,
+    ConfinedMachine, ConfinedThread, KERNEL_FILES, SandboxView, SyscallRules, WrappedCommand, Wrapper, filter_program,
     landlock_version,
 };
 use crate::confinement::{Confinement, NetworkAccess, SandboxGuarantees};
@@ -211,6 +211,10 @@ fn arguments(view: &SandboxView, network: &NetworkAccess) -> Vec<String> {
         push(&[flag, "/", "/"]);
     }
     push(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/var/tmp", "--tmpfs", "/run"]);
+    // They are files of root, who may be the user inside, and bubblewrap only protects them against others.
+    for path in KERNEL_FILES.into_iter().filter(|path| Path::new(path).exists()) {
+        push(&["--ro-bind", path, path]);
+    }
     push(&["--bind", &view.private().to_string_lossy(), TEMPORARY]);
     for (path, flag) in &all[n_everything..] {
         let shown = path.to_string_lossy();

@@ -25,6 +25,30 @@ async fn call(user: &TestUser, flags: &[&str], tool: &str, input: serde_json::Va
     (user.ran(output), result.unwrap_or_default())
 }
 
+/// In a trusted project, an agent in a sandbox could otherwise write programs that run outside of it later.
+#[tokio::test]
+async fn a_project_changed_from_inside_a_sandbox_is_not_trusted_any_more() {
+    let user = TestUser::new().await;
+    for backend in backends(&user).await {
+        let flag = format!("--sandbox={backend}");
+        let user = TestUser::new().await;
+        user.write("project/.pinch/prompts/own.md", "mine");
+        let project = user.path("project").canonicalize().unwrap();
+        user.write("agent/trust.json", &json!({project.to_str().unwrap(): true}).to_string());
+        let plant = "mkdir -p .pinch/extensions && printf '#!/bin/sh\ntouch ../escaped\n' > .pinch/extensions/x && \
+                     chmod 755 .pinch/extensions/x && touch -d 2001-01-01 .pinch/extensions/x .pinch/extensions";
+        let harmless = json!({"command": "echo ok > b.txt"});
+        for (command, warns) in [(harmless.clone(), false), (json!({"command": plant}), false), (harmless, true)] {
+            let (output, _) = call(&user, &[&flag], "bash", command).await;
+            assert_eq!(output.err.contains("not trusted any more"), warns, "{flag}: {output:?}");
+        }
+        let (output, _) = call(&user, &["--sandbox=none"], "bash", json!({"command": "true"})).await;
+        assert!(output.err.contains("not trusted any more"), "{flag}: {output:?}");
+        let (output, _) = call(&user, &["--sandbox=none", "--approve"], "bash", json!({"command": "true"})).await;
+        assert!(!output.err.contains("not trusted"), "{flag}: {output:?}");
+    }
+}
+
 /// Returns the backends that work here.
 async fn backends(user: &TestUser) -> Vec<String> {
     let report = user.run_program(&["doctor", "--json", "--offline"]).await;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::document::{self, ChangeError, Problem, change_object};
 
 /// Names in a project's settings directory that require trust.
-const IN_PROJECT_DIR: [&str; 8] =
+pub(super) const IN_PROJECT_DIR: [&str; 8] =
     ["settings.json", "mcp.json", "extensions", "skills", "prompts", "themes", "SYSTEM.md", "APPEND_SYSTEM.md"];
 
 /// The user's decisions about which projects to trust.
@@ -21,6 +21,8 @@ pub struct TrustStore {
     /// The file with the decisions; `None` keeps them in memory.
     path: Option<PathBuf>,
     entries: Map<String, Value>,
+    /// A directory whose decision does not count, because it changed.
+    doubted: Option<PathBuf>,
 }
 
 impl TrustStore {
@@ -35,7 +37,7 @@ impl TrustStore {
             Ok(entries) => (entries, Vec::new()),
             Err(problem) => (Map::new(), vec![problem]),
         };
-        (Self { path: Some(path.to_owned()), entries }, problems)
+        (Self { path: Some(path.to_owned()), entries, doubted: None }, problems)
     }
 
     /// Returns the decision for a directory, or that of its nearest parent. Links in the path are resolved first.
@@ -45,7 +47,19 @@ impl TrustStore {
 
     /// Returns the nearest decision from a directory upwards, whose path has no links.
     fn nearest(&self, real: &Path) -> Option<bool> {
+        if self.doubts(real) {
+            return None;
+        }
         real.ancestors().find_map(|folder| decided(self.entries.get(&*folder.to_string_lossy())?))
+    }
+
+    fn doubts(&self, real: &Path) -> bool {
+        self.doubted.as_deref() == Some(real)
+    }
+
+    /// Ignores the decision about a directory, until there is a new one.
+    pub(super) fn doubt(&mut self, real: &Path) {
+        self.doubted = Some(real.to_owned());
     }
 
     /// Stores a decision about a directory; `None` removes an earlier one. The file is re-read first, its other content is kept, and only
@@ -67,6 +81,7 @@ impl TrustStore {
             }
         }
         self.entries = kept;
+        self.doubted = None;
         Ok(())
     }
 }
@@ -250,6 +265,7 @@ pub fn decide(question: &TrustInputs<'_>, store: &TrustStore) -> TrustDecision {
         return TrustDecision::NotNeeded;
     }
     match question.default {
+        _ if store.doubts(&question.project.real_cwd) => TrustDecision::Ask,
         DefaultTrust::Ask => TrustDecision::Ask,
         DefaultTrust::Always => TrustDecision::Decided(true),
         DefaultTrust::Never => TrustDecision::Decided(false),

@@ -7,6 +7,7 @@ use serde_json::Map;
 
 use super::options::{ResourceOptions, ServiceOptions};
 use crate::packages::Packages;
+use crate::resources::sandboxed;
 use crate::resources::trust::{self, DefaultTrust, Project, TrustDecision, TrustInputs, TrustStore};
 use crate::resources::{ResourceInputs, ResourceSettings, ResourceSwitches};
 use crate::settings::{SettingsManager, SettingsScope};
@@ -26,7 +27,7 @@ impl DirectorySettings {
     /// people; they are not fatal.
     pub fn read(options: &ServiceOptions, cwd: &Path) -> (Self, Vec<String>) {
         let ServiceOptions { host, agent_dir, .. } = options;
-        let (store, of_trust) = match agent_dir {
+        let (mut store, mut of_trust) = match agent_dir {
             Some(dir) => TrustStore::load(&dir.join("trust.json")),
             None => (TrustStore::in_memory(), Vec::new()),
         };
@@ -39,6 +40,9 @@ impl DirectorySettings {
             Some(_) => Project::look(cwd, host.home()),
             None => Project::none(cwd),
         };
+        if let Some(dir) = agent_dir.as_deref().filter(|_| options.trust.is_none()) {
+            of_trust.extend(sandboxed::doubt(dir, &project, &mut store));
+        }
         let default = settings.settings().default_project_trust;
         let question = TrustInputs { project: &project, given: options.trust, extension: None, default };
         let trust = trust::decide(&question, &store);

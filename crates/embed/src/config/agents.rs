@@ -241,6 +241,11 @@ impl Agents {
         marked.or(self.list.first()).map(|agent| agent.id.clone()).unwrap_or_default()
     }
 
+    /// Returns the ids of the configured agents.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &AgentId> {
+        self.list.iter().map(|agent| &agent.id)
+    }
+
     /// Returns the settings of an agent.
     pub fn get(&self, id: &AgentId) -> Option<&AgentConfig> {
         self.list.iter().find(|agent| agent.id == *id)

@@ -1,10 +1,9 @@
 //! Documents of agents that have their own directory. They are layered over those of the main agent.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use super::configured::{AgentDocuments, DocumentSources};
-use crate::config::paths::expand_home;
+use super::directories::own_dir;
 use crate::key::AgentId;
 use crate::parts::Parts;
 
@@ -29,17 +28,6 @@ pub(super) fn of_agent(parts: &Arc<Parts>, agent: &AgentId) -> Arc<Parts> {
     });
     loaded.insert(agent.clone(), Arc::clone(&own));
     own
-}
-
-/// Returns the configured directory of an agent, or the default one if it exists.
-fn own_dir(parts: &Parts, agent: &AgentId) -> Option<PathBuf> {
-    let named = parts.config.agents.get(agent).and_then(|agent| agent.agent_dir.as_deref());
-    if let Some(dir) = named.map(str::trim).filter(|dir| !dir.is_empty()) {
-        return Some(parts.state_dir.join(expand_home(Path::new(dir), parts.host.home())));
-    }
-    let is_main = *agent == AgentId::default();
-    let dir = parts.state_dir.join("agents").join(agent.as_str()).join("agent");
-    (!is_main && dir.is_dir()).then_some(dir)
 }
 
 /// Waits until the health of all profiles and the logins being renewed are written.

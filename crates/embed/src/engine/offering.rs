@@ -19,6 +19,7 @@ use pinch_tools::policy::PermissionMode;
 use pinch_tools::process::{CommandHosts, ElevatedRules};
 use serde_json::Value;
 
+use super::directories::own_files;
 use super::prompting;
 use super::sandboxed::RunSandbox;
 use crate::config::Config;
@@ -61,7 +62,10 @@ impl RunMachines {
             None => (outside, None),
         };
         let commands = match has_limits(parts, request, agent) {
-            true => Arc::new(ProtectedMachine::new(commands, deciding_files(parts, workspace, agent))),
+            true => {
+                let files = deciding_files(parts, workspace, agent);
+                Arc::new(ProtectedMachine::new(commands, files).except(workspace))
+            }
             false => commands,
         };
         let own = parts.config.agents.get(agent).and_then(|agent| agent.workspace_only);
@@ -85,14 +89,20 @@ fn has_limits(parts: &Parts, request: &RunRequest, agent: &AgentId) -> bool {
     is_limited && parts.registered.toolbox.command_tools(has_rules(&exec, mode)).contains(&"exec")
 }
 
-/// Returns the files and directories that decide what an agent may do: approvals, the configuration, and skills if their programs may run.
+/// Returns the files and directories that decide what an agent may do, or that name programs which run in a later run: the engine's own,
+/// those of plugins, and the settings and extensions of the workspace.
 fn deciding_files(parts: &Parts, workspace: &Path, agent: &AgentId) -> Vec<PathBuf> {
-    let approvals = parts.state_dir.join(APPROVALS);
-    // A file that cannot be read allows nothing.
-    let file = ApprovalsFile::load(&approvals).unwrap_or_default();
-    let allows_skills = file.effective(agent.as_str(), ApprovalDefaults::default()).auto_allow_skills;
-    let skills = allows_skills.then(|| prompting::skill_places(parts, agent, workspace).trusted_directories());
-    std::iter::once(approvals).chain(parts.config.file.clone()).chain(skills.into_iter().flatten()).collect()
+    let mut files = own_files(parts);
+    let in_workspace = [".pinch", ".pi"]
+        .into_iter()
+        .flat_map(|dir| ["settings.json", "mcp.json", "extensions"].map(|name| workspace.join(dir).join(name)));
+    files.extend(in_workspace);
+    // Approvals that cannot be read allow nothing.
+    let approvals = ApprovalsFile::load(&parts.state_dir.join(APPROVALS)).unwrap_or_default();
+    if approvals.effective(agent.as_str(), ApprovalDefaults::default()).auto_allow_skills {
+        files.extend(prompting::skill_places(parts, agent, workspace).trusted_directories());
+    }
+    files
 }
 
 fn exec_config(config: &Config, request: &RunRequest, agent: &AgentId) -> Result<ExecConfig, ModeError> {

@@ -12,6 +12,7 @@ use pinch_sandbox::contract::SandboxUnavailable;
 use pinch_sandbox::scope::{SandboxScope, WorkspaceAccess, is_sandboxed};
 use pinch_stdx::fs::{create_private_dir, real_path};
 
+use super::directories::own_files;
 use crate::config::paths::expand_home;
 use crate::key::{self, AgentId};
 use crate::parts::Parts;
@@ -180,11 +181,13 @@ impl SandboxPlan<'_> {
         if self.config.workspace_access != WorkspaceAccess::None {
             shown.push(&self.agent_workspace);
         }
-        let hidden = [parts.host.home(), Some(&*parts.state_dir), Some(&*parts.agent_dir)];
+        let hidden: Vec<PathBuf> = parts.host.home().map(Path::to_owned).into_iter().chain(own_files(parts)).collect();
         for dir in shown {
-            if hidden.iter().flatten().any(|hidden| real_path(hidden).starts_with(real_path(dir))) {
+            if let Some(hidden) = hidden.iter().find(|hidden| real_path(hidden).starts_with(real_path(dir))) {
                 return Err(RunError::Config(format!(
-                    "the sandbox would contain the home directory or credentials: {} is shown inside. Choose another workspace",
+                    "the sandbox would contain {}, because {} is shown inside. Choose another workspace, or move what decides about runs \
+                     out of it",
+                    hidden.display(),
                     dir.display()
                 )));
             }

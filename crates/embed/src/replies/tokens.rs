@@ -32,7 +32,7 @@ pub fn may_become_silent(text: &str) -> bool {
     while let Some(word) = words.next() {
         let may_grow = is_open && words.peek().is_none();
         let is_start = SILENT.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
-        if !word.eq_ignore_ascii_case(SILENT) && !(may_grow && is_start) {
+        if !(word.eq_ignore_ascii_case(SILENT) || may_grow && is_start) {
             return false;
         }
     }

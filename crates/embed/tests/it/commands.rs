@@ -327,6 +327,17 @@ async fn file_tools_do_not_change_what_decides_about_commands() {
         std::os::unix::fs::symlink(&approvals, world.path("workspace/link")).unwrap();
         let (text, _) = result_of(&world, &engine, "s3", "write", json!({"path": "link", "content": allowed})).await;
         assert!(!approvals.exists(), "{mode}: {text}");
+        // Nor do they write what runs programs later.
+        for path in [
+            world.path("state/agents/main/agent/models.json"),
+            world.path("state/agents/main/agent/extensions/x"),
+            world.path("workspace/.pinch/extensions/x"),
+            world.path("workspace/.pi/settings.json"),
+        ] {
+            let write = json!({"path": path.display().to_string(), "content": "{}"});
+            let (text, _) = result_of(&world, &engine, "s5", "write", write).await;
+            assert!(text.contains("EACCES"), "{mode}: {}: {text}", path.display());
+        }
         let (text, _) = result_of(&world, &engine, "s4", "write", json!({"path": "a.txt", "content": "x"})).await;
         assert!(world.path("workspace/a.txt").exists(), "{mode}: {text}");
     }

@@ -8,6 +8,8 @@ use tempfile::TempDir;
 
 use crate::confinement::{Confinement, NetworkAccess, PathAccess};
 
+/// Files by which root changes the whole machine. The names below them are not the sandbox's own.
+pub(crate) const KERNEL_FILES: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 /// Readable system directories, where they exist.
 const SYSTEM: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/gnu/store"];
 /// The parts of `/etc` that programs need and that contain no secrets.

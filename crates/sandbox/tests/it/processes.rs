@@ -52,6 +52,20 @@ async fn privileges_are_dropped() {
     .await;
 }
 
+/// Files are opened, but not written: if this fails, the settings are those of this machine.
+#[tokio::test]
+async fn kernel_settings_cannot_be_opened_for_writing() {
+    in_each(SandboxBench::asked, |name, machine, bench| async move {
+        let files = ["kernel/core_pattern", "kernel/hostname", "vm/drop_caches", "net/ipv4/ip_forward"];
+        let files = files.map(|file| format!("/proc/sys/{file}")).into_iter().chain(["/proc/sysrq-trigger".to_owned()]);
+        for file in files {
+            let script = format!("if (: >> {file}) 2>/dev/null; then echo open; fi");
+            assert_eq!(sh(&*machine, &bench.workspace, &script).await, (0, String::new()), "{name}: {file}");
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn system_calls_that_reach_into_the_kernel_are_blocked() {
     in_each(SandboxBench::asked, |name, machine, bench| async move {

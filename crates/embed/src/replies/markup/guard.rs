@@ -32,7 +32,7 @@ pub struct MarkupGuard {
     /// The last character passed on, and the number of line breaks at the end.
     last: Option<char>,
     n_breaks: usize,
-    gap: Gap,
+    gap: MarkupGap,
     examples: XmlExamples,
     has_minimax: bool,
     channel: ChannelState,
@@ -40,7 +40,7 @@ pub struct MarkupGuard {
 
 /// What is left out or added after removed markup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Gap {
+enum MarkupGap {
     #[default]
     None,
     /// One space is left out.
@@ -56,7 +56,7 @@ enum Gap {
 impl MarkupGuard {
     fn text(&mut self, text: String) -> String {
         let is_plain = self.held.is_empty()
-            && self.gap == Gap::None
+            && self.gap == MarkupGap::None
             && self.in_line
             && self.channel.is_idle()
             && !text.bytes().any(|byte| matches!(byte, b'<' | b'[' | b'\n' | b'`'))
@@ -108,7 +108,7 @@ impl MarkupGuard {
         if is_line_start && !self.channel.is_hidden && !self.code.in_fence() && !self.code.in_inline() {
             let line = trace_line_at(text);
             if line != Leak::None {
-                self.leave_gap(line, Gap::Blank);
+                self.leave_gap(line, MarkupGap::Blank);
                 return line;
             }
             let block = internal_block_at(text);
@@ -125,7 +125,7 @@ impl MarkupGuard {
     fn at_angle(&mut self, text: &str) -> Leak {
         let token = self.channel.token_at(text);
         if token != Leak::None || self.channel.is_hidden {
-            self.leave_gap(token, Gap::Words);
+            self.leave_gap(token, MarkupGap::Words);
             return token;
         }
         let tags = [minimax_at(text, &mut self.has_minimax), memories_at(text)];
@@ -134,7 +134,7 @@ impl MarkupGuard {
         }
         let call = tool_xml_at(text, &mut self.examples);
         if self.last == Some(' ') {
-            self.leave_gap(call, Gap::Space);
+            self.leave_gap(call, MarkupGap::Space);
         }
         call
     }
@@ -146,14 +146,14 @@ impl MarkupGuard {
         let call = downgraded_at(text);
         if call != Leak::None {
             if self.last.is_none_or(|last| last == '\n') {
-                self.leave_gap(call, Gap::Newline);
+                self.leave_gap(call, MarkupGap::Newline);
             }
             return call;
         }
         bracket_block_at(text)
     }
 
-    fn leave_gap(&mut self, leak: Leak, gap: Gap) {
+    fn leave_gap(&mut self, leak: Leak, gap: MarkupGap) {
         if matches!(leak, Leak::Whole(_)) {
             self.gap = gap;
         }
@@ -164,11 +164,11 @@ impl MarkupGuard {
             return;
         }
         let is_left_out = match self.gap {
-            Gap::None => false,
-            Gap::Space => c == ' ',
-            Gap::Newline => matches!(c, '\r' | '\n'),
-            Gap::Blank => c == '\n' && !self.in_line && (self.last.is_none() || self.n_breaks >= 2),
-            Gap::Words => {
+            MarkupGap::None => false,
+            MarkupGap::Space => c == ' ',
+            MarkupGap::Newline => matches!(c, '\r' | '\n'),
+            MarkupGap::Blank => c == '\n' && !self.in_line && (self.last.is_none() || self.n_breaks >= 2),
+            MarkupGap::Words => {
                 if c.is_alphanumeric() && self.last.is_some_and(char::is_alphanumeric) {
                     self.emit(' ', shown);
                 }
@@ -176,12 +176,12 @@ impl MarkupGuard {
             }
         };
         let stays = match self.gap {
-            Gap::Blank => c.is_whitespace() && (is_left_out || c != '\n'),
-            Gap::Newline => c == '\r',
-            Gap::None | Gap::Space | Gap::Words => false,
+            MarkupGap::Blank => c.is_whitespace() && (is_left_out || c != '\n'),
+            MarkupGap::Newline => c == '\r',
+            MarkupGap::None | MarkupGap::Space | MarkupGap::Words => false,
         };
         if !stays {
-            self.gap = Gap::None;
+            self.gap = MarkupGap::None;
         }
         if !is_left_out {
             self.emit(c, shown);

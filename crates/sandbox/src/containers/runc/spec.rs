@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::limits::{ids, resources, rlimits};
 use crate::config::ContainerConfig;
+use crate::confined::KERNEL_FILES;
 use crate::confinement::{NetworkAccess, PathAccess};
 use crate::container::container_environment;
 
@@ -26,7 +27,6 @@ const MASKED: [&str; 10] = [
     "/proc/timer_stats",
     "/sys/firmware",
 ];
-const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 /// System calls that no agent's command needs; see the filter of the other backends.
 const BLOCKED: [&str; 46] = [
     "acct",
@@ -281,7 +281,7 @@ fn linux(network: &NetworkAccess, is_rootless: bool, user: (u32, u32), resources
     }
     linux.extend(resources.map(|resources| ("resources".to_owned(), resources)));
     linux.insert("maskedPaths".to_owned(), json!(MASKED));
-    linux.insert("readonlyPaths".to_owned(), json!(READ_ONLY));
+    linux.insert("readonlyPaths".to_owned(), json!(KERNEL_FILES));
     linux.insert("seccomp".to_owned(), seccomp(network));
     linux
 }
