@@ -87,6 +87,8 @@ pub struct Config {
     pub session: SessionConfig,
     /// `messages.queue`.
     pub messages: QueueConfig,
+    /// Whether failed tools without side effects are never reported (`messages.suppressToolErrors`).
+    pub suppress_tool_errors: bool,
     /// `skills`.
     pub skills: SkillsConfig,
     /// `plugins`.
@@ -183,6 +185,7 @@ impl Config {
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
         let session = SessionConfig::read(&node.get("session"), defaults.reset, &mut problems);
         let messages = QueueConfig::read(&node.get("messages"), &defaults.queue, &mut problems);
+        let suppress_tool_errors = node.get("messages").get("suppressToolErrors").flag(&mut problems).unwrap_or(false);
         let skills = SkillsConfig::read(&node.get("skills"), &mut problems);
         let plugins = PluginsConfig::read(&node.get("plugins"), &mut problems);
         let cron = node.get("cron").get("maxConcurrentRuns");
@@ -213,6 +216,7 @@ impl Config {
                 channels,
                 session,
                 messages,
+                suppress_tool_errors,
                 skills,
                 plugins,
                 max_concurrent_cron_runs,

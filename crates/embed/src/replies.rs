@@ -137,6 +137,8 @@ pub struct ReplyOptions {
     pub tool_result_format: ToolFormat,
     /// Whether only text inside final tags is for people.
     pub enforce_final_tag: bool,
+    /// Whether failed tools without side effects are not reported at the end of a run.
+    pub suppress_tool_errors: bool,
     /// Home directory, shown as `~` in messages about tools.
     pub home: Option<String>,
     /// Id of the message that the run answers, for replies to the current message.

@@ -130,6 +130,7 @@ fn reply_options(parts: &Parts, scope: &RunScope) -> ReplyOptions {
     ReplyOptions {
         tool_result_format: channel.tool_format(request),
         enforce_final_tag: request.enforce_final_tag,
+        suppress_tool_errors: parts.config.suppress_tool_errors,
         block_streaming: blocks.is_some(),
         block_reply_break: blocks.as_ref().map(|blocks| blocks.break_at).unwrap_or_default(),
         chunking: blocks.as_ref().and_then(|blocks| blocks.chunking).map(|chunking| channel.chunking(chunking)),

@@ -259,15 +259,21 @@ impl Chunker {
         // A break inside a table or a code span is better than one inside a word.
         let is_blocked = self.absolute(least).is_some_and(|at| self.marks.is_in_fence_from(at));
         let found = if is_blocked { None } else { self.pick(&window, least, &|at| self.is_outside_fences(at)) };
+        if found.is_none()
+            && let Some(beside) = self.beside_media(&window)
+        {
+            return beside;
+        }
         Some(match found.map_or_else(|| self.hard_break(&window), Break::At) {
             Break::At(at) => self.markup_break(&window, at, least),
             fence => fence,
         })
     }
 
-    /// Returns whether a position is outside of fences.
+    /// Returns whether a position is outside of fences and `MEDIA:` lines.
     fn is_outside_fences(&self, at: usize) -> bool {
-        self.absolute(at).is_some_and(|at| self.marks.fence_at(at).is_none()) && !self.makes_fence(at)
+        let is_outside = |at| self.marks.fence_at(at).is_none() && self.marks.media_at(at).is_none();
+        self.absolute(at).is_some_and(is_outside) && !self.makes_fence(at)
     }
 
     /// Returns the last good break in a window, of the best available kind.

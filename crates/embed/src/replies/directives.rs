@@ -14,7 +14,7 @@ mod line;
 pub mod threading;
 
 use line::MAX_TAG;
-pub(super) use line::{Ending, GrowingLine};
+pub(super) use line::{Ending, GrowingLine, MEDIA_KEYWORD};
 use media::{MediaRoots, media_target};
 
 /// A text with its directives parsed.
@@ -100,7 +100,7 @@ pub(crate) fn has_content(raw: &str, roots: &MediaRoots) -> bool {
 
 /// Returns the text without its directives, which are added to `found`; `None` if there are none.
 fn cleaned(raw: &str, found: &mut Parsed, roots: &MediaRoots) -> Option<String> {
-    if !raw.contains("[[") && !raw.contains(line::MEDIA) {
+    if !raw.contains("[[") && !raw.contains(MEDIA_KEYWORD) {
         return None;
     }
     let mut lines = Lines { line: GrowingLine::new(roots.clone()), ..Lines::default() };

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::code::CodeState;
+use super::directives::MEDIA_KEYWORD;
 use super::inline::{InlineMarks, InlineSpan};
 
 /// A fence, starting at its opening line.
@@ -41,6 +42,10 @@ pub struct Marks {
     item: Option<usize>,
     /// Completed list items.
     items: VecDeque<(usize, usize)>,
+    /// `MEDIA:` lines, from the keyword to their newline.
+    media: VecDeque<(usize, usize)>,
+    /// Where the keyword of the line begins, if it is one of them.
+    media_line: Option<usize>,
     last: Option<char>,
 }
 
@@ -72,6 +77,7 @@ impl Marks {
             if matches!(self.first, Some('#' | '|')) {
                 self.inline.end_block();
             }
+            self.media.extend(self.media_line.take().map(|start| (start, self.at)));
             self.line.clear();
             self.first = None;
             self.line_start = self.at + 1;
@@ -88,6 +94,13 @@ impl Marks {
             self.inline.push(c, self.at);
             self.follow_directive(c);
             self.follow_item(c);
+            if c == ':'
+                && self.first == Some('M')
+                && self.line.len() <= MAX_MARKER_LINE
+                && self.line.trim_start() == MEDIA_KEYWORD
+            {
+                self.media_line = Some(self.at + 1 - MEDIA_KEYWORD.len());
+            }
         } else if let Some(start) = self.item.take() {
             self.items.push_back((start, self.line_start.saturating_sub(1)));
         }
@@ -180,8 +193,16 @@ impl Marks {
         let may_go_on = self.line.is_empty() || self.first == Some('|');
         let in_open_table = self.table_line && may_go_on && at + 1 >= self.line_start;
         let in_directive = in_closed || self.bracket.is_some_and(|start| start < at);
+        let in_directive = in_directive || self.media_at(at).is_some();
         let in_markup = in_directive || self.inline.is_inside(at) || self.in_item(at);
         !in_markup && !in_table && !in_open_table && self.fence_at(at).is_none()
+    }
+
+    /// Returns where the keyword of the `MEDIA:` line begins around a position, and its end unless it may still grow.
+    pub(super) fn media_at(&self, at: usize) -> Option<(usize, Option<usize>)> {
+        let ended = self.media.iter().find(|(start, end)| *start < at && at < *end);
+        let open = || self.media_line.filter(|start| *start < at).map(|start| (start, None));
+        ended.map(|(start, end)| (*start, Some(*end))).or_else(open)
     }
 
     /// Returns the inline markup around a position, from the outside to the inside.
@@ -220,10 +241,13 @@ impl Marks {
         while self.items.front().is_some_and(|(_, end)| *end <= at) {
             self.items.pop_front();
         }
+        while self.media.front().is_some_and(|(_, end)| *end <= at) {
+            self.media.pop_front();
+        }
     }
 }
 
-/// The longest start of a line that is examined for a list marker, in bytes.
+/// The longest start of a line that is examined for a list marker or a keyword, in bytes.
 const MAX_MARKER_LINE: usize = 32;
 
 /// Returns whether a word begins a list item.

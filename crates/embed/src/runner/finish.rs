@@ -146,6 +146,7 @@ impl Runner<'_> {
             reasoning: request.reasoning_level,
             tool_format: options.tool_result_format,
             suppress_tool_warnings: request.suppress_tool_error_warnings,
+            suppress_tool_errors: options.suppress_tool_errors,
             enforce_final_tag: options.enforce_final_tag,
             sent_texts: self.replies.sent().texts(),
             current_message: options.current_message.as_deref(),

@@ -7,7 +7,10 @@ use pinch_embed::delivery::{OutgoingBlock, PartialReply, Receipt, ReplySink, Sen
 use pinch_embed::replies::directives::threading::ReplyToMode;
 use pinch_embed::run::RunRequest;
 use pinch_embed::run::request::BlockReplies;
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use pinch_testing::wires::completions::CompletionsResponse;
+
+use serde_json::json;
 
 use crate::world::{World, answer, payload_texts, stream, within};
 
@@ -135,5 +138,17 @@ async fn blocks_reply_to_the_message_that_started_the_run_according_to_the_mode(
             .zip(threads)
             .map(|(text, is_reply)| ((*text).to_owned(), is_reply.then(|| "77".to_owned())));
         assert_eq!(blocks, expected.collect::<Vec<_>>(), "{mode:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_tool_without_side_effects_is_reported_unless_suppressed() {
+    for is_suppressed in [false, true] {
+        let world = World::with(|config| config["messages"] = json!({"suppressToolErrors": is_suppressed})).await;
+        let call = AnthropicResponse::new("m1").tool_call("toolu_1", "read", &json!({"path": "gone.txt"}).to_string());
+        world.server.reply(stream(call.stop("tool_use")));
+        world.server.reply(stream(answer("m2", "")));
+        let shown = payload_texts(&world.ask("s1", "go").await.unwrap());
+        assert_eq!(shown.iter().any(|text| text.contains("gone.txt")), !is_suppressed, "{shown:?}");
     }
 }

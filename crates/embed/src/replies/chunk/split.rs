@@ -12,7 +12,30 @@ const MAX_FENCE_START: usize = 5;
 /// The longest white space between a break and a marker that begins a fence in the next block.
 const MAX_SPACES: usize = 4;
 
+/// The longest line that names media and is kept whole, in bytes.
+const MAX_MEDIA_LINE: usize = 4_200;
+
 impl Chunker {
+    /// If the window ends inside a `MEDIA:` line, returns a break before or after the line, or `None` within if the line may still grow: part
+    /// of a path or URL would name another file.
+    pub(super) fn beside_media(&self, window: &str) -> Option<Option<Break>> {
+        let (start, end) = self.marks.media_at(self.absolute(window.len())?)?;
+        let head = self.offset + self.head;
+        let length = end.unwrap_or(self.offset + self.text.len()) - start.max(head);
+        if length > MAX_MEDIA_LINE || start < head {
+            return None;
+        }
+        let place = |at: usize| at - head + self.reopened.len();
+        if !self.between(head, start).trim().is_empty() {
+            return Some(Some(Break::At(place(start))));
+        }
+        match end {
+            Some(end) => Some(Some(Break::At(place(end)))),
+            None if self.is_complete => Some(Some(Break::At(place(self.offset + self.text.len())))),
+            None => Some(None),
+        }
+    }
+
     /// Returns a break at the end of the window: inside a fence, one that closes it.
     pub(super) fn hard_break(&self, window: &str) -> Break {
         let fence = self.absolute(window.len()).and_then(|at| self.marks.fence_at(at));

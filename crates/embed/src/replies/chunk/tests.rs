@@ -55,6 +55,36 @@ fn a_long_fence_is_closed_and_reopened() {
 }
 
 #[test]
+fn lines_that_name_media_stay_whole() {
+    let url = format!("https://e.com/a.png?signature={}", "0123456789".repeat(30));
+    for line in [
+        "MEDIA: ./my dir/some other file.png",
+        "  MEDIA:./a b c d e f g h i j k l m n o p.png",
+        &format!("MEDIA:{url}"),
+    ] {
+        for text in [
+            format!("Here are words, and more.\n{line}\nAnd more words."),
+            format!("{line}\n{line}"),
+            format!("a\n\n{line}"),
+        ] {
+            let chars: Vec<String> = text.chars().map(String::from).collect();
+            let chars: Vec<&str> = chars.iter().map(String::as_str).collect();
+            for preference in [BreakPreference::Paragraph, BreakPreference::Newline, BreakPreference::Sentence] {
+                for blocks in
+                    [cut(chunking(8, 30, preference), &chars), cut_at_end(chunking(8, 30, preference), &[&text])]
+                {
+                    let n_whole =
+                        blocks.iter().flat_map(|block| block.lines()).filter(|found| found.trim() == line.trim());
+                    assert_eq!(n_whole.count(), text.matches(line).count(), "{preference:?} {text:?} {blocks:?}");
+                }
+            }
+        }
+    }
+    let prose = format!("MEDIA: {}", "word ".repeat(2_000));
+    assert!(cut(chunking(8, 30, BreakPreference::Paragraph), &[&prose]).iter().all(|block| block.len() <= 30));
+}
+
+#[test]
 fn code_spans_directives_and_tables_stay_whole() {
     let preference = BreakPreference::Paragraph;
     for (text, expect) in [

@@ -17,7 +17,7 @@ pub(in crate::replies) const MAX_TAG: usize = 4200;
 const MAX_PREVIEW: usize = 4096;
 
 /// The keyword at the start of a line that names media.
-pub(super) const MEDIA: &str = "MEDIA:";
+pub(in crate::replies) const MEDIA_KEYWORD: &str = "MEDIA:";
 
 /// Whether the line may name media.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -264,8 +264,8 @@ impl GrowingLine {
         let n_blank = self.raw.len() - trimmed.len();
         self.media = match () {
             () if self.fenced => MediaLine::No,
-            () if trimmed.starts_with(MEDIA) => MediaLine::Yes,
-            () if MEDIA.starts_with(trimmed) => MediaLine::Undecided,
+            () if trimmed.starts_with(MEDIA_KEYWORD) => MediaLine::Yes,
+            () if MEDIA_KEYWORD.starts_with(trimmed) => MediaLine::Undecided,
             () => MediaLine::No,
         };
         // White space before the keyword is irrelevant and is not read again.
