@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::calls;
+use super::edit::{self, BlockEdit};
 use crate::ids::ToolCallId;
-use crate::message::{Block, Message, ToolCall, ToolResult};
+use crate::message::{Block, Message, RawBlock, ToolCall, ToolResult};
 
 /// Text for a missing result: OpenClaw's words, so that a history gives the same prompt in both programs.
 pub const MISSING_RESULT: &str =
@@ -30,6 +31,8 @@ pub struct RepairedHistory {
 /// A call in an answer, by its index.
 struct OpenCall<'a> {
     id: &'a str,
+    /// Whether the id in the answer has white space around it, which is removed.
+    is_spaced: bool,
     name: &'a str,
     result: Option<&'a Arc<Message>>,
 }
@@ -91,10 +94,11 @@ pub fn repair(messages: &[Arc<Message>], synthetic: bool) -> RepairedHistory {
         }
     }
     for turn in turns {
-        report.messages.extend(turn.answer.cloned());
+        let is_spaced = turn.calls.iter().any(|call| call.is_spaced);
+        report.messages.extend(turn.answer.map(|answer| if is_spaced { trimmed(answer) } else { Arc::clone(answer) }));
         for call in &turn.calls {
             match (call.result, turn.answer) {
-                (Some(result), _) => report.messages.push(with_name(result, call.name)),
+                (Some(result), _) => report.messages.push(of_call(result, call)),
                 (None, Some(answer)) if synthetic => {
                     report.n_added += 1;
                     report.messages.push(missing(call, answer.timestamp()));
@@ -128,18 +132,36 @@ fn calls_of(content: &[Arc<Block>]) -> Vec<OpenCall<'_>> {
             }
             _ => None,
         })
-        .map(|(id, name)| OpenCall { id: id.trim(), name, result: None })
+        .map(|(id, name)| OpenCall { id: id.trim(), is_spaced: id.trim() != id, name, result: None })
         .collect()
 }
 
-/// Adds the name of the tool to a result, which some programs omit.
-fn with_name(message: &Arc<Message>, name: &str) -> Arc<Message> {
-    match &**message {
-        Message::ToolResult(result) if result.tool_name.trim().is_empty() && !name.is_empty() => {
-            Arc::new(Message::ToolResult(ToolResult { tool_name: name.to_owned(), ..result.clone() }))
+/// Removes white space around the ids of an answer's calls.
+fn trimmed(message: &Arc<Message>) -> Arc<Message> {
+    let Message::Assistant(answer) = &**message else { return Arc::clone(message) };
+    let edited = edit::answer(answer, |block| match block {
+        Block::ToolCall(call) => {
+            BlockEdit::Put(Block::ToolCall(ToolCall { id: ToolCallId::new(call.id.as_str().trim()), ..call.clone() }))
         }
-        _ => Arc::clone(message),
+        Block::Other(raw) if calls::is_call(&raw.raw) => {
+            let mut raw = raw.raw.clone();
+            raw["id"] = raw["id"].as_str().unwrap_or_default().trim().into();
+            BlockEdit::Put(Block::Other(RawBlock { raw }))
+        }
+        _ => BlockEdit::Keep,
+    });
+    edited.map_or_else(|| Arc::clone(message), |answer| Arc::new(Message::Assistant(answer)))
+}
+
+/// Gives a result the id of its call, which may have had white space around it, and the name of the tool, which some programs omit.
+fn of_call(message: &Arc<Message>, call: &OpenCall<'_>) -> Arc<Message> {
+    let Message::ToolResult(result) = &**message else { return Arc::clone(message) };
+    let is_named = !result.tool_name.trim().is_empty() || call.name.is_empty();
+    if is_named && result.tool_call_id.as_str() == call.id {
+        return Arc::clone(message);
     }
+    let tool_name = if is_named { result.tool_name.clone() } else { call.name.to_owned() };
+    Arc::new(Message::ToolResult(ToolResult { tool_call_id: ToolCallId::new(call.id), tool_name, ..result.clone() }))
 }
 
 /// Uses the answer's timestamp, so that equal histories give equal requests.

@@ -225,3 +225,26 @@ fn unchanged_messages_are_shared() {
         assert_eq!(prepared.len(), messages.len());
     }
 }
+
+#[test]
+fn white_space_around_call_ids_does_not_separate_calls_from_results() {
+    for (call, result) in [("c1", " c1 "), (" c1", "c1"), ("c1\n", " c1")] {
+        let messages: Vec<Arc<Message>> = [
+            json!({"role": "user", "content": "hi", "timestamp": 1}),
+            json!({"role": "assistant", "api": "openai-completions", "provider": "local", "model": "m",
+                "stopReason": "toolUse", "content": [{"type": "toolCall", "id": call, "name": "read", "arguments": {}}],
+                "timestamp": 2}),
+            json!({"role": "toolResult", "toolCallId": result, "toolName": "read",
+                "content": [{"type": "text", "text": "found"}], "timestamp": 3}),
+        ]
+        .iter()
+        .map(|message| Arc::new(Message::from_value(message).unwrap()))
+        .collect();
+        let model = model("openai-completions", "local", "m");
+        let mut asked = request((*model).clone());
+        asked.messages = prepare(&messages, &model.dialect.history.transcript, RequestFacts::default());
+        let sent = body(&asked)["messages"].clone();
+        let seen = json!([sent[1]["tool_calls"][0]["id"], sent[2]["tool_call_id"], sent[2]["content"], sent.get(3)]);
+        assert_eq!(seen, json!(["c1", "c1", "found", null]), "{call:?} {result:?}");
+    }
+}
