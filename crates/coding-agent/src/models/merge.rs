@@ -21,6 +21,9 @@ const REPLACED: [&str; 9] = [
     "promptCache",
 ];
 
+/// Member of `compat.transcript`: whether the thinking of earlier turns is not replayed.
+const DROP_EARLIER_THINKING: &str = "dropEarlierThinking";
+
 /// Applies a definition of the provider and the model to a model from another source.
 pub(super) fn change(definition: &Definition, model: &Arc<Model>) -> Arc<Model> {
     let own = definition.overrides.get(model.id.as_str()).and_then(Value::as_object);
@@ -35,7 +38,7 @@ pub(super) fn change(definition: &Definition, model: &Arc<Model>) -> Arc<Model> 
     if let Some(own) = own {
         apply_override(&mut record, own);
     }
-    Model::from_record(&record).map_or_else(|_| Arc::clone(model), Arc::new)
+    changed(model, &record)
 }
 
 /// Applies only the overrides of a model whose provider is defined elsewhere.
@@ -45,7 +48,24 @@ pub(super) fn override_one(definition: &Definition, model: &Arc<Model>) -> Arc<M
     };
     let mut record = model.to_record();
     apply_override(&mut record, own);
-    Model::from_record(&record).map_or_else(|_| Arc::clone(model), Arc::new)
+    changed(model, &record)
+}
+
+/// Returns the model of a changed record.
+fn changed(model: &Arc<Model>, record: &Value) -> Arc<Model> {
+    let Ok(mut changed) = Model::from_record(record) else { return Arc::clone(model) };
+    if !model.dialect.history.transcript.forget_thinking {
+        keep_thinking(&mut changed);
+    }
+    Arc::new(changed)
+}
+
+/// Replays the thinking of earlier turns to the model, unless its record says otherwise.
+fn keep_thinking(model: &mut Model) {
+    let is_set = |compat: &Map<String, Value>| compat.get("transcript")?.get(DROP_EARLIER_THINKING).cloned();
+    if model.compat.as_deref().and_then(is_set).is_none() {
+        model.dialect.history.transcript.forget_thinking = false;
+    }
 }
 
 /// Builds a model from a definition: its own members, then the provider's, then those of a related model.
@@ -67,7 +87,12 @@ pub(super) fn build(
     let mut record = Value::Object(record);
     merge_compat(&mut record, definition.compat.as_ref());
     merge_compat(&mut record, own.get("compat").and_then(Value::as_object));
-    Model::from_record(&record).ok()
+    let mut model = Model::from_record(&record).ok()?;
+    // Its owner says that it thinks, and so knows what its server accepts.
+    if model.reasoning {
+        keep_thinking(&mut model);
+    }
+    Some(model)
 }
 
 /// Merges `compat` members into a record's own; routing preferences are merged one level deeper.

@@ -327,3 +327,22 @@ fn a_long_document_may_contain_comments_and_lone_surrogates() {
     assert_eq!(problems.len(), 1);
     assert!(registry.error().unwrap().starts_with("Failed to parse models.json: "));
 }
+
+#[test]
+fn custom_models_that_think_are_sent_their_earlier_thinking() {
+    let (registry, _) = load(json!({"providers": {
+        "a": {"baseUrl": "http://a", "api": "openai-completions", "apiKey": "k", "models": [
+            {"id": "thinks", "reasoning": true}, {"id": "plain"},
+            {"id": "forgets", "reasoning": true, "compat": {"transcript": {"dropEarlierThinking": true}}},
+        ]},
+        "groq": {"baseUrl": "http://b"},
+    }}));
+    let forgets = |registry: &ModelRegistry, provider: &str| -> Vec<bool> {
+        let models = registry.models(&provider.into());
+        models.iter().map(|model| model.dialect.history.transcript.forget_thinking).collect()
+    };
+    assert_eq!(forgets(&registry, "a"), [false, true, true]);
+    assert!(forgets(&registry, "groq").iter().all(|forgets| *forgets), "models of the catalog");
+    registry.register_provider("a", config(json!({"baseUrl": "http://c"}))).unwrap();
+    assert_eq!(forgets(&registry, "a"), [false, true, true]);
+}
