@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use pinch_llm::message::{Block, Text, Thinking};
+use pinch_llm::message::{AssistantMessage, Block, Message, Thinking};
 
 use super::piece::{Edit, Piece, ReasoningGrowth};
-use super::scan::FinalTag;
-use super::scan::Scan;
+use super::scan::{FinalTag, Scan};
+use super::tags::{self, Tag, TagKind};
 
 /// Formats reasoning for people: a heading, and each line in italics. Empty if there is none.
 pub fn format_reasoning(text: &str, heading: &str) -> String {
@@ -47,8 +47,16 @@ pub fn reasoning_of(content: &[Arc<Block>]) -> String {
     super::scan::thinking(&texts.join("\n"))
 }
 
-/// Turns thinking tags at the start of text blocks into thinking blocks, so that a stored message is clean; `None` if nothing changes.
-pub fn promote(content: &[Arc<Block>]) -> Option<Vec<Arc<Block>>> {
+/// Returns an answer as it is stored: tagged reasoning as thinking blocks, so that it is not replayed as text. `None` if nothing changes.
+pub fn promoted(message: &Message) -> Option<Arc<Message>> {
+    let answer = message.as_assistant()?;
+    let mut stored = AssistantMessage::clone(answer);
+    stored.content = promote(&answer.content)?;
+    Some(Arc::new(Message::Assistant(Arc::new(stored))))
+}
+
+/// Turns thinking tags in text blocks that begin with a tag into thinking blocks; `None` if nothing changes.
+pub(super) fn promote(content: &[Arc<Block>]) -> Option<Vec<Arc<Block>>> {
     if content.iter().any(|block| matches!(&**block, Block::Thinking(_))) {
         return None;
     }
@@ -66,28 +74,74 @@ pub fn promote(content: &[Arc<Block>]) -> Option<Vec<Arc<Block>>> {
     changed.then_some(promoted)
 }
 
-/// Splits a text that begins with a tag and ends outside reasoning.
+/// Stands for the first character of final tags while a text is split.
+const MASK: char = '\u{e000}';
+
+/// Splits a text that begins with a tag and ends outside reasoning. Final tags stay, because only they tell which text is for people. A
+/// text with reasoning between final tags is not split, as its parts would not contain both tags.
 fn split_tagged(text: &str) -> Option<Vec<Arc<Block>>> {
-    if !text.trim_start().starts_with('<') {
+    if !text.trim_start().starts_with('<') || text.contains(MASK) {
         return None;
     }
     let (mut scan, mut out) = (Scan::new(FinalTag::Optional), Vec::new());
-    scan.text(text, &mut out);
+    scan.text(&without_final_tags(text), &mut out);
     scan.settle(&mut out);
     if scan.is_thinking() || !out.iter().any(|piece| matches!(piece, Piece::ThoughtEnd)) {
         return None;
     }
-    let blocks = out.into_iter().filter_map(|piece| match piece {
-        Piece::Thought(text) if !text.trim().is_empty() => {
-            let thinking = Thinking { thinking: text.trim().to_owned(), ..Thinking::default() };
-            Some(Arc::new(Block::Thinking(thinking)))
+    let (mut blocks, mut visible, mut thought) = (Vec::new(), String::new(), String::new());
+    let mut is_final = false;
+    for piece in out {
+        match piece {
+            Piece::Visible(part) => visible.push_str(&part),
+            Piece::Thought(part) => thought.push_str(&part),
+            Piece::ThoughtEnd => {
+                let shown = std::mem::take(&mut visible).replace(MASK, "<");
+                is_final = ends_in_final(&shown, is_final);
+                if is_final {
+                    return None;
+                }
+                blocks.extend(text_block(&shown));
+                blocks.extend(thinking_block(&std::mem::take(&mut thought).replace(MASK, "<")));
+            }
+            _ => {}
         }
-        Piece::Visible(text) if !text.trim().is_empty() => {
-            Some(Arc::new(Block::Text(Text { text: text.trim_start().to_owned(), signature: None })))
+    }
+    blocks.extend(text_block(&visible.replace(MASK, "<")));
+    Some(blocks)
+}
+
+/// Hides final tags from the scan.
+fn without_final_tags(text: &str) -> String {
+    let mut masked = text.to_owned();
+    for (at, _) in text.match_indices('<') {
+        if tag_at(text, at).is_some_and(|tag| tag.kind == TagKind::Final) {
+            let shift = masked.len() - text.len();
+            masked.replace_range(at + shift..=at + shift, MASK.encode_utf8(&mut [0; 4]));
         }
-        _ => None,
-    });
-    Some(blocks.collect())
+    }
+    masked
+}
+
+fn tag_at(text: &str, at: usize) -> Option<Tag> {
+    let end = text[at..].find('>')? + at;
+    tags::parse(&text[at..=end])
+}
+
+/// Returns whether a text ends between final tags.
+fn ends_in_final(text: &str, before: bool) -> bool {
+    let tags = text.match_indices('<').filter_map(|(at, _)| tag_at(text, at));
+    let of_final = tags.filter(|tag| tag.kind == TagKind::Final && !tag.empty);
+    of_final.last().map_or(before, |tag| !tag.closes)
+}
+
+fn text_block(text: &str) -> Option<Arc<Block>> {
+    (!text.trim().is_empty()).then(|| Arc::new(Block::text(text.trim_start())))
+}
+
+fn thinking_block(text: &str) -> Option<Arc<Block>> {
+    let thinking = Thinking { thinking: text.trim().to_owned(), ..Thinking::default() };
+    (!thinking.thinking.is_empty()).then(|| Arc::new(Block::Thinking(thinking)))
 }
 
 /// Tracks the reasoning of one answer and reports its growth. Each character is processed once.
@@ -172,6 +226,37 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn split(text: &str) -> Vec<String> {
+        let shown = |block: &Arc<Block>| match &**block {
+            Block::Thinking(thinking) => format!("({})", thinking.thinking),
+            block => block.as_text().unwrap_or("?").to_owned(),
+        };
+        promote(&[Arc::new(Block::text(text))]).map(|blocks| blocks.iter().map(shown).collect()).unwrap_or_default()
+    }
+
+    #[test]
+    fn tagged_reasoning_becomes_thinking_blocks() {
+        assert_eq!(split("<think> plan </think>\nHi <b>there</b>"), ["(plan)", "Hi <b>there</b>"]);
+        assert_eq!(split(" <THINK a='1'>a</think>b<thought>c</thought>"), ["(a)", "b", "(c)"]);
+        assert_eq!(split("<think></think>Hi"), ["Hi"]);
+        // Final tags stay: with them enforced, text without them is not shown.
+        assert_eq!(split("<think>a<final></think><final>Hi</final>"), ["(a<final>)", "<final>Hi</final>"]);
+        assert_eq!(split("<final>Hi</final><think>a</think>"), ["<final>Hi</final>", "(a)"]);
+        assert_eq!(split("<think>a ` b</think>`<final>`"), ["(a ` b)", "`<final>`"]);
+        assert_eq!(split("<think>a `</think> b\n c"), ["(a `)", "b\n c"]);
+        for kept in [
+            "Hi <think>a</think>",
+            "<b>Hi</b>",
+            "</think>Hi",
+            "<think>open",
+            "<think>a</think>b<think>open",
+            "<b>`<think>a</think>`</b>",
+            "<final>Hi <think>a</think> there</final>",
+        ] {
+            assert_eq!(split(kept), [""; 0], "{kept}");
+        }
+    }
 
     proptest! {
         #[test]

@@ -43,7 +43,9 @@ pub mod images;
 mod repair;
 mod outcome;
 mod client_results;
+mod answers;
 
+use answers::AnswerHooks;
 use history::PreparedHistory;
 use images::PromptFiles;
 use outcome::Watcher;
@@ -98,7 +100,7 @@ impl NativeRuntime {
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let mut parts = SessionParts::new(scope.host.clone(), log, model, nobody);
         parts.thinking = Some(request.think_level.unwrap_or_default());
-        parts.hooks = scope.loops.clone();
+        parts.hooks = Arc::new(AnswerHooks::new(Arc::clone(&scope.loops)));
         parts.tools = tools.clone();
         parts.images = scope.images.clone();
         parts.block_images = scope.block_images;

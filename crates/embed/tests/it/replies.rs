@@ -9,6 +9,7 @@ use pinch_embed::run::RunRequest;
 use pinch_embed::run::request::BlockReplies;
 use pinch_testing::wires::anthropic::AnthropicResponse;
 use pinch_testing::wires::completions::CompletionsResponse;
+use serde_json::json;
 
 use serde_json::json;
 
@@ -112,6 +113,20 @@ async fn an_answer_of_markup_alone_is_not_shown() {
         let shown = payloads(text).await;
         assert!(shown.iter().all(|shown| !shown.contains(text)), "{shown:?}");
     }
+}
+
+#[tokio::test]
+async fn tagged_reasoning_is_stored_as_thinking_and_not_replayed_as_text() {
+    let world = World::new().await;
+    world.server.reply(stream(answer("m1", "<think>secret plan</think>Hi there")));
+    world.server.reply(stream(answer("m2", "Bye")));
+    assert_eq!(payload_texts(&world.ask("s1", "go").await.unwrap()), ["Hi there"]);
+    let stored = world.transcript("s1").of_type("message").last().unwrap()["message"]["content"].clone();
+    let expected = json!([{"type": "thinking", "thinking": "secret plan"}, {"type": "text", "text": "Hi there"}]);
+    assert_eq!(stored, expected);
+    world.ask("s1", "again").await.unwrap();
+    let replayed = world.server.requests().last().unwrap().json()["messages"].clone();
+    assert_eq!(replayed[1], json!({"role": "assistant", "content": [{"type": "text", "text": "Hi there"}]}));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use pinch_coding_agent::event::SessionEvent;
 use pinch_embed::delivery::ReplySnapshot;
 use pinch_embed::replies::blocks::BlockBreak;
 use pinch_embed::replies::piece::Piece;
-use pinch_embed::replies::reasoning::promote;
+use pinch_embed::replies::reasoning::promoted;
 use pinch_embed::replies::tool_notes::{ToolFormat, Verbose};
 use pinch_embed::replies::{ReasoningLevel, Replies, ReplyOptions};
 use pinch_embed::run::facts::Facts;
@@ -200,12 +200,9 @@ impl Feed {
             "message_start" => agent(AgentEvent::MessageStart(Arc::new(Message::user(text(&message["content"]), 0)))),
             "message_update" if is_assistant => self.update(message, &event["assistantMessageEvent"]),
             "message_end" if is_assistant => {
-                let mut ended = assistant(message)?.as_ref().clone();
-                if let Some(promoted) = promote(&ended.content) {
-                    ended.content = promoted;
-                }
-                contents.push(content_value(&ended.content));
-                let message = Arc::new(Message::Assistant(Arc::new(ended)));
+                let message = Message::Assistant(assistant(message)?);
+                let message = promoted(&message).unwrap_or_else(|| Arc::new(message));
+                contents.extend(message.as_assistant().map(|ended| content_value(&ended.content)));
                 agent(AgentEvent::MessageEnd { message, error: None, queued: None })
             }
             "tool_execution_start" => agent(AgentEvent::ToolStart(tool_start(event))),
