@@ -4,11 +4,14 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
+use pinch_coding_agent::entry::{EntryBody, EntryId};
+use pinch_coding_agent::session_log::SessionLog;
+use pinch_coding_agent::store::StoreError;
 use pinch_llm::model::Model;
 use pinch_ports::{RunLease, SessionEntry};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::pull::pulled;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{entries, hooked, inbound, leasing, replying, resolve};
@@ -22,6 +25,9 @@ use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::Runner;
 use crate::runtime::choice::RuntimeChoice;
 use crate::sessions::entry;
+
+/// Type of the transcript entry that follows the last entry before an unsuccessful flush.
+const UNDONE: &str = "pinch.memory-flush-undone";
 
 /// What a flush needs to know about the run that it precedes.
 pub(super) struct BeforeRun<'r> {
@@ -59,16 +65,22 @@ pub(super) async fn save_memories(before: &BeforeRun<'_>) {
     let date = parts.host.local_date(parts.host.now_ms());
     let request = flush_request(request, parts.host.ids().uuid_v4(), FlushTexts::new(&config.memory_flush, &date));
     match run(before, request, model).await {
-        Ok(Some(result)) if result.meta.error.is_none() && !result.meta.aborted && !result.meta.timed_out => {
-            remember(before).await;
-        }
-        Ok(None) => tracing::debug!("memories are not saved: this run cannot write files"),
+        Ok(Some(result)) if is_successful(&result) => {}
+        Ok(None) => return tracing::debug!("memories are not saved: this run cannot write files"),
         Ok(Some(result)) => {
             let why = result.meta.error.map_or_else(|| "it was stopped".to_owned(), |error| error.message);
             tracing::warn!(why, "could not save memories");
         }
         Err(error) => tracing::warn!(%error, "could not save memories"),
     }
+    // What failed now would also fail before the next message, and delay every one until the compaction.
+    if before.cancel.reason().is_none() {
+        remember(before).await;
+    }
+}
+
+fn is_successful(result: &RunResult) -> bool {
+    result.meta.error.is_none() && !result.meta.aborted && !result.meta.timed_out
 }
 
 fn size(parts: &Parts, known: &SessionEntry, model: &Model) -> SessionSize {
@@ -107,9 +119,39 @@ async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Resu
     if is_copy || scope.tools.for_model(model)?.get(WRITE).is_none() {
         return Ok(None);
     }
-    let result = run_silently(parts, &scope, runtimes, candidates, lease, cancel).await?;
-    inbound::record(parts, &scope.request, lease.fence(), &result).await;
-    Ok(Some(result))
+    let leaf = transcript(parts, &scope).await.map_err(unusable)?.leaf_id().cloned();
+    let result = run_silently(parts, &scope, runtimes, candidates, lease, cancel).await;
+    match &result {
+        Ok(result) if is_successful(result) => {
+            inbound::record(parts, &scope.request, lease.fence(), result).await
+        }
+        _ => undo(parts, &scope, leaf.as_ref()).await.map_err(unusable)?,
+    }
+    result.map(Some)
+}
+
+async fn transcript(parts: &Parts, scope: &RunScope) -> Result<SessionLog, StoreError> {
+    let mut log = SessionLog::open(&parts.host, Arc::clone(&parts.store), &scope.request.session, "").await?;
+    log.set_fence(Arc::clone(&scope.fence));
+    Ok(log)
+}
+
+/// Leaves what an unsuccessful run has written beside the conversation, which continues after the entry before it.
+async fn undo(parts: &Parts, scope: &RunScope, leaf: Option<&EntryId>) -> Result<(), StoreError> {
+    let mut log = transcript(parts, scope).await?;
+    if log.leaf_id() == leaf {
+        return Ok(());
+    }
+    match leaf {
+        Some(leaf) => log.move_to(leaf)?,
+        None => log.reset_leaf(),
+    }
+    let data = Some(json!({"runId": scope.request.run_id.as_str()}));
+    log.append(EntryBody::Custom { custom_type: UNDONE.to_owned(), data }).await.map(drop)
+}
+
+fn unusable(error: StoreError) -> RunError {
+    RunError::Internal(format!("cannot use the session: {error}"))
 }
 
 /// Carries out a run whose events are discarded. It is not among the active runs: a message to the session waits for the user's run.
@@ -155,7 +197,7 @@ async fn run_silently(
     done
 }
 
-/// Records that the agent was asked since the last compaction.
+/// Records that the agent was asked, successfully or not, since the last compaction.
 async fn remember(before: &BeforeRun<'_>) {
     let now = before.parts.host.now_ms();
     let change = move |known: &SessionEntry| entry::after_flush(known, now);

@@ -74,16 +74,29 @@ async fn the_agent_saves_notes_once_before_its_conversation_is_compacted() {
 }
 
 #[tokio::test]
-async fn a_run_continues_if_memories_cannot_be_saved() {
+async fn a_failed_request_for_memories_is_not_part_of_the_conversation_and_not_repeated() {
     let world = World::new().await;
-    world.server.answer_with(|request| match asked(request).0.contains("will soon be replaced") {
-        true => Some(refusal(400, "invalid_request_error", "no")),
-        false => Some(long("Fine.")),
+    world.write("workspace/notes.md", "Tea.");
+    world.server.answer_with(|request| {
+        let (last, _) = asked(request);
+        if last.contains("will soon be replaced") {
+            return Some(stream(call("r", "read", &json!({"path": "notes.md"}))));
+        }
+        match last.contains("tool_result") {
+            true => Some(refusal(400, "invalid_request_error", "no")),
+            false => Some(long("Fine.")),
+        }
     });
-    assert_eq!(ask(&world, "1").await, ["Fine."]);
-    assert_eq!(ask(&world, "2").await, ["Fine."]);
-    assert!(world.server.requests().len() > 2, "the agent was asked");
-    assert_eq!(entry(&world).await.get("memoryFlushAt"), None);
+    for text in ["1", "2", "3"] {
+        assert_eq!(ask(&world, text).await, ["Fine."]);
+    }
+    let requests = world.server.requests();
+    let begins = |request: &&Recorded| asked(request).0.contains("will soon be replaced");
+    assert_eq!(requests.iter().filter(begins).count(), 1);
+    let last = requests.last().unwrap().json()["messages"].to_string();
+    assert!(last.contains('1') && last.contains('2') && last.contains('3'), "{last}");
+    assert!(!last.contains("will soon be replaced") && !last.contains("notes.md"), "{last}");
+    assert_eq!(entry(&world).await["memoryFlushCompactionCount"], 0);
 }
 
 #[tokio::test]
