@@ -39,6 +39,8 @@ pub struct FailoverState {
     /// Whether the user chose the profile of the first candidate, which is then tried even in cooldown.
     is_locked: bool,
     last_error: Option<RunError>,
+    /// Index of the attempt that ended with `last_error`; candidates may have been skipped after it.
+    last_failed: Option<usize>,
 }
 
 impl FailoverState {
@@ -54,6 +56,7 @@ impl FailoverState {
             is_probing: false,
             is_locked: false,
             last_error: None,
+            last_failed: None,
         }
     }
 
@@ -267,6 +270,7 @@ fn record_failure(state: &mut FailoverState, error: &RunError, duration_ms: u64)
         code: failure.code.clone(),
         duration_ms,
     });
+    state.last_failed = Some(state.attempts.len());
     state.last_error = Some(error.clone());
     None
 }
@@ -283,7 +287,9 @@ fn exhausted(state: &FailoverState) -> RunError {
     {
         return error.clone();
     }
-    let Some(last) = state.attempts.last() else { return RunError::Config("no model is configured".into()) };
+    // The error describes the model that was asked, not one that was skipped after it.
+    let asked = state.last_failed.and_then(|at| state.attempts.get(at));
+    let Some(last) = asked.or(state.attempts.last()) else { return RunError::Config("no model is configured".into()) };
     let each =
         |attempt: &CandidateAttempt| format!("{}: {} ({})", attempt.model, attempt.error, attempt.reason.as_str());
     let summary = state.attempts.iter().map(each).collect::<Vec<_>>().join(" | ");
@@ -376,6 +382,26 @@ mod tests {
             let models = ["a/1", "b/2", "c/3"].map(|text| ModelRef::parse(text, "x").unwrap());
             let mut state = FailoverState::new(models.to_vec()).windows(windows.to_vec());
             let mut throttle = ProbeThrottle::default();
+    #[test]
+    fn the_error_describes_the_last_model_that_was_asked() {
+        let models = ["a/1", "b/2"].map(|text| ModelRef::parse(text, "x").unwrap());
+        let mut state = FailoverState::new(models.to_vec());
+        let mut throttle = ProbeThrottle::default();
+        let health = |model: &ModelRef| match model.provider.as_str() {
+            "b" => ProviderHealth::CoolingDown { until: 10 * MINUTE, reason: Some(FailoverReason::Auth) },
+            _ => ProviderHealth::Usable,
+        };
+        next_candidate(&mut state, CandidateObservation::Start, &mut throttle, 0, health);
+        let error = fails(FailoverReason::Billing);
+        let seen = CandidateObservation::Failed { error: &error, duration_ms: 1 };
+        let NextCandidate::Fail(RunError::Failover(end)) = next_candidate(&mut state, seen, &mut throttle, 0, health)
+        else {
+            panic!("no error");
+        };
+        assert_eq!((end.provider.as_str(), end.model.as_str(), end.reason), ("a", "1", Some(FailoverReason::Billing)));
+        assert!(end.message.contains("b/2: Provider b is in cooldown"), "{end}");
+    }
+
             let usable = |_: &ModelRef| ProviderHealth::Usable;
             let first = next_candidate(&mut state, CandidateObservation::Start, &mut throttle, 0, usable);
             assert!(matches!(first, NextCandidate::Run(_)));
