@@ -181,16 +181,24 @@ pub fn next_candidate(
         let is_alone = state.candidates.len() == 1;
         let admission = match health(&model) {
             ProviderHealth::Usable => Admission::Run,
-            // Without an alternative, the runner reports the cooldown itself. A profile chosen by the user is always tried.
-            ProviderHealth::CoolingDown { .. } if is_alone || (state.at == 0 && state.is_locked) => Admission::Run,
+            // A profile chosen by the user is always tried.
+            ProviderHealth::CoolingDown { .. } if state.at == 0 && state.is_locked => Admission::Run,
             ProviderHealth::CoolingDown { until, reason } => {
                 let reason = reason.unwrap_or(FailoverReason::Unknown);
-                let may_probe = if state.at == 0 {
+                let may_probe = if is_alone {
+                    // Nobody but the provider knows when credit was added.
+                    reason == FailoverReason::Billing && throttle.take(model.provider.as_str(), now)
+                } else if state.at == 0 {
                     may_probe_first(throttle, &model, reason, until, now)
                 } else {
                     may_try_sibling(state, &model, reason)
                 };
-                if may_probe { Admission::Probe } else { Admission::Skip(reason) }
+                match may_probe {
+                    true => Admission::Probe,
+                    // Without an alternative, the runner reports the cooldown itself.
+                    false if is_alone => Admission::Run,
+                    false => Admission::Skip(reason),
+                }
             }
         };
         match admission {
@@ -262,6 +270,7 @@ fn record_failure(state: &mut FailoverState, error: &RunError, duration_ms: u64)
     if state.is_probing && !is_about_the_model(reason) {
         state.probed.push(model.provider.as_str().to_owned());
     }
+    state.last_failed = Some(state.attempts.len());
     state.attempts.push(CandidateAttempt {
         model,
         error: failure.message.clone(),
@@ -270,7 +279,6 @@ fn record_failure(state: &mut FailoverState, error: &RunError, duration_ms: u64)
         code: failure.code.clone(),
         duration_ms,
     });
-    state.last_failed = Some(state.attempts.len());
     state.last_error = Some(error.clone());
     None
 }
@@ -375,14 +383,6 @@ mod tests {
     }
 
     #[test]
-    fn an_overflow_leads_only_to_a_larger_window() {
-        let overflow: RunError =
-            FailoverError { message: "long".into(), is_overflow: true, ..FailoverError::default() }.into();
-        let play = |windows: &[u64]| {
-            let models = ["a/1", "b/2", "c/3"].map(|text| ModelRef::parse(text, "x").unwrap());
-            let mut state = FailoverState::new(models.to_vec()).windows(windows.to_vec());
-            let mut throttle = ProbeThrottle::default();
-    #[test]
     fn the_error_describes_the_last_model_that_was_asked() {
         let models = ["a/1", "b/2"].map(|text| ModelRef::parse(text, "x").unwrap());
         let mut state = FailoverState::new(models.to_vec());
@@ -402,6 +402,14 @@ mod tests {
         assert!(end.message.contains("b/2: Provider b is in cooldown"), "{end}");
     }
 
+    #[test]
+    fn an_overflow_leads_only_to_a_larger_window() {
+        let overflow: RunError =
+            FailoverError { message: "long".into(), is_overflow: true, ..FailoverError::default() }.into();
+        let play = |windows: &[u64]| {
+            let models = ["a/1", "b/2", "c/3"].map(|text| ModelRef::parse(text, "x").unwrap());
+            let mut state = FailoverState::new(models.to_vec()).windows(windows.to_vec());
+            let mut throttle = ProbeThrottle::default();
             let usable = |_: &ModelRef| ProviderHealth::Usable;
             let first = next_candidate(&mut state, CandidateObservation::Start, &mut throttle, 0, usable);
             assert!(matches!(first, NextCandidate::Run(_)));
@@ -436,6 +444,7 @@ mod tests {
             assert_eq!(play(&["a/1", "b/2"], resting(minutes, reason), &[]), expected);
         }
         assert_eq!(play(&["a/1"], resting(10, Some(RateLimit)), &[]), "a/1");
+        assert_eq!(play(&["a/1"], resting(300, Some(Billing)), &[]), "a/1!");
         // Another model of the provider may still work, but there is only one such probe under load.
         let siblings = ["a/1", "a/2", "a/3", "b/4"];
         assert_eq!(play(&siblings, resting(10, Some(RateLimit)), &[fails(RateLimit)]), "a/2! b/4");

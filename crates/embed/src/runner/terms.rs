@@ -40,7 +40,8 @@ pub(super) fn of(
     terms.profiles = selection.ids.into_iter().map(slot).collect();
     terms.locked = selection.locked;
     terms.has_fallbacks = !candidate.is_last;
-    terms.allow_cooldown_probe = request.allow_cooldown_probe || candidate.allow_cooldown_probe;
+    terms.allow_cooldown_probe = request.allow_cooldown_probe;
+    terms.is_probe = candidate.allow_cooldown_probe;
     terms.cooldown_reason = parts.profiles.cooldown_reason(model);
     terms.thinking = thinking::clamp(model, request.think_level.unwrap_or_default());
     let agents = &parts.config.agents;

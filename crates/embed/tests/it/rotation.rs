@@ -69,6 +69,26 @@ async fn a_refused_key_is_marked_and_the_next_one_used() {
 }
 
 #[tokio::test]
+async fn a_profile_without_credit_is_probed_by_the_next_run() {
+    let world = World::with(|config| {
+        config["auth"]["profiles"] = json!([{"id": "first", "provider": "anthropic", "apiKey": "key-1"}]);
+    })
+    .await;
+    world.server.reply(refusal(402, "billing_error", "Your credit balance is too low"));
+    world.ask("s1", "go").await.unwrap_err();
+    assert_eq!(world.health()["first"]["disabledReason"], "billing");
+    world.server.reply(refusal(402, "billing_error", "Your credit balance is too low"));
+    world.ask("s2", "go").await.unwrap_err();
+    assert_eq!(world.keys(), ["key-1", "key-1"]);
+    world.ask("s3", "go").await.unwrap_err();
+    assert_eq!(world.keys().len(), 2, "one probe in 30 seconds");
+    world.server.reply(stream(answer("m1", "Paid.")));
+    let result = within(world.restarted().run(world.request("s4", "go")).finish()).await.unwrap();
+    assert_eq!(payload_texts(&result), ["Paid."]);
+    assert_eq!(world.health()["first"].get("disabledUntil"), None);
+}
+
+#[tokio::test]
 async fn a_missing_credential_is_reported_with_its_provider_and_a_remedy() {
     let world = World::with(|config| config["auth"] = json!({})).await;
     let error = world.ask("s1", "go").await.unwrap_err().to_string();

@@ -147,7 +147,7 @@ fn any_terms() -> impl Strategy<Value = RunTerms> {
     let limits = (retries, transient, select(vec![0_u32, 3, u32::MAX]), budget);
     let reason = prop::option::of(select(&FailoverReason::ALL));
     let profiles = (0_usize..=4, any::<u8>(), reason);
-    (profiles, limits, any::<[bool; 7]>()).prop_map(
+    (profiles, limits, any::<[bool; 8]>()).prop_map(
         |((n_profiles, usable, reason), (retries, transient, compactions, budget), flags)| {
             let slot = |n: usize| ProfileSlot { id: format!("p{n}").as_str().into(), usable: usable & (1 << n) != 0 };
             let (attempts, tokens, seconds) = budget;
@@ -157,6 +157,7 @@ fn any_terms() -> impl Strategy<Value = RunTerms> {
                 locked: flags[0] && n_profiles == 1,
                 has_fallbacks: flags[1],
                 allow_cooldown_probe: flags[2],
+                is_probe: flags[7],
                 cooldown_reason: reason,
                 start: if flags[3] { AttemptStart::Prompt } else { AttemptStart::Resume },
                 retries,
@@ -314,7 +315,10 @@ fn check_attempt(state: &RunState, seen: &Record, plan: &AttemptPlan, usable: &[
     prop_assert_eq!(at.is_none(), terms.profiles.is_empty());
     let Some(before) = &seen.before else {
         let is_usable = at.is_none_or(|at| usable[at]);
-        prop_assert!(is_usable || terms.locked || terms.allow_cooldown_probe, "a profile in cooldown is used");
+        prop_assert!(
+            is_usable || terms.locked || terms.allow_cooldown_probe || terms.is_probe,
+            "a profile in cooldown is used"
+        );
         return Ok(());
     };
     if before.profile == plan.profile {

@@ -42,8 +42,10 @@ pub struct RunTerms {
     pub locked: bool,
     /// Whether another model follows if this one fails.
     pub has_fallbacks: bool,
-    /// Whether one attempt may be made even if all profiles are in cooldown.
+    /// Whether one attempt may be made even if all profiles are in cooldown, for a reason that may have passed.
     pub allow_cooldown_probe: bool,
+    /// Whether the model was chosen in order to probe it: one attempt is made whatever the reason of the cooldown.
+    pub is_probe: bool,
     /// Why all profiles are in cooldown, if they are.
     pub cooldown_reason: Option<FailoverReason>,
     /// The initial thinking level.
@@ -79,6 +81,7 @@ impl RunTerms {
             locked: false,
             has_fallbacks: false,
             allow_cooldown_probe: false,
+            is_probe: false,
             cooldown_reason: None,
             thinking: ThinkingLevel::Off,
             start: AttemptStart::Prompt,
@@ -249,8 +252,8 @@ impl RunState {
 
     fn may_probe(&self) -> bool {
         use FailoverReason::{Overloaded, RateLimit, Unknown};
-        self.terms.allow_cooldown_probe
-            && matches!(self.terms.cooldown_reason, None | Some(RateLimit | Overloaded | Unknown))
+        let may_have_passed = matches!(self.terms.cooldown_reason, None | Some(RateLimit | Overloaded | Unknown));
+        self.terms.is_probe || (self.terms.allow_cooldown_probe && may_have_passed)
     }
 
     /// Selects the next profile that may be used, without starting over; false if there is none.

@@ -232,7 +232,9 @@ fn profiles_in_cooldown_are_skipped() {
     some.cooldown_reason = Some(FailoverReason::Billing);
     check(some.clone(), vec![], text);
     some.has_fallbacks = true;
-    check(some, vec![], "failover:billing:Some(402)");
+    check(some.clone(), vec![], "failover:billing:Some(402)");
+    some.is_probe = true;
+    check(some, vec![Outcome(good())], "p1!/off good:p1 used:p1 Answer");
 }
 
 #[test]
