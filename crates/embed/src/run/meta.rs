@@ -330,7 +330,7 @@ pub enum AttemptResult {
     FallbackModel,
     /// The run failed with the failure of this attempt.
     CandidateFailed,
-    /// The conversation was repaired.
+    /// The conversation was repaired, or the model is asked for the answer that the attempt lacks.
     Error,
 }
 

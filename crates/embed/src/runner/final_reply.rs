@@ -17,6 +17,7 @@ use crate::run::decide::{Action, Finish, RunState};
 use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptStart};
 use crate::run::payloads::last_words;
 use crate::run::request::ReplyExpectation;
+use crate::run::result::AttemptResult;
 use crate::run::{AttemptPlan, RunError};
 use crate::runtime::Attempts;
 
@@ -51,6 +52,10 @@ impl Runner<'_> {
             thinking: state.terms.thinking,
             start: AttemptStart::FinalReply,
         };
+        // The attempt without an answer does not end the run.
+        if let Some(report) = self.reports.last_mut() {
+            report.result = AttemptResult::Error;
+        }
         self.emitter.emit(RunEvent::Attempt(plan.clone())).await;
         let began = Instant::now();
         let cancel = self.stop.child_until(Deadline::after(TIME_LIMIT));

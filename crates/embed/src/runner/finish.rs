@@ -217,6 +217,7 @@ pub(super) fn attempt_result(outcome: &AttemptOutcome, action: &Action, plan: &A
         (Action::Attempt(next), _) if next.profile != plan.profile => AttemptResult::RotateProfile,
         (Action::Attempt(_) | Action::Wait(Wait { before: WaitFor::SameProfile { .. }, .. }), _) => {
             AttemptResult::SameModelTransient
+        (Action::Finish(Finish::Incomplete { .. }), AttemptEnd::Good) => AttemptResult::SurfaceError,
         }
         (Action::Wait(Wait { before: WaitFor::NextProfile, .. }), _) => AttemptResult::RotateProfile,
         (Action::Wait(Wait { before: WaitFor::NextModel, .. }) | Action::FailOver(_), _) => {

@@ -2,9 +2,10 @@
 
 use pinch_embed::run::FailureKind;
 use pinch_embed::texts::TextTable;
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
-use crate::world::{FALLBACK, World, answer, call, fallback_answer, refusal, stream};
+use crate::world::{FALLBACK, World, answer, call, fallback_answer, refusal, stream, within};
 
 /// Returns the metadata of a run as JSON, without times.
 async fn meta(world: &World) -> Value {
@@ -54,6 +55,23 @@ async fn the_trace_contains_the_outcome_of_each_attempt() {
     );
     assert_eq!((&meta["replayInvalid"], &meta["livenessState"]), (&json!(false), &json!("working")));
     assert_eq!(meta["completion"]["stopReason"], "stop");
+}
+
+#[tokio::test]
+async fn an_attempt_without_an_answer_is_no_success() {
+    let empty = || stream(AnthropicResponse::new("e").text(" ").stop("end_turn"));
+    for (second, results, winner) in [
+        (stream(answer("m", "Here.")), ["error", "success"], json!("anthropic")),
+        (empty(), ["error", "surface_error"], Value::Null),
+    ] {
+        let world = World::new().await;
+        world.server.reply(empty()).reply(second);
+        let result = within(world.engine.run(world.request("s1", "go").require_reply()).finish()).await.unwrap();
+        let trace = result.into_json()["meta"]["executionTrace"].take();
+        let seen: Vec<&Value> = trace["attempts"].as_array().unwrap().iter().map(|one| &one["result"]).collect();
+        assert_eq!(seen, results);
+        assert_eq!(trace["winnerProvider"], winner);
+    }
 }
 
 #[tokio::test]
