@@ -339,12 +339,17 @@ async fn run_with_hooks(
         requested: None,
         has_fallbacks: false,
         failed_candidates: Vec::new(),
+        failed: None,
     };
     let mut result = leasing::run(&mut runner, &candidates, &*lease).await;
     drop(runner);
     cli_sessions::remember(parts, &scope, lease.fence(), &mut result).await;
-    if let Ok(result) = &result {
-        inbound::record(parts, request, lease.fence(), result).await;
+    let meta = match &result {
+        Ok(result) => Some(&result.meta),
+        Err(error) => error.meta(),
+    };
+    if let Some(meta) = meta {
+        inbound::record(parts, request, lease.fence(), meta).await;
     }
     result
 }

@@ -31,7 +31,7 @@ use crate::run::failover::{
     Candidate, CandidateObservation, FailoverState, NextCandidate, ProviderHealth, next_candidate,
 };
 use crate::run::request::ProfileSource;
-use crate::run::result::{AttemptReport, FailedCandidate};
+use crate::run::result::{AttemptReport, FailedCandidate, RunMeta};
 use crate::run::scope::RunScope;
 use crate::run::{AttemptEnd, AttemptOutcome, AttemptPlan, FailoverError, RunError, RunResult};
 use crate::runtime::choice::RuntimeChoice;
@@ -123,6 +123,8 @@ pub(crate) struct Runner<'r> {
     pub(crate) has_fallbacks: bool,
     /// Models that failed or were skipped so far.
     pub(crate) failed_candidates: Vec<FailedCandidate>,
+    /// Metadata at the end of the last model that failed.
+    pub(crate) failed: Option<Box<RunMeta>>,
 }
 
 /// Outcome of one candidate.
@@ -147,6 +149,8 @@ impl Runner<'_> {
                 NextCandidate::Run(candidate) => candidate,
                 NextCandidate::Fail(error) => {
                     self.close_replies().await;
+                    self.failed_candidates = failover.attempts().iter().map(finish::failed_candidate).collect();
+                    let error = self.with_meta(error);
                     return Err(self.with_retry_time(error, candidates));
                 }
             };
@@ -175,6 +179,16 @@ impl Runner<'_> {
                 self.emitter.emit(RunEvent::FailedOver { error, next }).await;
             }
         }
+    }
+
+    /// Adds the metadata of the run to an error, so that what it used is not lost.
+    fn with_meta(&mut self, error: RunError) -> RunError {
+        let RunError::Failover(mut error) = error else { return error };
+        error.meta = self.failed.take();
+        if let Some(meta) = &mut error.meta {
+            meta.agent.failed_candidates.clone_from(&self.failed_candidates);
+        }
+        RunError::Failover(error)
     }
 
     /// Adds the soonest time at which one of the run's providers can be used again to an error.
@@ -266,8 +280,14 @@ impl Runner<'_> {
                     };
                     return Ok(self.conclude(&finish, &state, model).await);
                 }
-                Action::FailOver(error) => return Ok(CandidateOutcome::Failed(Box::new(error), Box::new(state))),
-                Action::Fail(error) => return Err(error),
+                Action::FailOver(error) => {
+                    self.failed = Some(Box::new(self.meta(&state, model)));
+                    return Ok(CandidateOutcome::Failed(Box::new(error), Box::new(state)));
+                }
+                Action::Fail(error) => {
+                    self.failed = Some(Box::new(self.meta(&state, model)));
+                    return Err(error);
+                }
             };
         }
     }

@@ -18,6 +18,7 @@ use pinch_embed::llm::thinking::ThinkingLevel;
 use pinch_embed::plugin::Plugin;
 use pinch_embed::plugin::process::start_plugins;
 use pinch_embed::replies::tool_notes::Verbose;
+use pinch_embed::run::result::RunMeta;
 use pinch_embed::run::{RunError, RunRequest, RunResult};
 use pinch_embed::runner::RunEvent;
 use pinch_embed::stdx::cancel::Cancel;
@@ -124,7 +125,11 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     run_once(args).await.map_err(|stopped| {
         if as_json {
             // If nobody reads it, the message on stderr and the exit code must suffice.
-            let _unread = write_json(&payloads::failure_json(stopped.kind, &stopped.failure.text));
+            let _unread = write_json(&payloads::failure_json(
+                stopped.kind,
+                &stopped.failure.text,
+                stopped.meta.map(|meta| *meta),
+            ));
         }
         stopped.failure
     })
@@ -135,6 +140,8 @@ struct Stopped {
     failure: CommandFailure,
     /// The failure's kind in `--json`.
     kind: &'static str,
+    /// What the run did before it failed.
+    meta: Option<Box<RunMeta>>,
 }
 
 impl From<CommandFailure> for Stopped {
@@ -145,7 +152,7 @@ impl From<CommandFailure> for Stopped {
             Blame::Provider => "unknown",
             Blame::Internal => "internal",
         };
-        Self { failure, kind }
+        Self { failure, kind, meta: None }
     }
 }
 
@@ -176,7 +183,11 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
             engine.drain(Duration::ZERO).await;
         }
         let around = FailureContext { documents: state_dir.join("agent"), names_model: args.model.is_some() };
-        done.map_err(|error| Stopped { kind: error.kind().as_str(), failure: embedded::failure(&error, &around) })
+        done.map_err(|error| Stopped {
+            kind: error.kind().as_str(),
+            failure: embedded::failure(&error, &around),
+            meta: error.meta().cloned().map(Box::new),
+        })
     };
     let (done, code) = signals::guard(&cancel, work).await;
     close(&plugins).await;
@@ -185,7 +196,11 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
         (Err(stopped), None) => return Err(stopped),
         (Err(stopped), Some(code)) => {
             if args.json {
-                let _unread = write_json(&payloads::failure_json(stopped.kind, &stopped.failure.text));
+                let _unread = write_json(&payloads::failure_json(
+                    stopped.kind,
+                    &stopped.failure.text,
+                    stopped.meta.map(|meta| *meta),
+                ));
             }
             tell(&stopped.failure);
             return Ok(code);

@@ -2,6 +2,7 @@
 
 use pinch_embed::run::RunResult;
 use pinch_embed::run::payloads::Payload;
+use pinch_embed::run::result::RunMeta;
 use serde_json::{Map, Value, json};
 
 /// Returns the result as printed by `pinch agent --json`: `{payloads, meta}`, or `{ok: false, error: {kind, message}, payloads, meta}` if
@@ -19,11 +20,11 @@ pub(crate) fn json(result: RunResult) -> Value {
 }
 
 /// Returns the failure of a run without a result, in the same form.
-pub(crate) fn failure_json(kind: &str, message: &str) -> Value {
+pub(crate) fn failure_json(kind: &str, message: &str, meta: Option<RunMeta>) -> Value {
     let mut root = Map::new();
     put_failure(&mut root, kind, message);
     root.insert("payloads".into(), json!([]));
-    root.insert("meta".into(), json!({}));
+    root.insert("meta".into(), meta.map_or_else(|| json!({}), RunMeta::into_json));
     Value::Object(root)
 }
 

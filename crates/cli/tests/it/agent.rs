@@ -241,6 +241,13 @@ async fn json_has_one_shape_for_every_failure() {
     assert_eq!(failure(&["-m", "x", "--model", "nope/m"], 1).await, "model_not_found");
     user.server.reply(ServerReply::json(401, &refused("authentication_error", "invalid x-api-key")));
     assert_eq!(failure(&["-m", "x"], 3).await, "auth");
+    let usage = json!({"input_tokens": 40, "output_tokens": 2});
+    let read = AnthropicResponse::with_usage("r", &usage).tool_call("toolu_r", "read", r#"{"path": "gone.md"}"#);
+    user.server.reply(ServerReply::sse(read.stop("tool_use").concat()));
+    user.server.reply(ServerReply::json(401, &refused("authentication_error", "invalid x-api-key")));
+    let ran = agent(&user, &["--session-id", "paid", "--json", "-m", "x"]).await;
+    let printed: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(printed["meta"]["agentMeta"]["usage"], json!({"input": 40, "output": 2, "total": 42}), "{printed}");
     let never = Gate::new();
     user.server.reply(ServerReply::events().gated(&never, AnthropicResponse::new("m").text("late").stop("end_turn")));
     assert_eq!(failure(&["-m", "x", "--timeout", "1"], 3).await, "timeout");

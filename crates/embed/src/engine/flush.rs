@@ -123,7 +123,7 @@ async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Resu
     let result = run_silently(parts, &scope, runtimes, candidates, lease, cancel).await;
     match &result {
         Ok(result) if is_successful(result) => {
-            inbound::record(parts, &scope.request, lease.fence(), result).await
+            inbound::record(parts, &scope.request, lease.fence(), &result.meta).await
         }
         _ => undo(parts, &scope, leaf.as_ref()).await.map_err(unusable)?,
     }
@@ -189,6 +189,7 @@ async fn run_silently(
             requested: None,
             has_fallbacks: false,
             failed_candidates: Vec::new(),
+            failed: None,
         };
         *slot = leasing::run(&mut runner, candidates, lease).await;
     });

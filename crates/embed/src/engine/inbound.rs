@@ -15,7 +15,8 @@ use crate::profiles::choice::{ProfileChoice, ProfileSource};
 use crate::profiles::pin::SessionPin;
 use crate::replies::ReasoningLevel;
 use crate::replies::tool_notes::Verbose;
-use crate::run::{RunError, RunRequest, RunResult, UsageLine};
+use crate::run::result::RunMeta;
+use crate::run::{RunError, RunRequest, UsageLine};
 use crate::sessions::entry::{self, RunRecord};
 use crate::sessions::reset;
 use crate::workspace;
@@ -148,14 +149,14 @@ fn is_same(entry: &SessionEntry, choice: Option<&ProfileChoice>) -> bool {
     same_id && choice.is_none_or(|choice| choice.source == ProfileSource::User || counted)
 }
 
-/// Records a completed run, if its session is still the current one of its key.
-pub(super) async fn record(parts: &Parts, request: &RunRequest, fence: Arc<dyn Fence>, result: &RunResult) {
+/// Records the end of a run, if its session is still the current one of its key.
+pub(super) async fn record(parts: &Parts, request: &RunRequest, fence: Arc<dyn Fence>, meta: &RunMeta) {
     match entries::of_request(parts, request).await {
         Ok(Some(_)) => {}
         Ok(None) => return,
         Err(error) => return tracing::warn!(%error, "could not look up the session of a run"),
     }
-    let (now, run) = (parts.host.now_ms(), RunRecord::new(request, result));
+    let (now, run) = (parts.host.now_ms(), RunRecord::new(request, meta));
     let change = move |known: &SessionEntry| entry::after_run(known, &run, now);
     if let Err(error) = entries::change(parts, request, fence, change).await {
         tracing::warn!(%error, "could not record the end of a run");

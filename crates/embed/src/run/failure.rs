@@ -6,7 +6,7 @@ use std::time::Duration;
 use pinch_stdx::cancel::CancelReason;
 
 use super::error_text::{ErrorSubject, billing_text, known_text, sanitise_error};
-use super::meta::RunErrorKind;
+use super::meta::{RunErrorKind, RunMeta};
 use super::result::{FailoverError, RunError, RunResult};
 use crate::reason::FailoverReason;
 use crate::replies::api_error;
@@ -151,6 +151,14 @@ impl RunError {
             | Self::NoModel
             | Self::UnknownModel(_)
             | Self::Internal(_) => self.to_string(),
+        }
+    }
+
+    /// Returns the metadata of the run, among them what its attempts used; `None` if no model was tried.
+    pub fn meta(&self) -> Option<&RunMeta> {
+        match self {
+            Self::Failover(error) => error.meta.as_deref(),
+            _ => None,
         }
     }
 

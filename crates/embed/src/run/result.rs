@@ -114,6 +114,8 @@ pub struct FailoverError {
     pub retry_after: Option<Duration>,
     /// Number of the provider's profiles if all of them are in cooldown, so that no request was made.
     pub resting_profiles: Option<usize>,
+    /// Metadata of the run, among them what it used; `None` if it did not get as far as choosing credentials.
+    pub meta: Option<Box<RunMeta>>,
     /// The failed call.
     #[source]
     pub source: Option<std::sync::Arc<LlmError>>,

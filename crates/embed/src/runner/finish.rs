@@ -17,7 +17,7 @@ use crate::run::payloads::{Payload, PayloadInput, build_payloads};
 use crate::run::request::ReplyExpectation;
 use crate::run::result::{
     AgentMeta, AttemptResult, ContextBudget, FailedCandidate, FinalAnswer, Liveness, Messaging, MetaError,
-    PartialAnswer, PendingToolCall, RequestShaping, RunErrorKind, TerminalReceipt, ToolReport,
+    PartialAnswer, PendingToolCall, RequestShaping, RunErrorKind, RunMeta, TerminalReceipt, ToolReport,
 };
 use crate::run::{FailureKind, RunError, RunResult};
 use crate::texts::TextTable;
@@ -35,8 +35,8 @@ impl Runner<'_> {
             targets: sent.targets().to_vec(),
         };
         result.successful_cron_adds = self.replies.cron_adds();
+        result.meta = self.meta(state, model);
         let meta = &mut result.meta;
-        meta.duration_ms = millis(self.began.elapsed());
         meta.timed_out = last.is_some_and(|outcome| matches!(outcome.end, AttemptEnd::TimedOut { .. }))
             || *finish == Finish::TimedOut;
         let is_over_budget = matches!(finish, Finish::Error { kind: RunErrorKind::Budget, .. }) && !meta.timed_out;
@@ -44,14 +44,7 @@ impl Runner<'_> {
         let answer = last.and_then(|outcome| outcome.last_assistant.as_ref());
         meta.stop_reason = answer.map(|answer| answer.stop_reason.as_str().to_owned());
         meta.finish_reason = answer.and_then(|answer| answer.raw_stop_reason.clone());
-        meta.final_prompt.clone_from(&self.scope.request.prompt);
-        meta.system_prompt = self.scope.prompt.report().map(|report| SystemPromptMeta {
-            report,
-            session_key: self.scope.request.session_key.clone(),
-            workspace: self.scope.workspace.clone(),
-        });
         meta.final_answer = answer.map(|answer| FinalAnswer::new(Arc::clone(answer)));
-        meta.agent = self.agent_meta(state, model);
         meta.error = error_of(finish);
         let calls = last.map_or(&[][..], |outcome| &outcome.client_tool_calls);
         if !calls.is_empty() {
@@ -77,13 +70,27 @@ impl Runner<'_> {
             _ if meta.aborted || meta.timed_out => Liveness::Paused,
             _ => Liveness::Working,
         };
-        let has_run_tools = self.outcomes.iter().any(|outcome| !outcome.tools.is_empty());
-        meta.replay_invalid = has_run_tools || meta.aborted || meta.timed_out || is_empty;
+        meta.replay_invalid |= meta.aborted || meta.timed_out || is_empty;
+        result
+    }
+
+    /// Returns the metadata that does not depend on how the run ends.
+    pub(super) fn meta(&self, state: &RunState, model: &Arc<Model>) -> RunMeta {
+        let mut meta = RunMeta::default();
+        meta.duration_ms = millis(self.began.elapsed());
+        meta.final_prompt.clone_from(&self.scope.request.prompt);
+        meta.system_prompt = self.scope.prompt.report().map(|report| SystemPromptMeta {
+            report,
+            session_key: self.scope.request.session_key.clone(),
+            workspace: self.scope.workspace.clone(),
+        });
+        meta.agent = self.agent_meta(state, model);
+        meta.replay_invalid = self.outcomes.iter().any(|outcome| !outcome.tools.is_empty());
         meta.shaping = self.shaping(model);
         meta.attempts.clone_from(&self.reports);
         meta.tools = tool_reports(&self.outcomes);
         meta.unresolved_tool = self.replies.last_tool_error().map(|error| error.tool_name.clone());
-        result
+        meta
     }
 
     fn shaping(&self, model: &Model) -> RequestShaping {
@@ -210,6 +217,7 @@ pub(super) fn failed_candidate(attempt: &CandidateAttempt) -> FailedCandidate {
 /// Returns the effect of an attempt on the run.
 pub(super) fn attempt_result(outcome: &AttemptOutcome, action: &Action, plan: &AttemptPlan) -> AttemptResult {
     match (action, &outcome.end) {
+        (Action::Finish(Finish::Incomplete { .. }), AttemptEnd::Good) => AttemptResult::SurfaceError,
         (Action::Finish(_), AttemptEnd::Good) => AttemptResult::Success,
         (Action::Finish(_), AttemptEnd::TimedOut { .. }) => AttemptResult::Timeout,
         (Action::Finish(_), AttemptEnd::Aborted(_)) => AttemptResult::Aborted,
@@ -217,7 +225,6 @@ pub(super) fn attempt_result(outcome: &AttemptOutcome, action: &Action, plan: &A
         (Action::Attempt(next), _) if next.profile != plan.profile => AttemptResult::RotateProfile,
         (Action::Attempt(_) | Action::Wait(Wait { before: WaitFor::SameProfile { .. }, .. }), _) => {
             AttemptResult::SameModelTransient
-        (Action::Finish(Finish::Incomplete { .. }), AttemptEnd::Good) => AttemptResult::SurfaceError,
         }
         (Action::Wait(Wait { before: WaitFor::NextProfile, .. }), _) => AttemptResult::RotateProfile,
         (Action::Wait(Wait { before: WaitFor::NextModel, .. }) | Action::FailOver(_), _) => {

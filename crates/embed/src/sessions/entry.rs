@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use pinch_ports::{SessionEntry, SessionRoute};
 use serde_json::Value;
 
-use crate::run::{RunRequest, RunResult};
+use crate::run::RunRequest;
+use crate::run::result::RunMeta;
 
 /// When the agent last saved memories before a compaction.
 const FLUSHED_AT: &str = "memoryFlushAt";
@@ -70,7 +71,7 @@ pub(crate) fn after_compaction(entry: &SessionEntry, tokens: Option<u64>, now_ms
     next
 }
 
-/// Returns the entry after the agent saved memories.
+/// Returns the entry after the agent was asked to save memories.
 pub(crate) fn after_flush(entry: &SessionEntry, now_ms: i64) -> SessionEntry {
     let mut next = entry.clone();
     next.extra.insert(FLUSHED_AT.to_owned(), now_ms.into());
@@ -110,8 +111,8 @@ struct TokenCounts {
 }
 
 impl RunRecord {
-    pub(crate) fn new(request: &RunRequest, result: &RunResult) -> Self {
-        let agent = &result.meta.agent;
+    pub(crate) fn new(request: &RunRequest, meta: &RunMeta) -> Self {
+        let agent = &meta.agent;
         let tokens = agent.last_call_usage.as_ref().map(|last| {
             let prompt = last.input + last.cache_read + last.cache_write;
             TokenCounts {
@@ -128,10 +129,10 @@ impl RunRecord {
         route.account_id.clone_from(&caller.account);
         route.thread_id = caller.thread.as_deref().map(Value::from);
         Self {
-            aborted: result.meta.aborted,
+            aborted: meta.aborted,
             n_compactions: agent.compaction_count.into(),
             tokens,
-            model: (!agent.model.is_empty()).then(|| (agent.provider.clone(), agent.model.clone())),
+            model: agent.receipt.is_some().then(|| (agent.provider.clone(), agent.model.clone())),
             route,
         }
     }

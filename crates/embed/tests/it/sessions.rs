@@ -5,9 +5,10 @@ use pinch_embed::llm::message::Message;
 use pinch_embed::ports::Caller;
 use pinch_embed::run::RunError;
 use pinch_testing::server::Gate;
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
-use crate::world::{FALLBACK, MODEL, World, answer, payload_texts, stream, within};
+use crate::world::{FALLBACK, MODEL, World, answer, payload_texts, refusal, stream, within};
 
 const KEY: &str = "agent:main:telegram:direct:42";
 const INDEX: &str = "state/agents/main/sessions/sessions.json";
@@ -41,6 +42,29 @@ async fn messages_of_one_key_share_a_session_until_a_command_starts_a_new_one() 
     // Another engine on the same directory continues the session.
     let request = world.restarted().message(KEY, "three").await.unwrap();
     assert_eq!(request.session_id, greeted);
+}
+
+#[tokio::test]
+async fn a_run_that_fails_is_recorded_with_what_it_used() {
+    let world = World::new().await;
+    world.write("workspace/notes.md", "Buy milk.");
+    let usage = json!({"input_tokens": 700, "output_tokens": 30});
+    let read = AnthropicResponse::with_usage("r", &usage).tool_call("toolu_r", "read", r#"{"path": "notes.md"}"#);
+    world.server.reply(stream(read.stop("tool_use")));
+    let refused = || refusal(401, "authentication_error", "invalid x-api-key");
+    world.server.reply(refused()).reply(refused());
+    let request = world.engine.message(KEY, "hello").await.unwrap();
+    let error = within(world.engine.run(request).finish()).await.unwrap_err();
+    let meta = error.meta().unwrap().clone().into_json();
+    assert_eq!(meta["agentMeta"]["usage"], json!({"input": 700, "output": 30, "total": 730}));
+    assert_eq!((&meta["agentMeta"]["promptTokens"], &meta["replayInvalid"]), (&json!(700), &json!(true)));
+    assert_eq!(meta["attempts"].as_array().map(Vec::len), Some(2), "{meta}");
+    let index = index(&world);
+    let entry = &index[KEY];
+    assert_eq!(
+        (&entry["inputTokens"], &entry["outputTokens"], &entry["totalTokens"]),
+        (&json!(700), &json!(30), &json!(700))
+    );
 }
 
 #[tokio::test]
