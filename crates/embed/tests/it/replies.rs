@@ -11,8 +11,6 @@ use pinch_testing::wires::anthropic::AnthropicResponse;
 use pinch_testing::wires::completions::CompletionsResponse;
 use serde_json::json;
 
-use serde_json::json;
-
 use crate::world::{World, answer, payload_texts, stream, within};
 
 /// A chat that records what it receives.
