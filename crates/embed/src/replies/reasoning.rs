@@ -243,7 +243,7 @@ mod tests {
         // Final tags stay: with them enforced, text without them is not shown.
         assert_eq!(split("<think>a<final></think><final>Hi</final>"), ["(a<final>)", "<final>Hi</final>"]);
         assert_eq!(split("<final>Hi</final><think>a</think>"), ["<final>Hi</final>", "(a)"]);
-        assert_eq!(split("<think>a ` b</think>`<final>`"), ["(a ` b)", "`<final>`"]);
+        assert_eq!(split("<think>a ` b</think>\n`<final>`"), ["(a ` b)", "`<final>`"]);
         assert_eq!(split("<think>a `</think> b\n c"), ["(a `)", "b\n c"]);
         for kept in [
             "Hi <think>a</think>",
