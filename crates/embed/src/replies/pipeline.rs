@@ -284,6 +284,9 @@ impl Replies {
                     // Blocks are joined by a line break, as in the finished message.
                     self.text("\n", out);
                 }
+                if matches!(kind, BlockKind::Thinking { .. }) {
+                    self.reasoning.begin_block(*index);
+                }
                 self.open.start(*index, kind);
             }
             StreamEvent::Delta { index, text } => match self.open.add(*index, text) {
@@ -300,7 +303,9 @@ impl Replies {
                     self.feed(Piece::TextEnd, out);
                 }
                 Block::Thinking(thinking) => {
-                    self.whole_thought(&thinking.thinking, out);
+                    if self.options.reasoning == ReasoningLevel::Stream {
+                        out.extend(self.reasoning.end_block(*index, &thinking.thinking).map(Piece::Reasoning));
+                    }
                     self.end_reasoning(out);
                 }
                 Block::Image(_) | Block::ToolCall(_) | Block::Other(_) => {}

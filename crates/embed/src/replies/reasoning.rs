@@ -144,7 +144,8 @@ fn thinking_block(text: &str) -> Option<Arc<Block>> {
     (!thinking.thinking.is_empty()).then(|| Arc::new(Block::Thinking(thinking)))
 }
 
-/// Tracks the reasoning of one answer and reports its growth. Each character is processed once.
+/// Tracks the reasoning of one answer and reports its growth. Thinking blocks are joined by a line break, as in the finished message. Each
+/// character is processed once.
 #[derive(Clone, Debug, Default)]
 pub struct ReasoningTracker {
     /// Heading above the reasoning.
@@ -155,6 +156,10 @@ pub struct ReasoningTracker {
     space: String,
     /// Length of the formatted text reported so far.
     n_formatted: usize,
+    /// Length of the reasoning before the current thinking block.
+    block_at: usize,
+    /// Index of the current thinking block in the answer.
+    block: Option<usize>,
     open: bool,
 }
 
@@ -162,6 +167,12 @@ impl ReasoningTracker {
     /// Creates an empty state.
     pub fn new(heading: &str) -> Self {
         Self { heading: heading.to_owned(), ..Self::default() }
+    }
+
+    /// Begins the thinking block with this index in the answer.
+    pub fn begin_block(&mut self, index: usize) {
+        (self.block, self.block_at) = (Some(index), self.raw.len());
+        self.space.clear();
     }
 
     /// Appends reasoning.
@@ -175,9 +186,14 @@ impl ReasoningTracker {
         let at = self.raw.len();
         let mut grown = std::mem::take(&mut self.space) + solid;
         self.space.push_str(&text[solid.len()..]);
-        if at == 0 {
-            grown = grown.trim_start().to_owned();
+        if at == self.block_at {
+            grown = format!("{}{}", if at == 0 { "" } else { "\n" }, grown.trim_start());
         }
+        Some(self.grow(grown))
+    }
+
+    fn grow(&mut self, grown: String) -> ReasoningGrowth {
+        let at = self.raw.len();
         let mut formatted = Edit { at: self.n_formatted, text: String::with_capacity(grown.len() + 16) };
         if at == 0 {
             formatted = Edit { at: 0, text: format_reasoning(&grown, &self.heading) };
@@ -194,20 +210,47 @@ impl ReasoningTracker {
         }
         self.n_formatted = formatted.at + formatted.text.len();
         self.raw.push_str(&grown);
-        Some(ReasoningGrowth { formatted, raw: Edit { at, text: grown } })
+        ReasoningGrowth { formatted, raw: Edit { at, text: grown } }
     }
 
-    /// Sets the whole reasoning, which may be longer than the appended text.
+    /// Sets the whole text of the thinking block with this index, which may be longer than what was appended. Only the current block can
+    /// still change.
+    pub fn end_block(&mut self, index: usize, text: &str) -> Option<ReasoningGrowth> {
+        let text = text.trim();
+        if self.block != Some(index) || text.is_empty() {
+            return None;
+        }
+        self.block = None;
+        let separator = if self.block_at == 0 { "" } else { "\n" };
+        let whole = format!("{}{separator}{text}", &self.raw[..self.block_at]);
+        // A block that arrives all at once begins and ends here.
+        self.open |= self.raw.len() == self.block_at;
+        match whole.strip_prefix(self.raw.as_str()) {
+            Some("") => None,
+            Some(missing) => {
+                self.space.clear();
+                Some(self.grow(missing.to_owned()))
+            }
+            None => self.replace(whole),
+        }
+    }
+
+    /// Sets the whole reasoning of the answer. If it was reported before, its end was as well.
     pub fn set(&mut self, text: &str) -> Option<ReasoningGrowth> {
         let text = text.trim();
         if text.is_empty() || self.raw == text {
             return None;
         }
-        (self.raw, self.open) = (text.to_owned(), true);
+        self.open |= self.raw.is_empty();
+        self.replace(text.to_owned())
+    }
+
+    fn replace(&mut self, text: String) -> Option<ReasoningGrowth> {
+        self.raw.clone_from(&text);
         self.space.clear();
-        let formatted = Edit { at: 0, text: format_reasoning(text, &self.heading) };
+        let formatted = Edit { at: 0, text: format_reasoning(&text, &self.heading) };
         self.n_formatted = formatted.text.len();
-        Some(ReasoningGrowth { formatted, raw: Edit { at: 0, text: text.to_owned() } })
+        Some(ReasoningGrowth { formatted, raw: Edit { at: 0, text } })
     }
 
     /// Ends the reasoning; true if it had started and its end was not reported yet.
@@ -256,6 +299,29 @@ mod tests {
         ] {
             assert_eq!(split(kept), [""; 0], "{kept}");
         }
+    }
+
+    #[test]
+    fn thinking_blocks_are_joined_by_lines_and_each_ends_once() {
+        let (mut follow, mut formatted, mut raw) = (ReasoningTracker::new("R:"), String::new(), String::new());
+        let mut apply = |grown: Option<ReasoningGrowth>| {
+            let Some(grown) = grown else { return false };
+            grown.formatted.apply(&mut formatted);
+            grown.raw.apply(&mut raw);
+            true
+        };
+        follow.begin_block(0);
+        assert!(apply(follow.add(" One\n")));
+        assert!(!apply(follow.end_block(0, " One\n")) && follow.end() && !follow.end());
+        // A block without deltas, then one whose deltas lack its end.
+        follow.begin_block(2);
+        assert!(apply(follow.end_block(2, "Two")) && follow.end());
+        assert!(!apply(follow.end_block(2, "Two")) && !follow.end(), "a repeated end");
+        follow.begin_block(3);
+        assert!(apply(follow.add("\nThr")) && apply(follow.end_block(3, "Three")) && follow.end());
+        assert!(!apply(follow.set("One\nTwo\nThree")) && !follow.end());
+        assert!(apply(follow.set("Other")) && !follow.end());
+        assert_eq!((formatted.as_str(), raw.as_str()), ("R:\n_Other_", "Other"));
     }
 
     proptest! {

@@ -247,10 +247,8 @@ impl Feed {
             let block = if kind == "text" {
                 Block::text(if delta.is_empty() { content } else { "" })
             } else {
-                let blocks = message["content"].as_array().into_iter().flatten();
-                let thinking: Vec<&str> = blocks.filter_map(|block| block["thinking"].as_str()).collect();
-                let thinking = if thinking.is_empty() { content.to_owned() } else { thinking.join("\n") };
-                Block::Thinking(Thinking { thinking, ..Thinking::default() })
+                let thinking = message["content"][index]["thinking"].as_str().unwrap_or(content);
+                Block::Thinking(Thinking { thinking: thinking.to_owned(), ..Thinking::default() })
             };
             events.push(StreamEvent::BlockEnd { index, block: Arc::new(block) });
         }

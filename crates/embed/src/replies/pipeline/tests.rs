@@ -163,3 +163,37 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn several_thinking_blocks_are_streamed_as_lines_and_each_ends_once() {
+    let mut replies = Replies::new(ReplyOptions { reasoning: ReasoningLevel::Stream, ..ReplyOptions::default() });
+    let thinking = |text: &str| {
+        Arc::new(Block::Thinking(pinch_llm::message::Thinking { thinking: text.into(), ..Default::default() }))
+    };
+    let update = |event: StreamEvent| agent(AgentEvent::MessageUpdate(event));
+    let mut events = vec![agent(AgentEvent::MessageStart(message("")))];
+    for (index, text) in [(0, "One."), (1, "Two.")] {
+        events.push(update(StreamEvent::BlockStart { index, kind: BlockKind::Thinking { redacted: false } }));
+        events.push(update(StreamEvent::Delta { index, text: text.into() }));
+        events.push(update(StreamEvent::BlockEnd { index, block: thinking(text) }));
+    }
+    let Message::Assistant(ended) = &*message("Hi.") else { unreachable!() };
+    let mut ended = AssistantMessage::clone(ended);
+    ended.content.splice(0..0, [thinking("One."), thinking("Two.")]);
+    let ended = Arc::new(Message::Assistant(Arc::new(ended)));
+    events.push(agent(AgentEvent::MessageEnd { message: ended, error: None, queued: None }));
+    let mut out = Pieces::new();
+    events.iter().for_each(|event| replies.push(event, &mut out));
+    let (mut raw, mut seen) = (String::new(), Vec::new());
+    for piece in out {
+        match piece {
+            Piece::Reasoning(grown) => {
+                grown.raw.apply(&mut raw);
+                seen.push(raw.clone());
+            }
+            Piece::ReasoningEnd => seen.push("end".into()),
+            _ => {}
+        }
+    }
+    assert_eq!(seen, ["One.", "end", "One.\nTwo.", "end"]);
+}
