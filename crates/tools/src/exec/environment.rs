@@ -1,5 +1,7 @@
 //! The environment of commands. It starts empty: its variables are listed explicitly, and no provider key is included unless named.
 
+use std::path::Path;
+
 /// Variables that commands inherit from the host, besides `LC_*`.
 const INHERITED: [&str; 10] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR", "COLORTERM"];
 
@@ -291,10 +293,7 @@ impl ChildEnvironment {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         let own = env.iter().position(|(name, _)| name == "PATH").map(|at| env.remove(at).1);
-        env.push((
-            "PATH".to_owned(),
-            self.path(own.as_deref().filter(|path| !path.is_empty()).unwrap_or(DEFAULT_PATH)),
-        ));
+        env.push(("PATH".to_owned(), self.path(own.as_deref().unwrap_or_default())));
         for (name, value) in overrides {
             env.retain(|(known, _)| known != name);
             env.push((name.clone(), value.clone()));
@@ -304,12 +303,15 @@ impl ChildEnvironment {
         Ok(env)
     }
 
-    /// Prepends the configured directories to the path, without duplicates.
+    /// Prepends the configured directories to the path, without duplicates. Relative directories are dropped: what they contain depends on
+    /// where a command runs, so the allow list cannot cover it.
     fn path(&self, own: &str) -> String {
+        let is_usable = |part: &&str| Path::new(part).is_absolute();
+        let own: Vec<&str> = own.split(':').map(str::trim).filter(is_usable).collect();
+        let own = if own.is_empty() { DEFAULT_PATH.split(':').collect() } else { own };
         let mut parts: Vec<&str> = Vec::new();
-        for part in self.path_prepend.iter().map(String::as_str).chain(own.split(':')) {
-            let part = part.trim();
-            if !part.is_empty() && !parts.contains(&part) {
+        for part in self.path_prepend.iter().map(|part| part.trim()).filter(is_usable).chain(own) {
+            if !parts.contains(&part) {
                 parts.push(part);
             }
         }
@@ -340,6 +342,21 @@ mod tests {
         let shown: Vec<String> = built.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let expect = ["MY_TOKEN=t", "LC_ALL=C", "PATH=/opt/bin:/bin:/usr/bin", "CI=1", "OPENCLAW_SHELL=exec"];
         assert_eq!(shown, expect);
+    }
+
+    #[test]
+    fn relative_directories_are_not_searched_for_programs() {
+        let path = |prepend: &[&str], own: &str| {
+            let path_prepend = prepend.iter().map(|part| (*part).to_owned()).collect();
+            let environment = ChildEnvironment { path_prepend, ..ChildEnvironment::default() };
+            let built = environment.build([("PATH", own)], &[]).unwrap();
+            built.into_iter().find(|(name, _)| name == "PATH").unwrap().1
+        };
+        assert_eq!(path(&["bin", "~/bin", "/opt/bin"], "node_modules/.bin::.:/bin:../x"), "/opt/bin:/bin");
+        for empty in ["", ":", "bin", "."] {
+            assert_eq!(path(&["bin"], empty), DEFAULT_PATH, "{empty:?}");
+        }
+        assert_eq!(path(&["/opt/bin"], "."), format!("/opt/bin:{DEFAULT_PATH}"));
     }
 
     #[test]
