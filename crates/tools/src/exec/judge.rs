@@ -224,7 +224,7 @@ impl CommandRules<'_> {
             judgement.used.push((entry.clone(), program.to_owned()));
         } else if self.skill_programs.contains(argv, program) {
             // Skills name programs, not arguments.
-        } else if place.is_fed || !self.safe_bins.is_safe(argv, program, self.cwd, &|path| (self.exists)(path)) {
+        } else if place.is_fed || !self.is_safe(argv, program, place) {
             judgement.fail_to_cover(match program {
                 Some(_) if let Some(changed) = changed => {
                     format!("{} has changed since it was approved", changed.display())
@@ -233,6 +233,11 @@ impl CommandRules<'_> {
                 None => format!("{} was not found", argv.first().map_or("", String::as_str)),
             });
         }
+    }
+
+    fn is_safe(&self, argv: &[String], program: Option<&Path>, place: StartContext) -> bool {
+        let cwd = (!place.has_moved).then_some(self.cwd);
+        self.safe_bins.is_safe(argv, program, cwd, &|path| (self.exists)(path))
     }
 
     /// Resolves a program name to a path.

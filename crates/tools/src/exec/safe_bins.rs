@@ -12,7 +12,7 @@ const NEVER: [&str; 4] = ["awk", "gawk", "mawk", "sed"];
 struct ArgumentRules {
     name: &'static str,
     positional: (usize, usize),
-    /// Flags with a value.
+    /// Flags with a required value. One that may go without would take no word of its own.
     valued: &'static [&'static str],
     denied: &'static [&'static str],
 }
@@ -36,7 +36,6 @@ const RULES: [ArgumentRules; 9] = [
             "-A",
             "--before-context",
             "-B",
-            "--context",
             "-C",
             "--devices",
             "-D",
@@ -80,7 +79,7 @@ const RULES: [ArgumentRules; 9] = [
     ArgumentRules {
         name: "uniq",
         positional: (0, 0),
-        valued: &["--skip-fields", "-f", "--skip-chars", "-s", "--check-chars", "-w", "--group"],
+        valued: &["--skip-fields", "-f", "--skip-chars", "-s", "--check-chars", "-w"],
         denied: &[],
     },
     ArgumentRules { name: "head", positional: (0, 0), valued: &["--lines", "-n", "--bytes", "-c"], denied: &[] },
@@ -94,8 +93,8 @@ const RULES: [ArgumentRules; 9] = [
     ArgumentRules { name: "wc", positional: (0, 0), valued: &[], denied: &["--files0-from"] },
 ];
 
-/// Long flags without a value that these programs support.
-const LONG_SWITCHES: [&str; 36] = [
+/// Long flags of these programs without a value, or with one only after `=`.
+const LONG_SWITCHES: [&str; 39] = [
     "--compact-output",
     "--null-input",
     "--raw-output",
@@ -132,6 +131,9 @@ const LONG_SWITCHES: [&str; 36] = [
     "--chars",
     "--words",
     "--max-line-length",
+    "--binary",
+    "--context",
+    "--group",
 ];
 
 /// Which programs are safe.
@@ -151,8 +153,14 @@ impl Default for SafeBins {
 
 impl SafeBins {
     /// Returns whether a call only reads its input: the program is a safe one, and no argument can name a file. `exists` returns whether a
-    /// path exists.
-    pub fn is_safe(&self, argv: &[String], program: Option<&Path>, cwd: &Path, exists: &dyn Fn(&Path) -> bool) -> bool {
+    /// path exists. `cwd` is `None` if the working directory is unknown: then every word that could be a file counts as one.
+    pub fn is_safe(
+        &self,
+        argv: &[String],
+        program: Option<&Path>,
+        cwd: Option<&Path>,
+        exists: &dyn Fn(&Path) -> bool,
+    ) -> bool {
         let Some((Some(name), Some(directory))) = program.map(|path| (path.file_name(), path.parent())) else {
             return false;
         };
@@ -165,9 +173,20 @@ impl SafeBins {
             return false;
         }
         let arguments = argv.get(1..).unwrap_or_default();
+        let rules = RULES.iter().find(|rules| rules.name == name);
+        let may_exist = |text: &str| match (cwd, rules) {
+            (Some(cwd), _) => exists(&cwd.join(text)),
+            // `tr` opens no files.
+            (None, Some(rules)) => {
+                !(rules.name == "tr"
+                    || text.starts_with(['-', '+'])
+                    || text.chars().nth(1).is_none()
+                    || is_number(text))
+            }
+            (None, None) => !text.starts_with('-'),
+        };
         let is_harmless = |text: &str| {
-            text == "-"
-                || !(is_path_like(text) || text.contains(['*', '?', '[', ']', '$', '{']) || exists(&cwd.join(text)))
+            text == "-" || !(is_path_like(text) || text.contains(['*', '?', '[', ']', '$', '{']) || may_exist(text))
         };
         let values =
             arguments.iter().map(|argument| match argument.strip_prefix("--").and_then(|flag| flag.split_once('=')) {
@@ -177,7 +196,7 @@ impl SafeBins {
         if !values.filter(|value| !value.is_empty()).all(is_harmless) {
             return false;
         }
-        match RULES.iter().find(|rules| rules.name == name) {
+        match rules {
             Some(rules) => rules.accept(arguments),
             None => true,
         }
@@ -193,8 +212,11 @@ impl ArgumentRules {
                 n_positional += rest.by_ref().filter(|argument| *argument != "-").count();
             } else if let Some(long) = argument.strip_prefix("--") {
                 let (flag, value) = long.split_once('=').map_or((long, None), |(flag, value)| (flag, Some(value)));
-                let Some(flag) = self.expanded(&format!("--{flag}")) else { return false };
-                if self.denied.contains(&flag) {
+                let given = format!("--{flag}");
+                let Some(flag) = self.expanded(&given) else { return false };
+                // What is short for a flag here could be another flag in other versions of a program, one without a value.
+                let is_unsure = given != flag && value.is_none() && self.valued.contains(&flag);
+                if self.denied.contains(&flag) || is_unsure {
                     return false;
                 }
                 if self.valued.contains(&flag) && value.is_none() && rest.next().is_none() {
@@ -257,6 +279,10 @@ impl ArgumentRules {
     }
 }
 
+fn is_number(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_digit())
+}
+
 fn is_path_like(text: &str) -> bool {
     let mut chars = text.chars();
     let is_drive = chars.next().is_some_and(|c| c.is_ascii_alphabetic())
@@ -277,7 +303,7 @@ mod tests {
             let argv: Vec<String> = command.split(' ').map(str::to_owned).collect();
             let program = Path::new("/usr/bin").join(&argv[0]);
             let exists = |path: &Path| path == Path::new("/w/secret");
-            assert_eq!(bins.is_safe(&argv, Some(&program), Path::new("/w"), &exists), expect, "{command}");
+            assert_eq!(bins.is_safe(&argv, Some(&program), Some(Path::new("/w")), &exists), expect, "{command}");
         };
         for yes in [
             "head -5",
@@ -292,6 +318,10 @@ mod tests {
             "uniq -c",
             "jq -r .a",
             "sort --rev",
+            "uniq --group=both",
+            "grep --context=1 -e x",
+            "grep --label x -e y",
+            "tail --lines=3",
         ] {
             check(yes, true);
         }
@@ -318,10 +348,15 @@ mod tests {
             "head --unknown",
             "jq .a .b",
             "uniq *",
+            "uniq --group x",
+            "uniq --check 3",
+            "grep --binary x -e y",
+            "grep --context x -e y",
+            "grep --label x y",
         ] {
             check(no, false);
         }
-        assert!(!bins.is_safe(&["wc".into()], Some(Path::new("/tmp/wc")), Path::new("/w"), &|_| false));
-        assert!(!bins.is_safe(&["wc".into()], None, Path::new("/w"), &|_| false));
+        assert!(!bins.is_safe(&["wc".into()], Some(Path::new("/tmp/wc")), Some(Path::new("/w")), &|_| false));
+        assert!(!bins.is_safe(&["wc".into()], None, Some(Path::new("/w")), &|_| false));
     }
 }

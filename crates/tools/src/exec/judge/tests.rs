@@ -516,3 +516,17 @@ fn an_entry_with_arguments_applies_to_unchanged_files_only() {
     assert!(check(None, "./tool '*'").is_some() && check(Some(ContentHashes::new()), "./tool '*'").is_some());
     assert!(check(known("/w/tool"), "./tool *").is_some());
 }
+
+#[test]
+fn safe_programs_read_no_files_after_a_change_of_directory() {
+    for command in
+        ["uniq --group passwd", "head -n passwd", "tail passwd", "wc passwd", "cut -d passwd -f1", "uniq --gr ab"]
+    {
+        let command = format!("cd /etc && {command}");
+        assert!(!judged(&command).is_allowed(), "{command}");
+    }
+    for command in ["uniq --group", "head -n 5", "head -5", "tail -n +2", "tr ab cd", "cut -d , -f 1", "wc -l"] {
+        let command = format!("cd /etc && git log | {command}");
+        assert!(judged(&command).is_allowed(), "{command}: {:?}", judged(&command));
+    }
+}
