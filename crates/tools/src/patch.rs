@@ -5,6 +5,8 @@
 
 mod parse;
 
+mod search;
+
 mod lines;
 
 mod plan;

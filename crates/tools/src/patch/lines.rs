@@ -1,18 +1,22 @@
 //! Locating the chunks of a patch in a file, and applying them.
 
 use super::parse::{PatchChunk, PatchLine};
+use super::search::{LineSearch, SearchStop, WorkLimit};
 
 /// Why a chunk could not be located. The caller adds the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PlaceError {
     Context(String),
     Lines(String),
-    /// Searching for all chunks would take too long.
-    TooMuch,
+    /// The search ended early.
+    Stopped(SearchStop),
 }
 
-/// Maximum line comparisons for all chunks of a file.
-const MAX_COMPARISONS: usize = 2_000_000_000;
+impl From<SearchStop> for PlaceError {
+    fn from(stop: SearchStop) -> Self {
+        Self::Stopped(stop)
+    }
+}
 
 /// A line of a file: its text, and whether it ends with CR LF.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +33,8 @@ struct Replacement {
 }
 
 /// Returns the text of a file after a patch. It ends with a line break unless it is empty.
-pub(super) fn patched(content: &str, chunks: &[PatchChunk]) -> Result<String, PlaceError> {
+pub(super) fn patched(content: &str, chunks: &[PatchChunk], limit: &mut WorkLimit) -> Result<String, PlaceError> {
+    limit.spend(content.len())?;
     let mut lines: Vec<FileLine> = content
         .split('\n')
         .map(|line| {
@@ -42,17 +47,14 @@ pub(super) fn patched(content: &str, chunks: &[PatchChunk]) -> Result<String, Pl
     }
     let n_cr = lines.iter().filter(|line| line.has_cr).count();
     let uses_cr = n_cr * 2 > lines.len();
-    let n_wanted: usize = chunks.iter().map(|chunk| chunk.lines.len() + 1).sum();
-    if n_wanted.saturating_mul(lines.len()) > MAX_COMPARISONS {
-        return Err(PlaceError::TooMuch);
-    }
+    let mut search = LineSearch::new(lines.iter().map(|line| line.text.as_str()).collect());
     let mut replacements = Vec::new();
     let mut cursor = 0;
     for chunk in chunks {
         let after_context = match &chunk.context {
             None => None,
             Some(context) => {
-                let found = find(&lines, &[context], cursor, false);
+                let found = search.find(&[context], cursor, false, limit)?;
                 cursor = found.ok_or_else(|| PlaceError::Context(context.clone()))? + 1;
                 Some(cursor)
             }
@@ -67,9 +69,9 @@ pub(super) fn patched(content: &str, chunks: &[PatchChunk]) -> Result<String, Pl
             replacements.push(change(at, &body));
             continue;
         }
-        let mut found = find(&lines, &old_lines(&body), cursor, chunk.is_at_end);
+        let mut found = search.find(&old_lines(&body), cursor, chunk.is_at_end, limit)?;
         if found.is_none() && drop_empty_end(&mut body) {
-            found = find(&lines, &old_lines(&body), cursor, chunk.is_at_end);
+            found = search.find(&old_lines(&body), cursor, chunk.is_at_end, limit)?;
         }
         let at = found.ok_or_else(|| PlaceError::Lines(old_lines(&chunk.lines).join("\n")))?;
         cursor = at + old_lines(&body).len();
@@ -141,40 +143,10 @@ fn replace(lines: &[FileLine], at: usize, body: &[PatchLine], uses_cr: bool) -> 
     Replacement { at, n_old, new }
 }
 
-/// Finds lines at or after a position, first literally, then with increasingly loose comparisons; with `is_at_end`, only at the end of the
-/// file.
-fn find<T: AsRef<str>>(lines: &[FileLine], wanted: &[T], from: usize, is_at_end: bool) -> Option<usize> {
-    let last = lines.len().checked_sub(wanted.len())?;
-    let from = if is_at_end { last } else { from };
-    let passes: [fn(&str) -> String; 3] = [
-        |text| text.trim_end().to_owned(),
-        |text| text.trim().to_owned(),
-        |text| text.trim().chars().map(folded).collect(),
-    ];
-    let wanted: Vec<&str> = wanted.iter().map(AsRef::as_ref).collect();
-    let there: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-    let loosely = |pass: &fn(&str) -> String| {
-        let all = |lines: &[&str]| lines.iter().map(|line| pass(line)).collect::<Vec<_>>();
-        let (there, wanted) = (all(&there), all(&wanted));
-        (from..=last).find(|at| there.get(*at..*at + wanted.len()) == Some(&wanted[..]))
-    };
-    let exact = (from..=last).find(|at| there.get(*at..*at + wanted.len()) == Some(&wanted[..]));
-    exact.or_else(|| passes.iter().find_map(loosely))
-}
-
-/// Maps typographic punctuation to its keyboard equivalent.
-fn folded(c: char) -> char {
-    match c {
-        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
-        '\u{2018}'..='\u{201b}' => '\'',
-        '\u{201c}'..='\u{201f}' => '"',
-        '\u{a0}' | '\u{2002}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => ' ',
-        other => other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use pinch_stdx::cancel::Cancel;
+
     use super::super::parse::FilePatch;
     use super::*;
 
@@ -183,7 +155,7 @@ mod tests {
         let patch = format!("*** Begin Patch\n*** Update File: f\n{body}\n*** End Patch");
         let files = FilePatch::parse(&patch).unwrap();
         let [FilePatch::Update { chunks, .. }] = &files[..] else { panic!("{files:?}") };
-        let found = patched(content, chunks);
+        let found = patched(content, chunks, &mut WorkLimit::new(Cancel::new()));
         assert_eq!(found.as_deref().map_err(|error| format!("{error:?}")), Ok(expect), "{body}");
     }
 
@@ -207,5 +179,13 @@ mod tests {
         check("    if “x”:\n      y\n", "@@\n if \"x\":\n-y\n+z", "    if “x”:\nz\n");
         check("a\nb", "@@\n-b\n+c\n ", "a\nc\n");
         check("a\n\nb\n", "@@\n a\n \n-b", "a\n\n");
+    }
+
+    #[test]
+    fn many_equal_lines_are_not_compared_one_with_another() {
+        let n = 100_000;
+        let file = format!("{}last\n", "  same\n".repeat(2 * n));
+        let body = format!("@@\n{}-last\n+new", " same\n".repeat(n));
+        check(&file, &body, &format!("{}new\n", "  same\n".repeat(2 * n)));
     }
 }

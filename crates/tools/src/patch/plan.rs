@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use pinch_agent_core::tool::ToolError;
 use pinch_machine::{FileKind, Machine};
+use pinch_stdx::cancel::Cancel;
 use serde_json::{Value, json};
 
 use super::lines::{PlaceError, patched};
 use super::parse::{FilePatch, PatchChunk};
+use super::search::{SearchStop, WorkLimit};
 
 /// Maximum bytes of a file to update.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
@@ -84,13 +86,15 @@ impl PlannedFiles {
     }
 }
 
-/// Computes the new contents of the files in a patch, one after another.
+/// Computes the new contents of the files in a patch, one after another. Changes nothing.
 pub(super) async fn plan(
     files: &[ResolvedFile],
     machine: &dyn Machine,
+    cancel: &Cancel,
 ) -> Result<(Vec<FileChange>, PatchSummary), ToolError> {
     let mut planned = PlannedFiles::default();
     let mut summary = PatchSummary::default();
+    let mut limit = WorkLimit::new(cancel.clone());
     for ResolvedFile { file, path, move_to } in files {
         let change = planned.open(&path.path, machine).await?;
         match file {
@@ -116,7 +120,7 @@ pub(super) async fn plan(
                     let text = format!("Failed to read file to update {}: no such file", path.path.display());
                     return Err(ToolError::new(text));
                 };
-                let new = update(content, chunks.clone(), &path.path).await?;
+                let new = update(content, chunks.clone(), &path.path, &mut limit).await?;
                 let target = move_to.as_ref().filter(|target| target.path != path.path);
                 match target {
                     None => change.after = Some(new),
@@ -142,21 +146,29 @@ pub(super) async fn plan(
 }
 
 /// Computes the new text of a file, on a blocking thread because searching long files takes a while.
-async fn update(content: Bytes, chunks: Vec<PatchChunk>, path: &Path) -> Result<Bytes, ToolError> {
+async fn update(
+    content: Bytes,
+    chunks: Vec<PatchChunk>,
+    path: &Path,
+    limit: &mut WorkLimit,
+) -> Result<Bytes, ToolError> {
+    let mut own = limit.clone();
     let work = tokio::task::spawn_blocking(move || match std::str::from_utf8(&content) {
-        Ok(text) => Some(patched(text, &chunks)),
-        Err(_) => None,
+        Ok(text) => (Some(patched(text, &chunks, &mut own)), own),
+        Err(_) => (None, own),
     });
     let shown = path.display();
     let failed = |text: String| Err(ToolError::new(text));
-    match work.await {
-        Ok(Some(Ok(new))) => Ok(new.into()),
-        Ok(Some(Err(PlaceError::Context(context)))) => failed(format!("Failed to find context '{context}' in {shown}")),
-        Ok(Some(Err(PlaceError::Lines(lines)))) => {
-            failed(format!("Failed to find expected lines in {shown}:\n{lines}"))
+    let Ok((patched, left)) = work.await else { return failed("The patch failed; nothing was changed.".to_owned()) };
+    *limit = left;
+    match patched {
+        Some(Ok(new)) => Ok(new.into()),
+        Some(Err(PlaceError::Context(context))) => failed(format!("Failed to find context '{context}' in {shown}")),
+        Some(Err(PlaceError::Lines(lines))) => failed(format!("Failed to find expected lines in {shown}:\n{lines}")),
+        Some(Err(PlaceError::Stopped(SearchStop::TooMuch))) => {
+            failed(format!("The patch is too large for {shown}. Split it."))
         }
-        Ok(Some(Err(PlaceError::TooMuch))) => failed(format!("The patch is too large for {shown}. Split it.")),
-        Ok(None) => failed(format!("{shown} is not UTF-8 text")),
-        Err(_) => failed("The patch failed; nothing was changed.".to_owned()),
+        Some(Err(PlaceError::Stopped(SearchStop::Cancelled))) => Err(ToolError::aborted()),
+        None => failed(format!("{shown} is not UTF-8 text")),
     }
 }

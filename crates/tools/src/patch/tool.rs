@@ -136,7 +136,8 @@ impl ApplyPatchTool {
             let turn = cx.cancel.run(self.files.turn(path, machine)).await;
             turns.push(turn.map_err(|_| ToolError::aborted())?);
         }
-        let (changes, summary) = plan(&resolved, machine).await?;
+        let planned = cx.cancel.run(plan(&resolved, machine, cx.cancel)).await;
+        let (changes, summary) = planned.map_err(|_| ToolError::aborted())??;
         cx.cancel.check().map_err(|_| ToolError::aborted())?;
         // From here on the patch is not cancelled.
         apply(&changes, root, &cx.host.ids().uuid_v4(), machine).await?;
