@@ -1,12 +1,15 @@
 //! Atomic application of a plan.
 //!
 //! The new contents are first written to a journal, a file in the same root. From then on the patch counts as applied: an error rolls it
-//! back, and after a crash the journal is completed.
+//! back, and after a crash the journal is completed. A journal names the process that works on it, so that no other one completes it early.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use pinch_machine::{Machine, MachineError};
+use pinch_stdx::process::{is_alive, start_ticks};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -18,6 +21,41 @@ const SUFFIX: &str = ".json";
 const VERSION: u64 = 1;
 /// Maximum bytes of a journal.
 const MAX_JOURNAL: u64 = 256 * 1024 * 1024;
+
+/// The names of the journals that this process works on. Global, because engines of one process may share a directory.
+static AT_WORK: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+fn at_work() -> MutexGuard<'static, BTreeSet<String>> {
+    AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A journal that this process works on until this is dropped.
+struct OwnJournal {
+    path: PathBuf,
+    name: String,
+}
+
+impl OwnJournal {
+    fn begin(root: &Path, id: &str) -> Self {
+        let name = format!("{PREFIX}{id}{SUFFIX}");
+        at_work().insert(name.clone());
+        Self { path: root.join(&name), name }
+    }
+}
+
+impl Drop for OwnJournal {
+    fn drop(&mut self) {
+        at_work().remove(&self.name);
+    }
+}
+
+/// Returns whether another process still works on a journal. Journals of this process that it does not work on were abandoned.
+fn is_at_work(journal: &Value) -> bool {
+    let writer = &journal["writer"];
+    let Some(pid) = writer["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()) else { return false };
+    let is_same = |started: u64| start_ticks(pid).is_none_or(|ticks| ticks == started);
+    pid != std::process::id() && is_alive(pid) && writer["started"].as_u64().is_none_or(is_same)
+}
 
 /// Why a patch could not be applied.
 #[derive(Debug, thiserror::Error)]
@@ -50,16 +88,17 @@ pub(super) async fn apply(
 ) -> Result<(), ApplyError> {
     let created = missing_parents(changes, machine).await;
     // Replacing a single file is atomic anyway.
-    let journal = (changes.len() > 1).then(|| root.join(format!("{PREFIX}{id}{SUFFIX}")));
-    if let Some(journal) = &journal {
+    let journal = (changes.len() > 1).then(|| OwnJournal::begin(root, id));
+    let journal = journal.as_ref().map(|journal| journal.path.as_path());
+    if let Some(journal) = journal {
         machine.write(journal, content(changes)).await.map_err(|error| ApplyError::Undone(error.into()))?;
     }
     for (at, change) in changes.iter().enumerate() {
         if let Err(failure) = make(change, machine).await {
-            return Err(undo(&changes[..=at], &created, journal.as_deref(), failure, machine).await);
+            return Err(undo(&changes[..=at], &created, journal, failure, machine).await);
         }
     }
-    if let Some(journal) = &journal {
+    if let Some(journal) = journal {
         forget(journal, machine).await;
     }
     Ok(())
@@ -158,11 +197,13 @@ fn content(changes: &[FileChange]) -> Bytes {
         json!({"path": change.path.to_string_lossy(), "before": digest(change.before.as_ref()), "content": after})
     };
     let changes: Vec<Value> = changes.iter().map(change).collect();
-    Bytes::from(json!({"version": VERSION, "changes": changes}).to_string())
+    let pid = std::process::id();
+    let writer = json!({"pid": pid, "started": start_ticks(pid)});
+    Bytes::from(json!({"version": VERSION, "writer": writer, "changes": changes}).to_string())
 }
 
 /// Completes patches in a directory that were interrupted by a crash, and returns their number. Changes only files below the directory that
-/// are unchanged since the patch was planned. Call it while nothing else works there.
+/// are unchanged since the patch was planned. Patches that are still being applied are left alone.
 ///
 /// # Errors
 /// Fails if a file cannot be read or written; the journal is kept for the next call.
@@ -170,10 +211,14 @@ pub async fn finish_interrupted(root: &Path, machine: &dyn Machine) -> Result<us
     let Ok(names) = machine.list(root).await else { return Ok(0) };
     let mut n_finished = 0;
     for name in names.iter().filter(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
+        // Asked before reading: a journal that is gone by then was completed.
+        if at_work().contains(name) {
+            continue;
+        }
         let path = root.join(name);
         let Ok(journal) = machine.read(&path, MAX_JOURNAL).await else { continue };
         let journal: Value = serde_json::from_slice(&journal).unwrap_or_default();
-        if journal["version"] != VERSION {
+        if journal["version"] != VERSION || is_at_work(&journal) {
             continue;
         }
         for change in journal["changes"].as_array().into_iter().flatten() {

@@ -233,6 +233,44 @@ async fn a_crash_at_any_change_leaves_all_or_nothing() {
 }
 
 #[tokio::test]
+async fn a_patch_that_is_being_applied_is_not_completed_by_another() {
+    let dir = tempfile::tempdir().unwrap();
+    write_tree(dir.path(), &before());
+    let mut running = Box::pin(apply_on(FaultyMachine::new(2, PatchFault::Crash), dir.path(), PATCH));
+    tokio::time::timeout(Duration::from_millis(300), &mut running).await.unwrap_err();
+    let started = read_tree(dir.path());
+    let other = "*** Begin Patch\n*** Update File: other.txt\n@@\n-o\n+O\n*** End Patch";
+    apply_on(Arc::new(LocalMachine), dir.path(), other).await.unwrap();
+    let mut expect = started.clone();
+    expect.insert("other.txt".to_owned(), "O\n".to_owned());
+    assert_eq!(read_tree(dir.path()), expect);
+    drop(running);
+    assert_eq!(finish_interrupted(dir.path(), &LocalMachine).await.unwrap(), 1);
+    assert_eq!(read_tree(dir.path())["moved.txt"], "two\n");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_journal_of_another_process_waits_for_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let started = pinch_stdx::process::start_ticks(writer.id()).unwrap();
+    let changes = json!([{"path": "a.txt", "before": null, "content": "a\n"}]);
+    let journal = |started: u64| {
+        json!({"version": 1, "writer": {"pid": writer.id(), "started": started}, "changes": changes}).to_string()
+    };
+    let finish = || finish_interrupted(dir.path(), &LocalMachine);
+    write_tree(dir.path(), &tree(&[(".pinch-patch-1.json", &journal(started))]));
+    assert_eq!((finish().await.unwrap(), dir.path().join("a.txt").exists()), (0, false));
+    // Of an earlier process with the same id.
+    write_tree(dir.path(), &tree(&[(".pinch-patch-2.json", &journal(started + 1))]));
+    assert_eq!(finish().await.unwrap(), 1);
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    assert_eq!((finish().await.unwrap(), dir.path().join("a.txt").exists()), (1, true));
+}
+
+#[tokio::test]
 async fn a_journal_changes_nothing_outside_and_no_file_modified_since() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("work");
