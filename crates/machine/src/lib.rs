@@ -118,6 +118,8 @@ pub struct CommandSpec {
     pub has_input: bool,
     /// Its pseudoterminal, if any. Machines without pseudoterminals fail with `ENOTSUP`.
     pub terminal: Option<TerminalSize>,
+    /// Whether what it leaves running is ended when it exits by itself.
+    pub ends_rest: bool,
 }
 
 /// Size of a terminal, in characters.
@@ -132,13 +134,20 @@ pub struct TerminalSize {
 impl CommandSpec {
     /// Creates a command.
     pub fn new(program: PathBuf, args: Vec<String>, cwd: PathBuf, env: Vec<(String, String)>) -> Self {
-        Self { program, args, cwd, env, has_input: false, terminal: None }
+        Self { program, args, cwd, env, has_input: false, terminal: None, ends_rest: false }
     }
 
     /// Gives the command an input that can be written to.
     #[must_use]
     pub fn with_input(mut self) -> Self {
         self.has_input = true;
+        self
+    }
+
+    /// Ends what the command leaves running when it exits by itself, such as `server &`.
+    #[must_use]
+    pub fn ending_rest(mut self) -> Self {
+        self.ends_rest = true;
         self
     }
 

@@ -146,7 +146,7 @@ impl Machine for LocalMachine {
 
     fn spawn<'a>(&'a self, command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>> {
         Box::pin(async move {
-            let CommandSpec { program, args, cwd, env, has_input, terminal } = command;
+            let CommandSpec { program, args, cwd, env, has_input, terminal, ends_rest } = command;
             let mut command = std::process::Command::new(&program);
             command.args(args).current_dir(cwd).env_clear().envs(env);
             let spawned = match terminal {
@@ -155,6 +155,7 @@ impl Machine for LocalMachine {
                 None => process::ChildTree::spawn(command),
             };
             match spawned {
+                Ok(process) if ends_rest => Ok(Box::new(LocalProcess(process.ending_rest())) as Box<dyn Process>),
                 Ok(process) => Ok(Box::new(LocalProcess(process)) as Box<dyn Process>),
                 Err(SpawnError::MissingDir { path }) => {
                     Err(MachineError::new(io::ErrorKind::NotFound.into(), "chdir", Some(&path)))

@@ -1,7 +1,8 @@
 //! Child processes that are stopped with all their descendants.
 //!
 //! Each child leads its own process group, so that the whole tree can be stopped: on cancellation, on timeout, or when the value is
-//! dropped. Background processes that a child leaves running after a regular exit (`server &`) keep running.
+//! dropped. Background processes that a child leaves running after a regular exit (`server &`) keep running, except with
+//! [`ChildTree::ending_rest`].
 //!
 //! Descendants that have left the group are stopped as well. On Linux each child has an id in the environment variable `PINCH_PROCESS`,
 //! which its descendants inherit, so that even daemons in another session are found. A descendant that keeps neither its parent nor the
@@ -63,6 +64,8 @@ pub struct ChildTree {
     /// Whether the whole process tree was asked to terminate.
     is_terminating: bool,
     exit: Option<Exit>,
+    /// Whether what the child leaves running is still to be ended.
+    ends_rest: bool,
     /// Present while descendants are to be ended if this program is killed.
     running: Option<RunningMark>,
 }
@@ -206,6 +209,7 @@ impl ChildTree {
                     is_terminating: false,
                     child: Some(child),
                     exit: None,
+                    ends_rest: false,
                     running: Some(running),
                 })
             }
@@ -215,6 +219,13 @@ impl ChildTree {
                 None => Err(SpawnError::Io { program, source }),
             },
         }
+    }
+
+    /// Makes [`ChildTree::pump`], or dropping this, also end what the child leaves running when it exits by itself.
+    #[must_use]
+    pub fn ending_rest(mut self) -> Self {
+        self.ends_rest = true;
+        self
     }
 
     /// Returns the process id, or `None` once its end was observed.
@@ -248,7 +259,7 @@ impl ChildTree {
         let Some(child) = &mut self.child else { return Err(io::ErrorKind::NotFound.into()) };
         let exit = Exit::of(child.wait().await?);
         self.exit = Some(exit);
-        if !self.is_terminating {
+        if !self.is_terminating && !self.ends_rest {
             // What it has left running is meant to keep running.
             self.running = None;
         }
@@ -339,12 +350,29 @@ impl ChildTree {
         }
         let exit = self.wait().await?;
         Ok(match stopped {
-            None => ProcessEnd::Exited(exit),
+            None => {
+                self.end_rest().await;
+                ProcessEnd::Exited(exit)
+            }
             Some(why) => {
                 self.kill();
+                self.ends_rest = false;
                 why.map_or(ProcessEnd::TimedOut(exit), |reason| ProcessEnd::Cancelled(reason, exit))
             }
         })
+    }
+
+    /// Kills what the child has left running, if that is wanted.
+    async fn end_rest(&mut self) {
+        if !self.ends_rest {
+            return;
+        }
+        let mut group = self.group.clone();
+        // On another thread, because searching blocks. If it cannot be started, dropping this is the next chance.
+        if tokio::task::spawn_blocking(move || group.kill(false)).await.is_ok() {
+            self.ends_rest = false;
+            self.running = None;
+        }
     }
 
     fn end_family(&mut self) {
@@ -357,10 +385,11 @@ impl ChildTree {
 
 impl Drop for ChildTree {
     fn drop(&mut self) {
-        if self.exit.is_none()
+        let has_leader = self.exit.is_none();
+        if (has_leader || self.ends_rest)
             && let Some(child) = self.child.take()
         {
-            reaper::kill_aside(child, std::mem::take(&mut self.group), self.running.take());
+            reaper::kill_aside(child, has_leader, std::mem::take(&mut self.group), self.running.take());
         }
     }
 }

@@ -19,6 +19,8 @@ fn n_at_work() -> MutexGuard<'static, usize> {
 /// A child that is not awaited. Dropping it kills its whole process tree.
 struct Orphan {
     group: ProcessGroup,
+    /// Whether the child has not been reaped yet.
+    has_leader: bool,
     /// Not reaped before the family is dead, so that its id is not reused.
     _child: Child,
     _running: Option<RunningMark>,
@@ -26,17 +28,17 @@ struct Orphan {
 
 impl Drop for Orphan {
     fn drop(&mut self) {
-        self.group.kill(true);
+        self.group.kill(self.has_leader);
         *n_at_work() -= 1;
         IS_LESS.notify_all();
     }
 }
 
 /// Kills a child with all its descendants: its group immediately, the others on a separate thread.
-pub(super) fn kill_aside(child: Child, group: ProcessGroup, running: Option<RunningMark>) {
+pub(super) fn kill_aside(child: Child, has_leader: bool, group: ProcessGroup, running: Option<RunningMark>) {
     group.halt_known();
     *n_at_work() += 1;
-    let orphan = Orphan { group, _child: child, _running: running };
+    let orphan = Orphan { group, has_leader, _child: child, _running: running };
     // Without a thread it is done here: a closure that cannot be started is dropped.
     drop(std::thread::Builder::new().name("pinch-reaper".to_owned()).spawn(move || drop(orphan)));
 }

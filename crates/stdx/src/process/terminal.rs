@@ -40,7 +40,8 @@ impl ChildTree {
         let (mut child, (input, output)) = opened().map_err(|error| failed(into_io(error)))?;
         running.started(child.id());
         let group = ProcessGroup::of(child.id(), mark);
-        let mut tree = Self { group, is_terminating: false, child: None, exit: None, running: Some(running) };
+        let mut tree =
+            Self { group, is_terminating: false, child: None, exit: None, ends_rest: false, running: Some(running) };
         let input = ChildStdin::from_std(std::process::ChildStdin::from(input));
         let output = ChildStdout::from_std(std::process::ChildStdout::from(output));
         let ends = input.and_then(|input| Ok((input, output?)));

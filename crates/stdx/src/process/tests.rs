@@ -93,6 +93,22 @@ async fn a_background_process_survives_without_delaying_the_call_or_losing_outpu
 }
 
 #[tokio::test]
+async fn what_a_child_leaves_running_can_end_with_it() {
+    let mut process = sh("sleep 30 & echo $!").ending_rest();
+    let mut output = Vec::new();
+    let ended = process.pump(&Cancel::new(), None, LONG, &mut |data| output.extend_from_slice(data)).await.unwrap();
+    assert_eq!(ended, ProcessEnd::Exited(Exit::Code(0)));
+    assert!(is_gone(std::str::from_utf8(&output).unwrap()).await);
+    let mut process = sh("sleep 30 > /dev/null 2>&1 & echo $!").ending_rest();
+    let mut output = String::new();
+    process.take_stdout().unwrap().read_to_string(&mut output).await.unwrap();
+    process.wait().await.unwrap();
+    drop(process);
+    assert!(wait_for_killed(Duration::from_secs(20)));
+    assert!(is_gone(&output).await);
+}
+
+#[tokio::test]
 async fn dropping_kills_the_tree() {
     let mut process = sh("sleep 30 & echo $!; wait");
     let mut line = vec![0; 32];

@@ -118,7 +118,8 @@ impl ExecTool {
         let CommandCall { command, cwd, env, .. } = *call;
         let permit = self.options.permit(call, cx).await?;
         let shell = self.options.shell.clone();
-        let spec = CommandSpec::new(shell, vec!["-c".into(), command.to_owned()], cwd.to_owned(), env.to_vec());
+        let spec =
+            CommandSpec::new(shell, vec!["-c".into(), command.to_owned()], cwd.to_owned(), env.to_vec()).ending_rest();
         let timeout = input.get("timeout").and_then(Value::as_f64).filter(|secs| *secs > 0.0);
         let timeout = timeout.map_or(self.options.timeout, |secs| Duration::from_secs_f64(secs.min(MAX_TIMEOUT_SECS)));
         let machine = outside.unwrap_or(&self.machine);

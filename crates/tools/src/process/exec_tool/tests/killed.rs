@@ -15,9 +15,7 @@ async fn host() {
     let command = "setsid sh -c 'echo $$ > daemon; exec sleep 600' & nohup sleep 600 & env -u PINCH_PROCESS sleep 600 & \
                    echo $$ > shell; echo $! > bare; wait";
     call(&exec, json!({"command": command, "background": true})).await.unwrap();
-    // A command that has ended may leave a process running.
-    call(&exec, json!({"command": "setsid sh -c 'echo $$ > left; exec sleep 600' > /dev/null 2>&1 &"})).await.unwrap();
-    while !["daemon", "shell", "bare", "left"].iter().all(|name| pid(Path::new(&dir), name).is_some()) {
+    while !["daemon", "shell", "bare"].iter().all(|name| pid(Path::new(&dir), name).is_some()) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     std::fs::write(Path::new(&dir).join("ready"), "").unwrap();
@@ -54,7 +52,25 @@ async fn a_killed_host_leaves_nothing_running() {
     for name in ["daemon", "shell", "bare"] {
         assert!(!is_alive(name), "{name} is still running");
     }
-    assert!(is_alive("left"), "a process left by a command that ended keeps running");
-    let left = pid(dir.path(), "left").unwrap().to_string();
-    Command::new("kill").args(["-9", &left]).status().unwrap();
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_running_ends_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (exec, _) = tools(options(dir.path()));
+    let command = "sleep 600 & echo $! > plain; nohup sleep 600 > /dev/null 2>&1 & echo $! > deaf; \
+                   (setsid nohup sh -c 'echo $$ > daemon; exec sleep 600' > /dev/null 2>&1 &); \
+                   while [ ! -s daemon ]; do sleep 0.01; done; echo ready";
+    let (text, _) = call(&exec, json!({"command": command})).await.unwrap();
+    assert!(text.contains("ready"), "{text}");
+    for name in ["plain", "deaf", "daemon"] {
+        let id = pid(dir.path(), name).unwrap();
+        for _ in 0..2000 {
+            if !pinch_stdx::process::is_alive(id) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(!pinch_stdx::process::is_alive(id), "{name} is still running");
+    }
 }
