@@ -247,7 +247,8 @@ impl ArgumentRules {
         }
         for (at, c) in letters.char_indices() {
             let flag = format!("-{c}");
-            if !c.is_ascii_alphanumeric() || self.denied.contains(&flag.as_str()) {
+            // After a number, a letter is its unit: in `tail -5c x`, `x` is a file.
+            if !c.is_ascii_alphabetic() || self.denied.contains(&flag.as_str()) {
                 return false;
             }
             if self.valued.contains(&flag.as_str()) {
@@ -326,6 +327,9 @@ mod tests {
             check(yes, true);
         }
         for no in [
+            "tail -5c x",
+            "head -5c x",
+            "head -1n x",
             "head secret",
             "head -n 5 x",
             "tail -f",
