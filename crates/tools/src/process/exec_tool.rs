@@ -11,6 +11,7 @@ use pinch_machine::{CommandSpec, Exit, FileKind, Machine, ProcessEnd, TerminalSi
 use pinch_stdx::cancel::CancelReason;
 use serde_json::{Value, json};
 
+use super::host::tightened;
 use super::options::CommandOptions;
 use super::permission::CommandCall;
 use super::registry::{ProcessRegistry, TrackedCommand};
@@ -36,6 +37,8 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "background": {"type": "boolean", "description": "Let it go to the background at once"},
             "host": {"type": "string", "description": "Where it runs: sandbox or gateway (the machine outside)"},
             "elevated": {"type": "boolean", "description": "Run it outside of the sandbox, if that is allowed"},
+            "security": {"type": "string", "description": "Stricter rules: deny, allowlist or full"},
+            "ask": {"type": "string", "description": "Ask a person more often: off, on-miss or always"},
             "pty": {"type": "boolean", "description": "Run it on a terminal, for programs that need one"},
             "timeout": {"type": "number", "description": "Seconds after which it is ended"},
         },
@@ -78,7 +81,8 @@ impl ExecTool {
             warnings.push("Warning: background execution is disabled; running synchronously.".to_owned());
         }
         let options = &self.options;
-        let chosen = options.hosts.choose(input, (options.security, options.ask), &options.scope)?;
+        let rules = tightened(input, (options.security, options.ask));
+        let chosen = options.hosts.choose(input, rules, &options.scope)?;
         let cwd = self.workdir(input.get("workdir").and_then(Value::as_str), &mut warnings).await;
         let env = self.environment(input)?;
         let is_inside = options.hosts.outside.is_some() && chosen.outside.is_none();
@@ -95,7 +99,7 @@ impl ExecTool {
         if !is_inside || !retry::was_denied(&output) {
             return Ok(output);
         }
-        let Some(outside) = options.hosts.retry(input, (options.security, options.ask)) else { return Ok(output) };
+        let Some(outside) = options.hosts.retry(input, rules) else { return Ok(output) };
         (call.security, call.ask, call.reason) = (outside.security, outside.ask, Some(RETRY));
         warnings.push("Note: the command failed in the sandbox; after an approval, it ran again outside.".to_owned());
         match self.run_on(outside.outside.as_ref(), &call, input, warnings, cx).await {

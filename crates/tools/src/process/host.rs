@@ -120,6 +120,15 @@ pub(super) struct ChosenHost {
     pub(super) ask: ExecAsk,
 }
 
+/// Returns the rules for a call that requests stricter ones with `security` and `ask`. Looser and unknown values have no effect.
+pub(super) fn tightened(input: &JsonObject, (security, ask): (ExecSecurity, ExecAsk)) -> (ExecSecurity, ExecAsk) {
+    let requested = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
+    (
+        requested("security").parse().map_or(security, |requested| security.stricter(requested)),
+        requested("ask").parse().map_or(ask, |requested| ask.more_demanding(requested)),
+    )
+}
+
 impl CommandHosts {
     /// Chooses where a call runs. Unavailable hosts are rejected; unknown names are ignored.
     pub(super) fn choose(

@@ -295,3 +295,35 @@ async fn a_command_that_the_sandbox_made_fail_runs_once_more_outside_with_an_app
         assert_eq!(asked, vec!["it failed in the sandbox and would run once more, outside of it"; n_asked], "{input}");
     }
 }
+
+#[tokio::test]
+async fn a_call_can_request_stricter_rules_but_no_looser_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let denied = "exec denied: host=gateway security=deny";
+    let missed = "exec denied: allowlist miss";
+    for (security, ask, given, expect) in [
+        (ExecSecurity::Full, ExecAsk::Off, json!({}), Ok("x")),
+        (ExecSecurity::Full, ExecAsk::Off, json!({"security": "allowlist"}), Err(missed)),
+        (ExecSecurity::Full, ExecAsk::Off, json!({"security": " Deny "}), Err(denied)),
+        (ExecSecurity::Full, ExecAsk::Off, json!({"security": "none", "ask": 1}), Ok("x")),
+        (ExecSecurity::Full, ExecAsk::Off, json!({"ask": "on-miss"}), Ok("x")),
+        (ExecSecurity::Full, ExecAsk::Off, json!({"ask": "always"}), Err("asked")),
+        (ExecSecurity::Full, ExecAsk::Always, json!({"ask": "off"}), Err("asked")),
+        (ExecSecurity::Allowlist, ExecAsk::Off, json!({"security": "full"}), Err(missed)),
+        (ExecSecurity::Allowlist, ExecAsk::OnMiss, json!({"ask": "off"}), Err("asked")),
+        (ExecSecurity::Deny, ExecAsk::Off, json!({"security": "full"}), Err(denied)),
+    ] {
+        // Nobody approves.
+        let (exec, _) = tools(CommandOptions { security, ask, ..options(dir.path()) });
+        let mut input = json!({"command": "/usr/bin/printf x"});
+        input.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
+        let found = call(&exec, input).await.map(|(text, _)| text);
+        match expect {
+            Err("asked") => {
+                let error = found.unwrap_err();
+                assert!(error.starts_with("exec denied: ") && error != denied && error != missed, "{given}: {error}");
+            }
+            expect => assert_eq!(found, expect.map(str::to_owned).map_err(str::to_owned), "{given}"),
+        }
+    }
+}
