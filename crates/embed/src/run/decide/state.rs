@@ -66,6 +66,8 @@ pub struct RunTerms {
     pub can_resume: bool,
     /// Whether a later candidate has a larger context window.
     pub larger_window_follows: bool,
+    /// Whether a failed attempt leaves the prompt in the log.
+    pub records_prompt: bool,
     /// Texts for people.
     pub texts: TextTable,
 }
@@ -93,6 +95,7 @@ impl RunTerms {
             can_resume: true,
             larger_window_follows: false,
             texts: TextTable::default(),
+            records_prompt: true,
         }
     }
 }
@@ -176,11 +179,10 @@ impl RunState {
     }
 
     /// Returns the initial state for the next model of the same run. Usage is carried over, and the prompt is in the log if an attempt was
-    /// made by a runtime that can resume.
+    /// made by a runtime that records it.
     #[must_use]
     pub fn next_model(&self, mut terms: RunTerms) -> Self {
-        // A runtime that cannot resume leaves no unanswered prompt in the log.
-        let is_logged = self.prompt_is_logged || (self.iterations > 0 && self.terms.can_resume);
+        let is_logged = self.prompt_is_logged || (self.iterations > 0 && self.terms.records_prompt);
         if is_logged && terms.can_resume {
             terms.start = AttemptStart::Resume;
         }
