@@ -158,6 +158,13 @@ impl Safeguard<'_, '_> {
             }
         }
         self.focus = plain_focus;
+        if guard.enabled && guard.is_required {
+            let lacks = audit::lacks(&summary, history, &self.config.identifiers);
+            if !lacks.is_empty() {
+                let message = format!("the summary is incomplete: {}", lacks.join("; "));
+                return Err(CompactError::Summary { what: WHAT, message, source: None });
+            }
+        }
         Ok(summary)
     }
 

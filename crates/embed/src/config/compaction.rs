@@ -62,6 +62,8 @@ pub struct QualityGuard {
     pub enabled: bool,
     /// Number of times an incomplete summary is requested again.
     pub max_retries: u32,
+    /// Whether a summary that is still incomplete is discarded and the conversation is left as it is (`required`).
+    pub is_required: bool,
 }
 
 /// How summaries treat identifiers such as paths, addresses and hashes.
@@ -118,6 +120,7 @@ impl CompactionConfig {
             quality: QualityGuard {
                 enabled: guard.get("enabled").flag(problems).unwrap_or(default.quality.enabled),
                 max_retries: retries.and_then(|n| u32::try_from(n).ok()).unwrap_or(default.quality.max_retries),
+                is_required: guard.get("required").flag(problems).unwrap_or(default.quality.is_required),
             },
             identifiers: identifiers.unwrap_or_else(|| default.identifiers.clone()),
             instructions: node.get("customInstructions").text(problems),
@@ -135,7 +138,7 @@ impl Default for CompactionConfig {
             model: SummaryModelSetting::default(),
             max_history_share: 0.5,
             recent_turns: 3,
-            quality: QualityGuard { enabled: false, max_retries: 1 },
+            quality: QualityGuard { enabled: false, max_retries: 1, is_required: false },
             identifiers: IdentifierPolicy::default(),
             instructions: None,
             timeout: Duration::from_secs(900),

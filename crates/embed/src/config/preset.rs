@@ -165,7 +165,7 @@ impl Preset {
                 reset: ResetRules::NEVER,
                 main_slots: std::thread::available_parallelism().map_or(8, |n| (4 * n.get()).max(8)),
                 compaction: CompactionConfig {
-                    quality: QualityGuard { enabled: true, max_retries: 1 },
+                    quality: QualityGuard { enabled: true, max_retries: 1, is_required: true },
                     timeout: Duration::from_secs(180),
                     ..CompactionConfig::default()
                 },

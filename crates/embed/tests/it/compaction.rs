@@ -114,6 +114,20 @@ async fn the_configuration_decides_who_summarises_and_how() {
 }
 
 #[tokio::test]
+async fn an_incomplete_summary_is_not_stored_if_the_check_is_required() {
+    let world = World::with(|config| {
+        config["agents"]["defaults"]["compaction"] =
+            json!({"model": "run", "qualityGuard": {"enabled": true, "maxRetries": 1, "required": true}});
+    })
+    .await;
+    talked(&world).await;
+    let json = compact(&world, None).await.to_json();
+    assert_eq!(json["compacted"], false, "{json}");
+    assert!(json["reason"].as_str().unwrap().contains("the summary is incomplete"), "{json}");
+    assert_eq!(summaries(&world).len(), 2, "it is asked for again once");
+}
+
+#[tokio::test]
 async fn a_session_that_cannot_be_compacted_is_unchanged() {
     let world = World::new().await;
     let json = compact(&world, None).await.to_json();
