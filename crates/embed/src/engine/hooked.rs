@@ -69,7 +69,7 @@ pub(super) async fn rejected(
     let message = reason.unwrap_or_else(|| "a plugin rejected the run".to_owned());
     let mut result = RunResult { payloads: vec![Payload::error(text)], ..RunResult::default() };
     let meta = &mut result.meta;
-    meta.error = Some(MetaError { kind: RunErrorKind::HookBlock, message });
+    meta.error = Some(MetaError { kind: RunErrorKind::HookBlock, message, detail: None });
     meta.final_prompt.clone_from(&request.prompt);
     meta.agent.session_id.clone_from(&request.session_id);
     provider.clone_into(&mut meta.agent.provider);

@@ -236,6 +236,8 @@ pub struct MetaError {
     pub kind: RunErrorKind,
     /// The original error text.
     pub message: String,
+    /// Why a conversation that is too long could not be compacted.
+    pub detail: Option<String>,
 }
 
 /// The kind of failure reported by the payload of a run.

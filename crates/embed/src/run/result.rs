@@ -206,7 +206,8 @@ mod tests {
         result.payloads.push(Payload::error("no"));
         result.meta.agent.usage = Usage { input: 10, output: 4, ..Usage::default() };
         result.meta.agent.last_call_usage = Some(Usage { input: 3, output: 1, ..Usage::default() });
-        result.meta.error = Some(MetaError { kind: RunErrorKind::ContextOverflow, message: "raw".into() });
+        result.meta.error =
+            Some(MetaError { kind: RunErrorKind::ContextOverflow, message: "raw".into(), detail: None });
         let json = result.clone().into_json();
         assert_eq!(json["payloads"].to_string(), r#"[{"text":"no","mediaUrl":null,"isError":true}]"#);
         assert_eq!(json["meta"]["agentMeta"]["usage"].to_string(), r#"{"input":10,"output":4,"total":4}"#);

@@ -45,7 +45,7 @@ impl Runner<'_> {
         meta.stop_reason = answer.map(|answer| answer.stop_reason.as_str().to_owned());
         meta.finish_reason = answer.and_then(|answer| answer.raw_stop_reason.clone());
         meta.final_answer = answer.map(|answer| FinalAnswer::new(Arc::clone(answer)));
-        meta.error = error_of(finish);
+        meta.error = error_of(finish, state);
         let calls = last.map_or(&[][..], |outcome| &outcome.client_tool_calls);
         if !calls.is_empty() {
             meta.stop_reason = Some("tool_calls".to_owned());
@@ -194,14 +194,16 @@ impl Runner<'_> {
 }
 
 /// Returns the failure that a run ends with.
-fn error_of(finish: &Finish) -> Option<MetaError> {
+fn error_of(finish: &Finish, state: &RunState) -> Option<MetaError> {
     let (kind, message) = match finish {
         Finish::Error { kind, message, .. } => (*kind, message.clone()),
         Finish::TimedOut => (RunErrorKind::IncompleteTurn, "the time limit of the run was reached".to_owned()),
         Finish::Incomplete { .. } => (RunErrorKind::IncompleteTurn, "the model stopped without an answer".to_owned()),
         Finish::Answer | Finish::Aborted => return None,
     };
-    Some(MetaError { kind, message })
+    let is_overflow = matches!(kind, RunErrorKind::ContextOverflow | RunErrorKind::CompactionFailure);
+    let detail = state.not_compacted().filter(|_| is_overflow).map(str::to_owned);
+    Some(MetaError { kind, message, detail })
 }
 
 pub(super) fn failed_candidate(attempt: &CandidateAttempt) -> FailedCandidate {

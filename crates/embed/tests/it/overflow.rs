@@ -85,6 +85,8 @@ async fn a_persistent_overflow_is_reported_and_the_session_stays_usable() {
     assert_eq!(result.meta.error.as_ref().map(|error| error.kind.as_str()), Some("context_overflow"));
     let texts = payload_texts(&result);
     assert!(matches!(&texts[..], [text] if text.starts_with("!Context overflow")), "{texts:?}");
+    let error = &result.into_json()["meta"]["error"];
+    assert!(error["detail"].as_str().is_some_and(|why| !why.is_empty()), "{error}");
 
     world.server.reply(stream(answer("m1", "Hello.")));
     assert_eq!(payload_texts(&world.ask("s1", "again").await.unwrap()), ["Hello."]);

@@ -49,7 +49,10 @@ pub(super) fn after_repair(state: &mut RunState, repaired: &RepairOutcome) -> De
             state.count_compaction();
             Decision::only(state.attempt())
         }
-        RepairOutcome::NotCompacted { .. } => truncate(state),
+        RepairOutcome::NotCompacted { reason } => {
+            state.overflow.not_compacted = Some(reason.clone());
+            truncate(state)
+        }
         RepairOutcome::Truncated { .. } => Decision::only(state.attempt()),
         RepairOutcome::NotTruncated => give_up(state),
     }

@@ -25,6 +25,8 @@ pub(super) struct OverflowProgress {
     /// The error text of the current overflow.
     pub(super) text: String,
     pub(super) oversized_tool_results: bool,
+    /// Why the conversation could not be compacted.
+    pub(super) not_compacted: Option<String>,
 }
 
 /// The terms under which one model is tried.
@@ -64,10 +66,10 @@ pub struct RunTerms {
     pub can_compact: bool,
     /// Whether a later attempt can resume from the log; if not, each attempt sends the prompt again.
     pub can_resume: bool,
-    /// Whether a later candidate has a larger context window.
-    pub larger_window_follows: bool,
     /// Whether a failed attempt leaves the prompt in the log.
     pub records_prompt: bool,
+    /// Whether a later candidate has a larger context window.
+    pub larger_window_follows: bool,
     /// Texts for people.
     pub texts: TextTable,
 }
@@ -93,9 +95,9 @@ impl RunTerms {
             budget: Budget::default(),
             can_compact: true,
             can_resume: true,
+            records_prompt: true,
             larger_window_follows: false,
             texts: TextTable::default(),
-            records_prompt: true,
         }
     }
 }
@@ -214,6 +216,11 @@ impl RunState {
     /// Returns the number of compactions during and between attempts.
     pub fn n_compactions(&self) -> u32 {
         self.compactions
+    }
+
+    /// Returns why the conversation could not be compacted after an overflow.
+    pub(crate) fn not_compacted(&self) -> Option<&str> {
+        self.overflow.not_compacted.as_deref()
     }
 
     /// Returns the number of attempts of the whole run.

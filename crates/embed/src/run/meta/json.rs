@@ -21,7 +21,11 @@ impl RunMeta {
         put(&mut object, "stopReason", self.stop_reason.as_deref());
         object.insert("agentMeta".into(), self.agent.to_json());
         if let Some(error) = &self.error {
-            object.insert("error".into(), json!({"kind": error.kind.as_str(), "message": error.message}));
+            let mut failure = Map::new();
+            failure.insert("kind".into(), error.kind.as_str().into());
+            failure.insert("message".into(), error.message.as_str().into());
+            put(&mut failure, "detail", error.detail.as_deref());
+            object.insert("error".into(), Value::Object(failure));
         }
         if let Some(PartialAnswer { payloads, characters }) = self.partial {
             let delivered = json!({"complete": false, "payloads": payloads, "characters": characters});
