@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pinch_embed::coding_agent::models::pattern::NotFound;
 use pinch_embed::run::result::FailoverError;
 use pinch_embed::run::{FailoverReason, FailureKind, RunError, RunResult};
 use pinch_embed::texts::TextTable;
@@ -23,10 +24,15 @@ pub(crate) fn failure(error: &RunError, around: &FailureContext) -> CommandFailu
         RunError::Cancelled(_) => CommandFailure::user(error.text_for_user(&TextTable::default())),
         RunError::Config(_) => CommandFailure::configuration(error.to_string()),
         RunError::NoModel => find_model::no_model(&around.documents),
-        RunError::UnknownModel(error) => {
-            let failure = find_model::not_found(error);
-            let kind = if around.names_model { failure.kind } else { Blame::Configuration };
-            CommandFailure { kind, ..failure }
+        RunError::UnknownModel { why, .. } => {
+            let kind = if around.names_model { Blame::User } else { Blame::Configuration };
+            let hint = match why {
+                NotFound::Ambiguous { .. } => "",
+                _ => {
+                    "\nhint: `pinch --list-models` lists models; agents.defaults.model and models.providers in pinch.json configure others"
+                }
+            };
+            CommandFailure::new(kind, format!("{error}{hint}"))
         }
         RunError::Failover(failure) => CommandFailure::new(blame(failure), error.text_for_user(&TextTable::default())),
         _ => CommandFailure::internal(error.to_string()),

@@ -48,6 +48,8 @@ mod shutdown;
 mod compact;
 mod conversation;
 
+use resolve::RunModels;
+
 pub use builder::EngineBuilder;
 pub use compact::{CompactedSession, CompactionOutcome};
 pub use engine_run::{DeliveredRun, EngineRun, ReplyDelivery};
@@ -289,7 +291,7 @@ async fn run_with_hooks(
     let runtimes = resolve::runtimes(parts, &request)?;
     hooked::choose_model(parts, &hooks, &mut request).await;
     // A run without a model must not wait or create anything.
-    let candidates = resolve::candidates(parts, &request)?;
+    let RunModels { wanted, known: candidates, unknown } = resolve::models(parts, &request)?;
     let runtime = runtimes.of(candidates.first().ok_or(RunError::NoModel)?);
     let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, Some(emitter), &cancel)).await?;
     let waited_ms = millis(asked.elapsed());
@@ -336,7 +338,8 @@ async fn run_with_hooks(
         held: Vec::new(),
         reports: Vec::new(),
         outcomes: Vec::new(),
-        requested: None,
+        unknown_models: unknown,
+        requested: Some(wanted),
         has_fallbacks: false,
         failed_candidates: Vec::new(),
         failed: None,

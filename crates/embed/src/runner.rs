@@ -28,7 +28,7 @@ use crate::parts::credentials::advice;
 use crate::replies::{Pieces, Replies};
 use crate::run::decide::{Action, Decision, Finish, Mark, Observation, Repair, RepairOutcome, RunState, Wait, decide};
 use crate::run::failover::{
-    Candidate, CandidateObservation, FailoverState, NextCandidate, ProviderHealth, next_candidate,
+    Candidate, CandidateAttempt, CandidateObservation, FailoverState, NextCandidate, ProviderHealth, next_candidate,
 };
 use crate::run::request::ProfileSource;
 use crate::run::result::{AttemptReport, FailedCandidate, RunMeta};
@@ -118,6 +118,8 @@ pub(crate) struct Runner<'r> {
     pub(crate) held: Vec<SessionEvent>,
     pub(crate) reports: Vec<AttemptReport>,
     pub(crate) outcomes: Vec<AttemptOutcome>,
+    /// Configured models that do not exist.
+    pub(crate) unknown_models: Vec<CandidateAttempt>,
     /// The model that the run started with, and whether there are fallbacks.
     pub(crate) requested: Option<ModelRef>,
     pub(crate) has_fallbacks: bool,
@@ -138,10 +140,14 @@ impl Runner<'_> {
     pub(crate) async fn run(&mut self, candidates: &[Arc<Model>]) -> Result<RunResult, RunError> {
         let refs: Vec<ModelRef> =
             candidates.iter().map(|m| ModelRef::new(m.provider.as_str(), m.id.as_str())).collect();
-        (self.requested, self.has_fallbacks) = (refs.first().cloned(), refs.len() > 1);
+        self.requested = self.requested.take().or_else(|| refs.first().cloned());
+        self.has_fallbacks = refs.len() > 1;
         let is_locked = (self.scope.request.auth_profile.as_ref()).is_some_and(|c| c.source == ProfileSource::User);
         let windows = candidates.iter().map(|model| model.context_window).collect();
-        let mut failover = FailoverState::new(refs).windows(windows).locked(is_locked);
+        let mut failover = FailoverState::new(refs)
+            .windows(windows)
+            .locked(is_locked)
+            .skipped(std::mem::take(&mut self.unknown_models));
         let mut next = self.next(&mut failover, CandidateObservation::Start);
         let mut before: Option<RunState> = None;
         loop {

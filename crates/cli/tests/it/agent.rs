@@ -142,7 +142,8 @@ async fn invalid_requests_are_usage_errors() {
     fails(&user, &["--agent", "../x", "--message", "x"], 1, nobody).await;
     let other = "Error: Agent id \"ops\" does not match the agent \"main\" of the session key";
     fails(&user, &["--agent", "ops", "--session-key", "agent:main:main", "--message", "x"], 1, other).await;
-    let unknown = "Error: Model \"nope/m\" not found. Use --list-models to see available models.";
+    let unknown = "Error: Unknown model: nope/m\nhint: `pinch --list-models` lists models; agents.defaults.model and models.providers in pinch.json \
+         configure others";
     fails(&user, &["--session-id", "s1", "--message", "x", "--model", "nope/m"], 1, unknown).await;
     assert_eq!(files(&user.path(".pinch")), [user.path(".pinch/pinch.json")], "a mistake leaves nothing behind");
 }
@@ -164,7 +165,8 @@ async fn missing_keys_and_models_are_configuration_errors() {
     let ask = ["--session-id", "s1", "--message", "x"];
     fails(&user, &[&ask[..], &["--model", "anthropic/claude-sonnet-4-5"]].concat(), 2, no_key).await;
     configure(&user, &json!({"agents": {"defaults": {"model": "nope/m"}}}));
-    let unknown = "Error: Model \"nope/m\" not found. Use --list-models to see available models.";
+    let unknown = "Error: Unknown model: nope/m\nhint: `pinch --list-models` lists models; agents.defaults.model and models.providers in pinch.json \
+         configure others";
     fails(&user, &ask, 2, unknown).await;
     fails(&user, &[&ask[..], &["--config", "gone.json"]].concat(), 2, "Error: configuration file not found: gone.json")
         .await;
@@ -241,13 +243,13 @@ async fn json_has_one_shape_for_every_failure() {
     assert_eq!(failure(&["-m", "x", "--model", "nope/m"], 1).await, "model_not_found");
     user.server.reply(ServerReply::json(401, &refused("authentication_error", "invalid x-api-key")));
     assert_eq!(failure(&["-m", "x"], 3).await, "auth");
-    let usage = json!({"input_tokens": 40, "output_tokens": 2});
+    let usage = json!({"input_tokens": 40, "output_tokens": 5});
     let read = AnthropicResponse::with_usage("r", &usage).tool_call("toolu_r", "read", r#"{"path": "gone.md"}"#);
     user.server.reply(ServerReply::sse(read.stop("tool_use").concat()));
     user.server.reply(ServerReply::json(401, &refused("authentication_error", "invalid x-api-key")));
     let ran = agent(&user, &["--session-id", "paid", "--json", "-m", "x"]).await;
     let printed: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(printed["meta"]["agentMeta"]["usage"], json!({"input": 40, "output": 2, "total": 42}), "{printed}");
+    assert_eq!(printed["meta"]["agentMeta"]["usage"], json!({"input": 40, "output": 5, "total": 45}), "{printed}");
     let never = Gate::new();
     user.server.reply(ServerReply::events().gated(&never, AnthropicResponse::new("m").text("late").stop("end_turn")));
     assert_eq!(failure(&["-m", "x", "--timeout", "1"], 3).await, "timeout");

@@ -69,19 +69,9 @@ impl CompactionOutcome {
 
 /// Compacts the session of a request.
 pub(super) async fn compact(parts: &Arc<Parts>, request: RunRequest, instructions: Option<&str>) -> CompactionOutcome {
-    let named = (request.provider.clone(), request.model.clone());
     match try_compact(parts, request, instructions).await {
         Ok(session) => CompactionOutcome::Compacted(session),
-        Err(error) => CompactionOutcome::NotCompacted { reason: reason_of(&error, &named) },
-    }
-}
-
-/// Returns the reason for people. The text about an unknown model is OpenClaw's.
-fn reason_of(error: &RunError, named: &(Option<String>, Option<String>)) -> String {
-    match (error, named) {
-        (RunError::UnknownModel(_), (Some(provider), Some(model))) => format!("Unknown model: {provider}/{model}"),
-        (RunError::UnknownModel(_), (None, Some(model))) => format!("Unknown model: {model}"),
-        (error, _) => error.to_string(),
+        Err(error) => CompactionOutcome::NotCompacted { reason: error.to_string() },
     }
 }
 

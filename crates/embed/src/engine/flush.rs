@@ -186,6 +186,7 @@ async fn run_silently(
             held: Vec::new(),
             reports: Vec::new(),
             outcomes: Vec::new(),
+            unknown_models: Vec::new(),
             requested: None,
             has_fallbacks: false,
             failed_candidates: Vec::new(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
 use pinch_coding_agent::models::ModelRegistry;
+use pinch_coding_agent::models::pattern::NotFound;
 use pinch_coding_agent::store::SessionRef;
 use pinch_llm::catalog;
 use pinch_llm::ids::ProviderId;
@@ -33,6 +34,7 @@ use crate::models::{implicit, lookup};
 use crate::parts::Parts;
 use crate::plugin::RunHooks;
 use crate::run::cli_sessions::CliSessions;
+use crate::run::failover::CandidateAttempt;
 use crate::run::request::BlockReplies;
 use crate::run::scope::RunScope;
 use crate::run::{RunError, RunRequest};
@@ -342,8 +344,23 @@ pub(super) fn working_dir(parts: &Parts, request: &RunRequest) -> Option<PathBuf
     Some(sandboxed::plan(parts, request, &agent_id, &dir).map_or(dir, |planned| planned.workspace))
 }
 
-/// Returns the models of a run: the requested or configured one, then its fallbacks.
+/// The models of a run.
+pub(super) struct RunModels {
+    /// The requested or configured one.
+    pub(super) wanted: ModelRef,
+    /// Those that can be tried, in order.
+    pub(super) known: Vec<Arc<Model>>,
+    /// Configured ones that do not exist.
+    pub(super) unknown: Vec<CandidateAttempt>,
+}
+
+/// Returns the models of a run that can be tried: the requested or configured one, then its fallbacks.
 pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<Model>>, RunError> {
+    models(parts, request).map(|models| models.known)
+}
+
+/// Returns the models of a run. A configured one that does not exist is skipped if there are others; a requested one must exist.
+pub(super) fn models(parts: &Parts, request: &RunRequest) -> Result<RunModels, RunError> {
     let agents = &parts.config.agents;
     let mut setting = agents.models_of(&request.agent(agents));
     let has_auth = |provider: &ProviderId| parts.profiles.is_configured(provider);
@@ -353,16 +370,19 @@ pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<
         }
         lookup::find(&parts.registry, &parts.config.models, provider, name, &has_auth)
             .map(|found| as_configured(found, &agents.defaults))
-            .map_err(RunError::UnknownModel)
+            .map_err(|why| unknown_model(provider, name, why))
     };
-    let first = match (&request.model, &setting.primary) {
-        (Some(model), _) => find(request.provider.as_deref(), alias(parts, model))?,
-        (None, Some(primary)) => find(None, alias(parts, primary))?,
-        (None, None) => as_configured(with_key(parts, &has_auth)?, &agents.defaults),
-    };
-    let wanted = ModelRef::new(first.provider.as_str(), first.id.as_str());
-    setting.primary.get_or_insert_with(|| format!("{}/{}", first.provider, first.id));
     let aliases = Aliases::of(&agents.defaults);
+    let first = match (&request.model, &setting.primary) {
+        (Some(model), _) => Ok(find(request.provider.as_deref(), alias(parts, model))?),
+        (None, Some(primary)) => find(None, alias(parts, primary)),
+        (None, None) => Ok(as_configured(with_key(parts, &has_auth)?, &agents.defaults)),
+    };
+    let wanted = match &first {
+        Ok(first) => ModelRef::new(first.provider.as_str(), first.id.as_str()),
+        Err(_) => select::primary(setting.primary.as_deref(), &aliases),
+    };
+    setting.primary.get_or_insert_with(|| wanted.to_string());
     let asked = CandidateRequest {
         setting: &setting,
         aliases: &aliases,
@@ -370,14 +390,27 @@ pub(super) fn candidates(parts: &Parts, request: &RunRequest) -> Result<Vec<Arc<
         fallbacks_override: request.fallbacks.as_deref(),
     };
     check_allowed(parts, &wanted, &asked)?;
-    let mut models = vec![first];
-    for other in candidates::candidates(&asked).into_iter().skip(1) {
-        match find(Some(other.provider.as_str()), other.model.as_str()) {
-            Ok(model) => models.push(model),
-            Err(error) => tracing::warn!(%error, fallback = %other, "cannot use a fallback model"),
+    let mut models = RunModels { wanted: wanted.clone(), known: Vec::new(), unknown: Vec::new() };
+    let mut add = |model: &ModelRef, found: &Result<Arc<Model>, RunError>| match found {
+        Ok(found) => models.known.push(Arc::clone(found)),
+        Err(error) => {
+            tracing::warn!(%error, %model, "skipping a configured model");
+            models.unknown.push(CandidateAttempt::unknown(model.clone(), error));
         }
+    };
+    add(&wanted, &first);
+    for other in candidates::candidates(&asked).into_iter().skip(1) {
+        add(&other, &find(Some(other.provider.as_str()), other.model.as_str()));
     }
-    Ok(models)
+    match first {
+        Err(error) if models.known.is_empty() => Err(error),
+        _ => Ok(models),
+    }
+}
+
+fn unknown_model(provider: Option<&str>, name: &str, why: NotFound) -> RunError {
+    let name = provider.map_or_else(|| name.to_owned(), |provider| format!("{provider}/{name}"));
+    RunError::UnknownModel { name, why }
 }
 
 /// Rejects a requested model that is not on the configured list, if there is one. Explicitly requested fallbacks are allowed.

@@ -74,6 +74,13 @@ impl FailoverState {
         self
     }
 
+    /// Adds candidates that were skipped before the first one.
+    #[must_use]
+    pub fn skipped(mut self, attempts: Vec<CandidateAttempt>) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
     fn window(&self, at: usize) -> u64 {
         self.windows.get(at).copied().unwrap_or(0)
     }
@@ -106,6 +113,14 @@ pub struct CandidateAttempt {
     pub code: Option<String>,
     /// Duration in milliseconds; 0 if it was skipped.
     pub duration_ms: u64,
+}
+
+impl CandidateAttempt {
+    /// Creates the entry of a configured model that does not exist.
+    pub(crate) fn unknown(model: ModelRef, error: &RunError) -> Self {
+        let reason = FailoverReason::ModelNotFound;
+        Self { model, error: error.to_string(), reason, status: reason.status(), code: None, duration_ms: 0 }
+    }
 }
 
 /// Outcome of a candidate.

@@ -132,7 +132,7 @@ impl RunError {
             Self::Cancelled(_) => FailureKind::Cancelled,
             Self::Busy(_) | Self::Draining => FailureKind::Busy,
             Self::Config(_) | Self::NoModel => FailureKind::Config,
-            Self::UnknownModel(_) => FailureKind::ModelNotFound,
+            Self::UnknownModel { .. } => FailureKind::ModelNotFound,
             Self::Failover(error) if error.is_overflow => FailureKind::Overflow,
             Self::Failover(error) => error.reason.map_or(FailureKind::Unknown, FailureKind::from),
             Self::Internal(_) => FailureKind::Internal,
@@ -149,7 +149,7 @@ impl RunError {
             | Self::Draining
             | Self::Config(_)
             | Self::NoModel
-            | Self::UnknownModel(_)
+            | Self::UnknownModel { .. }
             | Self::Internal(_) => self.to_string(),
         }
     }

@@ -73,15 +73,28 @@ pub enum RunError {
          agents.defaults.model.primary in pinch.json"
     )]
     NoModel,
-    /// The requested model does not exist.
-    #[error(transparent)]
-    UnknownModel(#[from] NotFound),
+    /// The requested model does not exist, or its name means several.
+    #[error("{}", unknown_text(name, why))]
+    UnknownModel {
+        /// The requested name, with its provider if there is one.
+        name: String,
+        /// Why nothing was found.
+        #[source]
+        why: NotFound,
+    },
     /// The model failed; another one may succeed.
     #[error(transparent)]
     Failover(Box<FailoverError>),
     /// An internal error.
     #[error("{0}")]
     Internal(String),
+}
+
+fn unknown_text(name: &str, why: &NotFound) -> String {
+    match why {
+        NotFound::Ambiguous { .. } => why.to_string(),
+        _ => format!("Unknown model: {name}"),
+    }
 }
 
 impl From<FailoverError> for RunError {

@@ -144,7 +144,7 @@ async fn providers_in_models_json_are_kept_unless_configured_otherwise() {
         let result = within(engine.run(request).finish()).await;
         assert_eq!(result.is_ok(), is_kept, "{mode}: {result:?}");
         if !is_kept {
-            assert!(matches!(result, Err(RunError::UnknownModel(_))));
+            assert!(matches!(result, Err(RunError::UnknownModel { .. })));
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Failover: the next model is used when one fails.
 
+use pinch_embed::run::FailureKind;
 use serde_json::{Value, json};
 
-use crate::world::{FALLBACK, World, answer, attempts, call, fallback_answer, payload_texts, refusal, stream};
+use crate::world::{FALLBACK, World, answer, attempts, call, fallback_answer, payload_texts, refusal, stream, within};
 
 fn with_fallback(config: &mut Value) {
     config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
@@ -36,6 +37,27 @@ async fn the_fallback_answers_when_the_first_model_cannot() {
         assert_eq!(transcript.iter().filter(|line| *line == "user: Who can?").count(), 1, "{transcript:?}");
         assert_eq!(transcript.last().map(String::as_str), Some("assistant(stop): I can."));
     }
+}
+
+#[tokio::test]
+async fn a_configured_model_that_does_not_exist_is_skipped_and_a_requested_one_is_an_error() {
+    let unknown = |config: &mut Value| {
+        with_fallback(config);
+        config["agents"]["defaults"]["model"]["primary"] = json!("nowhere/gone");
+    };
+    let world = World::with(unknown).await;
+    world.server.reply(stream(fallback_answer("I can.")));
+    let result = world.ask("s1", "Who can?").await.unwrap();
+    assert_eq!(payload_texts(&result), ["I can."]);
+    let agent = result.into_json()["meta"]["agentMeta"].take();
+    let skipped = json!([{"provider": "nowhere", "model": "gone", "error": "Unknown model: nowhere/gone", "reason": "model_not_found",
+        "code": null}]);
+    assert_eq!(agent["fallbackAttempts"], skipped);
+    assert_eq!(agent["terminalReceipt"]["requested"], json!({"provider": "nowhere", "model": "gone"}));
+    let request = world.request("s2", "hello").model("nowhere", "gone");
+    let error = within(world.engine.run(request).finish()).await.unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.kind()), ("Unknown model: nowhere/gone", FailureKind::ModelNotFound));
+    assert_eq!(world.server.requests().len(), 1);
 }
 
 #[tokio::test]

@@ -6,10 +6,9 @@ use std::time::Duration;
 use pinch_embed::profiles::choice::{ProfileChoice, ProfileSource};
 use pinch_embed::run::RunError;
 use pinch_stdx::host::{Env, Host};
-use pinch_testing::server::ServerReply;
 use serde_json::{Value, json};
 
-use crate::world::{MODEL, World, answer, attempts, call, fallback_answer, refusal, stream, within};
+use crate::world::{FALLBACK, MODEL, World, answer, attempts, call, fallback_answer, refusal, stream, within};
 
 const MAIN: &str = "state/agents/main/agent";
 
@@ -239,7 +238,8 @@ async fn a_configured_key_that_is_refused_for_one_model_is_tried_for_another() {
 
 #[tokio::test]
 async fn a_cooldown_is_shortened_after_the_clock_was_set_back() {
-    let world = without_keys(|_| {}).await;
+    let fallback = |config: &mut Value| config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
+    let world = without_keys(fallback).await;
     let now = in_minutes(0);
     let far = now + 10 * 365 * 86_400_000;
     let document = json!({"version": 1, "profiles": {"anthropic:a": key("anthropic", "k")}, "usageStats": {"anthropic:a": {
@@ -247,8 +247,8 @@ async fn a_cooldown_is_shortened_after_the_clock_was_set_back() {
         "disabledUntil": far, "disabledReason": "billing"}}});
     world.write(&format!("{MAIN}/auth-profiles.json"), &document.to_string());
     let engine = world.restarted();
-    world.server.answer_with(|_| None::<ServerReply>);
-    within(engine.run(engine.request("s1", None, None, "go")).finish()).await.unwrap_err();
+    world.server.reply(stream(fallback_answer("Here.")));
+    within(engine.run(engine.request("s1", None, None, "go")).finish()).await.unwrap();
     engine.shutdown(Duration::from_secs(1)).await;
     let health = &read(&world, &format!("{MAIN}/auth-profiles.json"))["usageStats"]["anthropic:a"];
     let hours = |name: &str| (health[name].as_i64().unwrap() - now + 1_800_000) / 3_600_000;

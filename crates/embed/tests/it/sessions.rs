@@ -48,7 +48,7 @@ async fn messages_of_one_key_share_a_session_until_a_command_starts_a_new_one() 
 async fn a_run_that_fails_is_recorded_with_what_it_used() {
     let world = World::new().await;
     world.write("workspace/notes.md", "Buy milk.");
-    let usage = json!({"input_tokens": 700, "output_tokens": 30});
+    let usage = json!({"input_tokens": 700, "output_tokens": 5});
     let read = AnthropicResponse::with_usage("r", &usage).tool_call("toolu_r", "read", r#"{"path": "notes.md"}"#);
     world.server.reply(stream(read.stop("tool_use")));
     let refused = || refusal(401, "authentication_error", "invalid x-api-key");
@@ -56,14 +56,14 @@ async fn a_run_that_fails_is_recorded_with_what_it_used() {
     let request = world.engine.message(KEY, "hello").await.unwrap();
     let error = within(world.engine.run(request).finish()).await.unwrap_err();
     let meta = error.meta().unwrap().clone().into_json();
-    assert_eq!(meta["agentMeta"]["usage"], json!({"input": 700, "output": 30, "total": 730}));
+    assert_eq!(meta["agentMeta"]["usage"], json!({"input": 700, "output": 5, "total": 705}));
     assert_eq!((&meta["agentMeta"]["promptTokens"], &meta["replayInvalid"]), (&json!(700), &json!(true)));
     assert_eq!(meta["attempts"].as_array().map(Vec::len), Some(2), "{meta}");
     let index = index(&world);
     let entry = &index[KEY];
     assert_eq!(
         (&entry["inputTokens"], &entry["outputTokens"], &entry["totalTokens"]),
-        (&json!(700), &json!(30), &json!(700))
+        (&json!(700), &json!(5), &json!(700))
     );
 }
 
