@@ -42,17 +42,13 @@ pub struct Capabilities {
     /// Whether it stops for [client tools](crate::run::RunRequest::client_tools) and accepts their results. Otherwise runs with such tools
     /// are refused.
     pub client_tools: bool,
-    /// Whether a failed attempt leaves the prompt in the log, so that the next model resumes from there. Implied by `resumable`.
-    pub records_prompt: bool,
 }
 
 impl Capabilities {
     /// All capabilities.
-    pub const ALL: Self =
-        Self { profiles: true, compaction: true, resumable: true, client_tools: true, records_prompt: true };
+    pub const ALL: Self = Self { profiles: true, compaction: true, resumable: true, client_tools: true };
     /// No capabilities: a program that takes a prompt and returns an answer.
-    pub const NONE: Self =
-        Self { profiles: false, compaction: false, resumable: false, client_tools: false, records_prompt: false };
+    pub const NONE: Self = Self { profiles: false, compaction: false, resumable: false, client_tools: false };
 
     /// Sets whether profiles can be rotated.
     #[must_use]
@@ -70,12 +66,6 @@ impl Capabilities {
     #[must_use]
     pub fn client_tools(self, client_tools: bool) -> Self {
         Self { client_tools, ..self }
-    }
-
-    /// Sets whether failed attempts leave the prompt in the log.
-    #[must_use]
-    pub fn records_prompt(self, records_prompt: bool) -> Self {
-        Self { records_prompt, ..self }
     }
 
     /// Sets whether attempts can resume.

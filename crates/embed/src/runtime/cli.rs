@@ -36,7 +36,7 @@ use crate::plugin::LlmInput;
 use crate::run::decide::{Repair, RepairOutcome};
 use crate::run::outcome::{AttemptEnd, FailureStage};
 use crate::run::scope::RunScope;
-use crate::run::{AttemptPlan, RunError, RunRequest};
+use crate::run::{AttemptOutcome, AttemptPlan, RunError, RunRequest};
 
 pub mod args;
 pub mod output;
@@ -78,7 +78,7 @@ impl AttemptRuntime for CliRuntime {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::NONE.records_prompt(true)
+        Capabilities::NONE
     }
 
     fn session_file(&self, request: &RunRequest) -> Option<PathBuf> {
@@ -260,9 +260,22 @@ impl CliAttempts<'_> {
         inherited.chain(own).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
-    /// Writes the prompt to the transcript.
-    async fn record_prompt(&self, log: &mut SessionLog, prompt: UserMessage) -> Result<(), StoreError> {
+    /// Writes the prompt and the answer to the transcript.
+    async fn record(
+        &self,
+        log: &mut SessionLog,
+        prompt: UserMessage,
+        answer: &Arc<AssistantMessage>,
+        session: Option<&str>,
+    ) -> Result<(), StoreError> {
         history::record(log, &self.model, self.scope.host.now_ms()).await?;
+        if let Some(id) = session {
+            self.scope.cli_sessions.record(self.name(), id);
+            let data = json!({"backend": self.name(), "sessionId": id});
+            if log.last_custom(CLI_SESSION).flatten().as_ref() != Some(&data) {
+                append(log, data).await?;
+            }
+        }
         // An attempt of another runtime may have failed with the prompt in the log.
         let messages = log.context().messages;
         let last = messages.iter().rev().find(|message| {
@@ -275,23 +288,6 @@ impl CliAttempts<'_> {
             matches!(last.map(|last| &**last), Some(Message::User(last)) if last.content.text("\n") == text);
         if !is_logged {
             log.append_message(Message::User(prompt)).await?;
-        }
-        Ok(())
-    }
-
-    /// Writes the answer to the transcript, and the id of the program's session.
-    async fn record_answer(
-        &self,
-        log: &mut SessionLog,
-        answer: &Arc<AssistantMessage>,
-        session: Option<&str>,
-    ) -> Result<(), StoreError> {
-        if let Some(id) = session {
-            self.scope.cli_sessions.record(self.name(), id);
-            let data = json!({"backend": self.name(), "sessionId": id});
-            if log.last_custom(CLI_SESSION).flatten().as_ref() != Some(&data) {
-                append(log, data).await?;
-            }
         }
         log.append_message(Message::Assistant(Arc::clone(answer))).await?;
         Ok(())
@@ -329,6 +325,18 @@ impl Attempts for CliAttempts<'_> {
         cancel: Cancel,
     ) -> BoxStream<'a, AttemptEvent> {
         Box::pin(pulled(move |emitter| async move {
+            let turn = self.runtime.turn_of(self.name());
+            let _turn = match self.backend.serialize {
+                true => match cancel.run(turn.lock_owned()).await {
+                    Ok(turn) => Some(turn),
+                    Err(stopped) => {
+                        let end = AttemptEnd::stopped(stopped.reason, false);
+                        emitter.emit(AttemptEvent::End(Box::new(AttemptOutcome::new(end)))).await;
+                        return;
+                    }
+                },
+                false => None,
+            };
             let mut log = match history::open_log(&self.runtime.store, self.scope, None).await {
                 Ok(log) => log,
                 Err(error) => return emitter.emit(AttemptEvent::Broken(store_error(error))).await,
@@ -344,39 +352,21 @@ impl Attempts for CliAttempts<'_> {
             user.provenance = self.scope.request.provenance.clone().map(Arc::new);
             let mut answering = PrintedAnswer::new(&emitter, &self.model, &self.scope.host);
             answering.asked(&user).await;
-            // A program that fails or is stopped must not lose the user's message.
-            if let Err(error) = self.record_prompt(&mut log, user).await {
-                return emitter.emit(AttemptEvent::Broken(store_error(error))).await;
-            }
-            let turn = self.runtime.turn_of(self.name());
-            let _turn = match self.backend.serialize {
-                true => match cancel.run(turn.lock_owned()).await {
-                    Ok(turn) => Some(turn),
-                    Err(stopped) => {
-                        let end = AttemptEnd::stopped(stopped.reason, false);
-                        emitter.emit(AttemptEvent::End(Box::new(answering.into_outcome(end)))).await;
-                        return;
-                    }
-                },
-                false => None,
-            };
             let known = self.known_session(&log);
             self.is_answering.store(true, Ordering::Relaxed);
             let outcome = self.ask(&prompt, known, &cancel, &mut answering).await;
             self.is_answering.store(false, Ordering::Relaxed);
-            let (end, answer, session) = match outcome {
-                CliOutcome::Ended(end) => {
-                    let (end, answer) = answering.broken_off(end).await;
-                    (end, answer, None)
-                }
+            let end = match outcome {
+                CliOutcome::Ended(end) => answering.broken_off(end).await,
                 CliOutcome::Answered(reply) => {
                     let session = reply.session_id.clone();
-                    (AttemptEnd::Good, answering.answered(reply).await, session)
+                    let answer = answering.answered(reply).await;
+                    if let Err(error) = self.record(&mut log, user, &answer, session.as_deref()).await {
+                        return emitter.emit(AttemptEvent::Broken(store_error(error))).await;
+                    }
+                    AttemptEnd::Good
                 }
             };
-            if let Err(error) = self.record_answer(&mut log, &answer, session.as_deref()).await {
-                return emitter.emit(AttemptEvent::Broken(store_error(error))).await;
-            }
             let outcome = answering.into_outcome(end);
             emitter.emit(AttemptEvent::End(Box::new(outcome))).await;
         }))

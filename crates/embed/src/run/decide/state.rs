@@ -66,8 +66,6 @@ pub struct RunTerms {
     pub can_compact: bool,
     /// Whether a later attempt can resume from the log; if not, each attempt sends the prompt again.
     pub can_resume: bool,
-    /// Whether a failed attempt leaves the prompt in the log.
-    pub records_prompt: bool,
     /// Whether a later candidate has a larger context window.
     pub larger_window_follows: bool,
     /// Texts for people.
@@ -95,7 +93,6 @@ impl RunTerms {
             budget: Budget::default(),
             can_compact: true,
             can_resume: true,
-            records_prompt: true,
             larger_window_follows: false,
             texts: TextTable::default(),
         }
@@ -181,10 +178,11 @@ impl RunState {
     }
 
     /// Returns the initial state for the next model of the same run. Usage is carried over, and the prompt is in the log if an attempt was
-    /// made by a runtime that records it.
+    /// made by a runtime that can resume.
     #[must_use]
     pub fn next_model(&self, mut terms: RunTerms) -> Self {
-        let is_logged = self.prompt_is_logged || (self.iterations > 0 && self.terms.records_prompt);
+        // A runtime that cannot resume leaves no unanswered prompt in the log.
+        let is_logged = self.prompt_is_logged || (self.iterations > 0 && self.terms.can_resume);
         if is_logged && terms.can_resume {
             terms.start = AttemptStart::Resume;
         }

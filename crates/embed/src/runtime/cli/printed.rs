@@ -87,25 +87,24 @@ impl<'e> PrintedAnswer<'e> {
         self.end().await
     }
 
-    /// Ends the answer of a program that failed or was stopped, and returns what is recorded of it. One that never began is not shown.
-    pub(super) async fn broken_off(&mut self, end: AttemptEnd) -> (AttemptEnd, Arc<AssistantMessage>) {
+    /// Ends the answer of a program that failed or was stopped.
+    pub(super) async fn broken_off(&mut self, end: AttemptEnd) -> AttemptEnd {
+        if self.shown.is_none() {
+            return end;
+        }
         let end = match end {
             AttemptEnd::Failed { error, .. } => {
                 self.answer.stop_reason = StopReason::Error;
                 self.answer.error_message = Some(error.text.clone());
-                let stage = if self.shown.is_some() { FailureStage::Answer } else { FailureStage::Prompt };
-                AttemptEnd::failed(stage, error)
+                AttemptEnd::failed(FailureStage::Answer, error)
             }
             other => {
                 self.answer.stop_reason = StopReason::Aborted;
                 other
             }
         };
-        let answer = match self.shown {
-            Some(_) => self.end().await,
-            None => Arc::new(self.answer.clone()),
-        };
-        (end, answer)
+        self.end().await;
+        end
     }
 
     async fn end(&mut self) -> Arc<AssistantMessage> {
