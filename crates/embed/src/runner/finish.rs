@@ -76,8 +76,7 @@ impl Runner<'_> {
 
     /// Returns the metadata that does not depend on how the run ends.
     pub(super) fn meta(&self, state: &RunState, model: &Arc<Model>) -> RunMeta {
-        let mut meta = RunMeta::default();
-        meta.duration_ms = millis(self.began.elapsed());
+        let mut meta = RunMeta { duration_ms: millis(self.began.elapsed()), ..RunMeta::default() };
         meta.final_prompt.clone_from(&self.scope.request.prompt);
         meta.system_prompt = self.scope.prompt.report().map(|report| SystemPromptMeta {
             report,
