@@ -131,8 +131,8 @@ fn tag_at(text: &str, at: usize) -> Option<Tag> {
 /// Returns whether a text ends between final tags.
 fn ends_in_final(text: &str, before: bool) -> bool {
     let tags = text.match_indices('<').filter_map(|(at, _)| tag_at(text, at));
-    let of_final = tags.filter(|tag| tag.kind == TagKind::Final && !tag.empty);
-    of_final.last().map_or(before, |tag| !tag.closes)
+    let mut of_final = tags.filter(|tag| tag.kind == TagKind::Final && !tag.empty);
+    of_final.next_back().map_or(before, |tag| !tag.closes)
 }
 
 fn text_block(text: &str) -> Option<Arc<Block>> {

@@ -50,7 +50,7 @@ pub(super) fn safe_bins(input: &Value, _: &Case<'_>) -> Result<Value, String> {
     let bins = SafeBins { names, trusted_directories: Vec::new() };
     let program = Path::new("/usr/bin").join(argv.first().ok_or("no program")?);
     let exists = |path: &Path| existing.iter().any(|known| known == path);
-    Ok(json!({"safe": bins.is_safe(&argv, Some(&program), Path::new("/w"), &exists)}))
+    Ok(json!({"safe": bins.is_safe(&argv, Some(&program), Some(Path::new("/w")), &exists)}))
 }
 
 pub(super) fn approval(input: &Value, _: &Case<'_>) -> Result<Value, String> {
