@@ -100,7 +100,8 @@ async fn the_second_run_in_a_directory_resumes_its_session() {
 async fn unusable_real_providers_are_errors() {
     let user = TestUser::new().await;
     let ran = demo(&user, &["--provider", "zz", "--model", "m"]).await;
-    let unknown = "Error: Unknown provider \"zz\". Use --list-models to see available providers/models.\n";
+    let unknown = "Error: Unknown model: zz/m\nhint: `pinch --list-models` lists models; agents.defaults.model and \
+                   models.providers in pinch.json configure others\n";
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), unknown));
     let ran = demo(&user, &["--provider", "anthropic", "--model", "claude-sonnet-4-5", "--json"]).await;
     let no_key = "Error: No API key found for anthropic. Set ANTHROPIC_API_KEY, or give the key as \"apiKey\" of a profile under \
