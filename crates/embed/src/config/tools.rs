@@ -76,6 +76,8 @@ pub(super) fn unenforced(tools: &Node<'_>) -> Vec<String> {
         |words: &'static [&str]| move |value: &Value| value.as_str().is_some_and(|word| words.contains(&word.trim()));
     restricts(&tools.get("fs").get("workspaceOnly"), &Value::is_boolean);
     restricts(&tools.get("exec").get("host"), &is_word(&["gateway", "auto", "sandbox"]));
+    let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
+    restricts(&tools.get("exec").get("safeBinProfiles"), &is_empty);
     unenforced
 }
 
@@ -141,6 +143,11 @@ mod tests {
         for (document, expect) in [
             (json!({"tools": {"fs": {"workspaceOnly": "yes"}}}), "tools.fs.workspaceOnly"),
             (json!({"tools": {"exec": {"host": "node"}}}), "tools.exec.host"),
+            (
+                json!({"tools": {"exec": {"safeBinProfiles": {"rg": {"maxPositional": 1}}}}}),
+                "tools.exec.safeBinProfiles",
+            ),
+            (json!({"tools": {"exec": {"safeBinProfiles": "strict"}}}), "tools.exec.safeBinProfiles"),
         ] {
             assert_eq!(read(&document).1, [expect], "{document}");
         }
@@ -148,6 +155,7 @@ mod tests {
             json!({}),
             json!({"tools": {"allow": ["read"], "profile": "coding", "exec": {"mode": "full", "host": "gateway"}}}),
             json!({"tools": {"exec": {"host": "sandbox"}}}),
+            json!({"tools": {"exec": {"safeBinProfiles": {}}}}),
         ] {
             assert_eq!(read(&document).1, [""; 0], "{document}");
         }
