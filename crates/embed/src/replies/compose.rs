@@ -12,7 +12,8 @@
 //! | [`THREADS`] | sets the message that a block replies to |
 //!
 //! The input of `scan` is the model's text ([`Piece::Text`](super::Piece::Text)); between `scan` and `chunk` it is visible text
-//! ([`Piece::Visible`](super::Piece::Visible)), which is also what partial replies and drafts show; after `chunk` blocks ([`Piece::Block`](super::Piece::Block)).
+//! ([`Piece::Visible`](super::Piece::Visible)), which is also what partial replies and drafts show; after
+//! `chunk` blocks ([`Piece::Block`](super::Piece::Block)).
 //!
 //! ```
 //! use pinch_embed::replies::compose::{COALESCE, Stages};

@@ -200,7 +200,7 @@ impl Marks {
 
     /// Returns where the keyword of the `MEDIA:` line begins around a position, and its end unless it may still grow.
     pub(super) fn media_at(&self, at: usize) -> Option<(usize, Option<usize>)> {
-        let ended = self.media.iter().find(|(start, end)| *start < at && at < *end);
+        let ended = self.media.iter().take_while(|(start, _)| *start < at).find(|(_, end)| at < *end);
         let open = || self.media_line.filter(|start| *start < at).map(|start| (start, None));
         ended.map(|(start, end)| (*start, Some(*end))).or_else(open)
     }

@@ -20,6 +20,9 @@ pub enum FinalTag {
     Enforced,
 }
 
+/// How long the end of a code span is waited for, in bytes.
+const MAX_DOUBTFUL: usize = 1_024;
+
 /// Removes tags.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
@@ -50,7 +53,7 @@ impl Scan {
             if let Some(doubtful) = &mut self.doubtful {
                 doubtful.push(c);
                 start = at + c.len_utf8();
-                if c == '\n' {
+                if c == '\n' || doubtful.len() > MAX_DOUBTFUL {
                     self.settle_doubt(true, &mut run);
                 } else if !self.code.in_inline() {
                     self.settle_doubt(false, &mut run);
@@ -128,7 +131,10 @@ impl Scan {
     /// Emits what was held back as a possible tag. No more text will follow.
     pub fn settle(&mut self, out: &mut Pieces) {
         let mut run = CharRun { visible: String::new(), thought: String::new(), out };
-        self.settle_doubt(true, &mut run);
+        // The text after a tag may lead to another doubt.
+        while self.doubtful.is_some() {
+            self.settle_doubt(true, &mut run);
+        }
         self.release(&mut run);
         run.flush();
     }
@@ -307,6 +313,7 @@ mod tests {
             ("<think>The tag `</think>` ends it</think>Hi", false, "Hi"),
             ("<think>\n```\nopen</think>\nHi", false, "\nHi"),
             ("<think>a `</think> b", false, " b"),
+            ("<think>``</think>a <think>`</think>b", false, "a b"),
         ] {
             let final_tag = if enforced { FinalTag::Enforced } else { FinalTag::Optional };
             assert_eq!(visible(text, final_tag), expect, "{text}");

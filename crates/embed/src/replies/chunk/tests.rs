@@ -197,6 +197,7 @@ fn a_megabyte_is_chunked_quickly() {
         (" ```", false),
         (" ", true),
         ("a\n```", false),
+        ("MEDIA: x\n", false),
     ] {
         let text = part.repeat(n / part.len());
         let start = std::time::Instant::now();

@@ -55,6 +55,8 @@ pub fn strip_bracket_blocks(text: &str) -> Cow<'_, str> {
     kept.into()
 }
 
+/// How much of a text may be its first marker, in bytes.
+const MAX_MARKER: usize = 64;
 /// How much of a text after a marker decides whether it is a block.
 const MAX_UNDECIDED: usize = 4_096;
 
@@ -68,16 +70,19 @@ pub(super) fn bracket_block_at(text: &str) -> Leak {
     if !text.contains(']') {
         return if inner.len() <= "tool_result".len() + 1 { Leak::Undecided } else { Leak::None };
     }
-    let markers = markers(text);
-    let Some((marker, others)) = markers.split_first().filter(|(marker, _)| marker.start == 0 && !marker.closes) else {
+    // Only the beginning decides, so that many markers in a long text do not each cost a search of all of it.
+    let near = &text[..text.floor_char_boundary(MAX_MARKER + MAX_UNDECIDED)];
+    let in_near = markers(near);
+    let Some((marker, others)) = in_near.split_first().filter(|(marker, _)| marker.start == 0 && !marker.closes) else {
         return Leak::None;
     };
-    let payload = &text[marker.end..others.first().map_or(text.len(), |next| next.start)];
+    let payload = &near[marker.end..others.first().map_or(near.len(), |next| next.start)];
     if !holds_payload(payload, marker.is_result) {
-        let is_decided = !others.is_empty() || payload.len() > MAX_UNDECIDED;
+        let is_decided = !others.is_empty() || near.len() < text.len();
         return if is_decided { Leak::None } else { Leak::Undecided };
     }
-    let closing = others.iter().find(|other| other.closes && other.is_result == marker.is_result);
+    let markers = markers(text);
+    let closing = markers.iter().find(|other| other.closes && other.is_result == marker.is_result);
     closing.map_or(Leak::Undecided, |closing| Leak::Whole(closing.end))
 }
 

@@ -86,6 +86,14 @@ fn a_megabyte_of_open_markup_takes_linear_time() {
     }
 }
 
+#[test]
+fn a_megabyte_that_arrives_at_once_takes_linear_time() {
+    for part in ["[TOOL_CALL] a ", "<|channel|>ana ", "[x](y) ", "<b> ", "tool_cal: x\n"] {
+        let text = part.repeat(60_000);
+        assert!(shown([&*text]).len() <= text.len());
+    }
+}
+
 proptest! {
     #[test]
     fn the_result_does_not_depend_on_how_text_is_split(
