@@ -120,7 +120,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     let work = Box::pin(chat(options, backend, &stop));
     let (end, code) = match is_plain {
         true => signals::guard_without_interrupt(&stop, work).await,
-        false => signals::guard_unless(|| login.is_running(), &stop, work).await,
+        false => signals::guard_unless(|| login.owns_interrupt(), &stop, work).await,
     };
     drop(kept);
     engine.shutdown(LEAVING).await;
