@@ -20,7 +20,7 @@ use pinch_stdx::host::Host;
 
 use crate::auth::{AuthError, RequestAuth};
 use crate::compaction::{CompactError, Compacted, CompactionReason, CompactionRules, SummaryHooks};
-use crate::entry::{EntryBody, EntryId};
+use crate::entry::EntryId;
 use crate::event::SessionEvent;
 use crate::extension::actions::SessionSnapshot;
 use crate::prompt::PromptSections as SystemPrompt;
@@ -420,13 +420,11 @@ impl AgentSession {
 
     /// Removes the last message from the context if it is an answer that matches; it stays in the log.
     async fn omit_last(&mut self, is_such: impl Fn(&AssistantMessage) -> bool) -> Result<Option<EntryId>, StoreError> {
-        let context = self.log.context();
-        let is_last = context.messages.last().and_then(|m| m.as_assistant()).is_some_and(|answer| is_such(answer));
-        let Some(target) = context.entry_ids.last().filter(|_| is_last) else { return Ok(None) };
-        let edit = EntryBody::ContextEdit { target_id: target.clone(), replacement: None };
-        let id = self.log.append(edit).await?;
-        self.reload();
-        Ok(Some(id))
+        let omitted = self.log.omit_last_answer(is_such).await?;
+        if omitted.is_some() {
+            self.reload();
+        }
+        Ok(omitted)
     }
 }
 

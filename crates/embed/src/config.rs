@@ -291,6 +291,7 @@ mod tests {
         assert_eq!((now.messages.mode, now.messages.debounce.as_millis()), (InboxMode::Steer, 500));
         assert_eq!((now.auth.cooldowns.series[0], now.session.reset.daily_at_hour), (30_000, Some(5)));
         assert!(now.agents.defaults.max_concurrent >= Some(8));
+        assert_eq!((now.defaults.reserve_divisor.get(), PresetValues::default().reserve_divisor.get()), (4, 2));
         for text in ["{}", "{preset: '2026.2'}"] {
             let (then, _) = read(text);
             assert_eq!(then.agents.defaults.timeout(None).map(|limit| limit.as_secs()), Some(600));
@@ -304,6 +305,16 @@ mod tests {
         assert_eq!(chosen.agents.defaults.timeout(None).map(|limit| limit.as_secs()), Some(5));
         let (_, problems) = read("{preset: '2027'}");
         assert!(problems[0].starts_with("pinch.json:preset: \"2027\" is not one of 2026.2, 2026.9"), "{problems:?}");
+    }
+
+    #[test]
+    fn unknown_model_parameters_are_reported_and_not_sent() {
+        let (config, problems) =
+            read("{agents: {defaults: {models: {'a/b': {params: {temprature: 2, top_p: 0.5, extraBody: {x: 1}}}}}}}");
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].contains("agents.defaults.models.a/b.params.temprature"), "{problems:?}");
+        let params = &config.agents.defaults.models[0].1.params;
+        assert_eq!(Value::Object(params.extra.clone()), serde_json::json!({"top_p": 0.5, "x": 1}));
     }
 
     #[test]

@@ -292,7 +292,11 @@ impl Runner<'_> {
                 }
                 Action::Fail(error) => {
                     self.failed = Some(Box::new(self.meta(&state, model)));
-                    return Err(error);
+                    // The next model, if there is one, still continues from this state.
+                    return match error {
+                        RunError::Failover(error) => Ok(CandidateOutcome::Failed(error, Box::new(state))),
+                        error => Err(error),
+                    };
                 }
             };
         }

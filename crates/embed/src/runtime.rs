@@ -39,6 +39,8 @@ pub struct Capabilities {
     pub compaction: bool,
     /// Whether a later attempt can resume from the log. Otherwise every attempt gets the prompt again.
     pub resumable: bool,
+    /// Whether the prompt of an attempt that failed is in the log, so that a later attempt must not add it again.
+    pub logs_prompt: bool,
     /// Whether it stops for [client tools](crate::run::RunRequest::client_tools) and accepts their results. Otherwise runs with such tools
     /// are refused.
     pub client_tools: bool,
@@ -46,9 +48,11 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// All capabilities.
-    pub const ALL: Self = Self { profiles: true, compaction: true, resumable: true, client_tools: true };
+    pub const ALL: Self =
+        Self { profiles: true, compaction: true, resumable: true, logs_prompt: true, client_tools: true };
     /// No capabilities: a program that takes a prompt and returns an answer.
-    pub const NONE: Self = Self { profiles: false, compaction: false, resumable: false, client_tools: false };
+    pub const NONE: Self =
+        Self { profiles: false, compaction: false, resumable: false, logs_prompt: false, client_tools: false };
 
     /// Sets whether profiles can be rotated.
     #[must_use]
@@ -68,10 +72,16 @@ impl Capabilities {
         Self { client_tools, ..self }
     }
 
-    /// Sets whether attempts can resume.
+    /// Sets whether attempts can resume. Such a runtime also logs the prompt.
     #[must_use]
     pub fn resumable(self, resumable: bool) -> Self {
-        Self { resumable, ..self }
+        Self { resumable, logs_prompt: self.logs_prompt || resumable, ..self }
+    }
+
+    /// Sets whether the log contains the prompt of an attempt that failed.
+    #[must_use]
+    pub fn logs_prompt(self, logs_prompt: bool) -> Self {
+        Self { logs_prompt, ..self }
     }
 }
 

@@ -291,6 +291,9 @@ pub struct ThinkingBudgets {
     pub high: Option<u64>,
 }
 
+/// Option of the Anthropic format in [`CallOptions::native`]: a list of beta features, added to the header `anthropic-beta`.
+pub const BETAS: &str = "anthropicBeta";
+
 /// Options of a call.
 #[derive(Clone, Default)]
 #[non_exhaustive]

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinch_llm::ids::SessionId;
-use pinch_llm::message::{Message, ToolCall};
+use pinch_llm::message::{AssistantMessage, Message, ToolCall};
 use pinch_stdx::host::Host;
 
 mod threads;
@@ -165,6 +165,21 @@ impl SessionLog {
         self.find(target)?;
         let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
         self.append(EntryBody::Label { target_id: target.clone(), label }).await
+    }
+
+    /// Removes the last message from the context if it is an answer that matches; the answer stays in the log. Returns the entry that removes
+    /// it.
+    ///
+    /// # Errors
+    /// Same as [`SessionLog::append`].
+    pub async fn omit_last_answer(
+        &mut self,
+        is_such: impl Fn(&AssistantMessage) -> bool,
+    ) -> Result<Option<EntryId>, StoreError> {
+        let context = self.context();
+        let is_last = context.messages.last().and_then(|m| m.as_assistant()).is_some_and(|answer| is_such(answer));
+        let Some(target_id) = context.entry_ids.last().filter(|_| is_last).cloned() else { return Ok(None) };
+        self.append(EntryBody::ContextEdit { target_id, replacement: None }).await.map(Some)
     }
 
     /// Names the session; a blank name clears it. Line breaks become spaces.

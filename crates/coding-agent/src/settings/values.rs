@@ -290,6 +290,7 @@ impl SettingsReader<'_> {
             keep_recent_tokens: count(&values["keepRecentTokens"]),
         };
         CompactionRules {
+            reserve_divisor: None,
             settings: CompactionSettings {
                 enabled: self.flag("compaction.enabled"),
                 mode: match self.str("compaction.mode") {

@@ -18,7 +18,27 @@ pub struct StreamParams {
     pub cache_retention: Option<CacheRetention>,
     /// Further members of the request body, named as the provider names them. Only sent in the Anthropic and OpenAI formats.
     pub extra: Map<String, Value>,
+    /// Options of one wire format; see [`pinch_llm::request::CallOptions::native`].
+    pub native: Map<String, Value>,
 }
+
+/// Parameters that are members of request bodies under the same name.
+const BODY_MEMBERS: [&str; 11] = [
+    "frequency_penalty",
+    "logit_bias",
+    "min_p",
+    "parallel_tool_calls",
+    "presence_penalty",
+    "repetition_penalty",
+    "seed",
+    "stop",
+    "tool_stream",
+    "top_k",
+    "top_p",
+];
+
+/// The beta feature that `context1m` switches on. Source: Anthropic's documentation of context windows.
+const ONE_MILLION: &str = "context-1m-2025-08-07";
 
 impl StreamParams {
     /// Sets the sampling temperature.
@@ -44,17 +64,19 @@ impl StreamParams {
 
     /// Returns these parameters, with `below` filling the gaps.
     pub(crate) fn over(self, below: Self) -> Self {
-        let mut extra = below.extra;
+        let (mut extra, mut native) = (below.extra, below.native);
         extra.extend(self.extra);
+        native.extend(self.native);
         Self {
             extra,
+            native,
             temperature: self.temperature.or(below.temperature),
             max_tokens: self.max_tokens.or(below.max_tokens),
             cache_retention: self.cache_retention.or(below.cache_retention),
         }
     }
 
-    /// Reads the parameters of one model. Unknown ones are passed to the provider.
+    /// Reads the parameters of one model. Unknown ones are reported and ignored: most servers refuse a request with a member they do not know.
     pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         let mut params = Self::default();
         for (name, member) in node.members(problems) {
@@ -73,10 +95,58 @@ impl StreamParams {
                     });
                 }
                 "cacheControlTtl" => {}
-                _ => drop(member.value().map(|value| params.extra.insert(name.to_owned(), value.clone()))),
+                "serviceTier" | "service_tier" => params.set_native("serviceTier", member.text(problems)),
+                // An explicit tier takes precedence.
+                "fastMode" => {
+                    let is_fast = member.flag(problems) == Some(true);
+                    if is_fast && !params.native.contains_key("serviceTier") {
+                        params.set_native("serviceTier", Some("priority".to_owned()));
+                    }
+                }
+                "transport" => {
+                    let modes = ["auto", "sse", "websocket", "websocket-cached"];
+                    let mode = member.word(problems, &modes, |word| modes.contains(&word).then(|| word.to_owned()));
+                    params.set_native("transport", mode);
+                }
+                "anthropicBeta" => {
+                    let betas = match member.value() {
+                        Some(Value::String(list)) => list.split(',').map(|beta| beta.trim().to_owned()).collect(),
+                        _ => member.texts(problems).unwrap_or_default(),
+                    };
+                    params.add_betas(betas);
+                }
+                "context1m" if member.flag(problems) == Some(true) => params.add_betas(vec![ONE_MILLION.to_owned()]),
+                "context1m" => {}
+                "extraBody" | "extra_body" => {
+                    let members = member.value().and_then(|_| member.object(problems));
+                    params.extra.extend(members.cloned().unwrap_or_default());
+                }
+                name if BODY_MEMBERS.contains(&name) => {
+                    drop(member.value().map(|value| params.extra.insert(name.to_owned(), value.clone())));
+                }
+                _ => {
+                    let problem = member.problem("unknown model parameter").remedy(format!(
+                        "Remove it, or put it into extraBody to send it as the member {name:?} of each request body"
+                    ));
+                    member.value();
+                    problems.push(problem);
+                }
             }
         }
         params
+    }
+
+    fn set_native(&mut self, name: &str, value: Option<String>) {
+        if let Some(value) = value {
+            self.native.insert(name.to_owned(), value.into());
+        }
+    }
+
+    fn add_betas(&mut self, betas: Vec<String>) {
+        let list = self.native.entry(pinch_llm::request::BETAS).or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(list) = list {
+            list.extend(betas.into_iter().filter(|beta| !beta.is_empty()).map(Value::from));
+        }
     }
 }
 

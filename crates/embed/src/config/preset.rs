@@ -1,5 +1,6 @@
 //! `preset`: the OpenClaw release whose defaults apply, as a table of values.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use super::agents::DEFAULT_TIMEOUT_SECONDS;
@@ -39,7 +40,12 @@ pub struct PresetValues {
     pub main_slots: usize,
     /// How conversations are summarised.
     pub compaction: CompactionConfig,
+    /// The reserve for answers is at most the window divided by this.
+    pub reserve_divisor: NonZeroU64,
 }
+
+const HALF: NonZeroU64 = NonZeroU64::new(2).unwrap();
+const QUARTER: NonZeroU64 = NonZeroU64::new(4).unwrap();
 
 impl Default for PresetValues {
     fn default() -> Self {
@@ -52,6 +58,7 @@ impl Default for PresetValues {
             reset: ResetRules::default(),
             main_slots: 4,
             compaction: CompactionConfig::default(),
+            reserve_divisor: HALF,
         }
     }
 }
@@ -169,6 +176,7 @@ impl Preset {
                     timeout: Duration::from_secs(180),
                     ..CompactionConfig::default()
                 },
+                reserve_divisor: QUARTER,
             },
         }
     }

@@ -87,7 +87,7 @@ fn size(parts: &Parts, known: &SessionEntry, model: &Model) -> SessionSize {
     SessionSize {
         total_tokens: known.total_tokens.unwrap_or(0),
         window: model.context_window,
-        reserve_tokens: resolve::reserve_floor(&parts.config),
+        reserve_tokens: resolve::compaction_rules(parts).for_model(model).reserve_tokens,
         n_compactions: known.compaction_count.unwrap_or(0),
         asked_at: known.extra.get(entry::FLUSHED_AT_COMPACTION).and_then(Value::as_u64),
     }

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pinch_coding_agent::compaction::CompactionRules;
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
 use pinch_coding_agent::models::ModelRegistry;
@@ -122,12 +123,6 @@ pub(super) async fn scope(
     complete_caller(&mut request, &agent_id);
     pinch_stdx::fs::create_private_dir(&workspace)
         .map_err(|error| RunError::Config(format!("cannot create the workspace {}: {error}", workspace.display())))?;
-    let mut compaction = parts.settings.compaction.clone();
-    let floor = reserve_floor(&parts.config);
-    compaction.settings.reserve_tokens = compaction.settings.reserve_tokens.max(floor);
-    for of_model in compaction.of_models.values_mut() {
-        of_model.reserve_tokens = of_model.reserve_tokens.map(|tokens| tokens.max(floor));
-    }
     let shared = SharedWithSession::new(&parts.settings);
     let mut skills = prompting::skills(parts, &agent_id, &workspace);
     let (workspace, mut sandbox) = match &planned {
@@ -157,7 +152,7 @@ pub(super) async fn scope(
         images: shared.images,
         block_images: parts.settings.images.block,
         facts: shared.facts,
-        compaction,
+        compaction: compaction_rules(parts),
         summaries: summaries(parts),
         pruning: parts.config.agents.defaults.pruning.clone(),
         model_params: parts
@@ -178,9 +173,16 @@ pub(super) async fn scope(
     })
 }
 
-/// Returns the minimum number of tokens reserved in embedded runs.
-pub(super) fn reserve_floor(config: &Config) -> u64 {
-    config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR)
+/// Returns when conversations are compacted, and what is reserved for answers.
+pub(super) fn compaction_rules(parts: &Parts) -> CompactionRules {
+    let mut rules = parts.settings.compaction.clone();
+    let floor = parts.config.agents.defaults.compaction.reserve_tokens_floor.unwrap_or(RESERVE_FLOOR);
+    rules.settings.reserve_tokens = rules.settings.reserve_tokens.max(floor);
+    for of_model in rules.of_models.values_mut() {
+        of_model.reserve_tokens = of_model.reserve_tokens.map(|tokens| tokens.max(floor));
+    }
+    rules.reserve_divisor = Some(parts.config.defaults.reserve_divisor);
+    rules
 }
 
 /// Returns the policy decision about the tools of a request, for the model it would be sent to first. Creates nothing.

@@ -198,19 +198,16 @@ pub struct ContextBudget {
     pub prompt_tokens: u64,
     /// The model's window.
     pub window: u64,
-    /// Tokens reserved for an answer.
+    /// Tokens reserved for an answer, as configured.
     pub reserve: u64,
+    /// Tokens reserved for an answer in this window.
+    pub effective_reserve: u64,
 }
 
 impl ContextBudget {
-    /// Returns the reserve, limited to the window.
-    pub fn effective_reserve(&self) -> u64 {
-        self.reserve.min(self.window)
-    }
-
     /// Returns by how much the conversation exceeds its share of the window.
     pub fn overflow(&self) -> u64 {
-        self.prompt_tokens.saturating_sub(self.window - self.effective_reserve())
+        self.prompt_tokens.saturating_sub(self.window.saturating_sub(self.effective_reserve))
     }
 }
 

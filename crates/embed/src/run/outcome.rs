@@ -27,9 +27,9 @@ pub struct AttemptPlan {
 /// How an attempt begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptStart {
-    /// The prompt is sent.
+    /// The prompt is added to the log and sent.
     Prompt,
-    /// The attempt continues from the log.
+    /// The attempt continues from the log, which already contains the prompt.
     Resume,
     /// The model stopped without a required answer, and is asked for one without tools.
     FinalReply,

@@ -118,7 +118,8 @@ impl Runner<'_> {
         agent.budget = agent.last_call_usage.filter(|_| model.context_window > 0).map(|usage| ContextBudget {
             prompt_tokens: usage.context_tokens(),
             window: model.context_window,
-            reserve: self.scope.compaction.for_model(model).reserve_tokens,
+            reserve: self.scope.compaction.unlimited(model).reserve_tokens,
+            effective_reserve: self.scope.compaction.for_model(model).reserve_tokens,
         });
         agent.receipt = answer.map(|answer| {
             let requested = self.requested.as_ref();

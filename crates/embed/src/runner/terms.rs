@@ -55,7 +55,7 @@ pub(super) fn of(
     };
     terms.budget = request.budget;
     terms.can_compact = runtime.compaction;
-    terms.can_resume = runtime.resumable;
+    terms.logs_prompt = runtime.logs_prompt;
     terms.texts = parts.registered.texts.clone();
     terms.larger_window_follows = candidate.larger_window_follows;
     Ok(terms)

@@ -20,7 +20,7 @@ use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_coding_agent::store::{SessionStore, StoreError};
 use pinch_llm::error::{LlmError, LlmErrorKind};
-use pinch_llm::message::{AssistantMessage, Block, Content, Image, Message, StopReason, UserMessage};
+use pinch_llm::message::{AssistantMessage, Block, Content, Image, Message, UserMessage};
 use pinch_llm::model::Model;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::{Access, write_atomic};
@@ -34,7 +34,7 @@ use super::{AttemptEvent, AttemptRuntime, Attempts, Capabilities, QueueRefusal, 
 use crate::config::cli::{CliBackend, CliOutput};
 use crate::plugin::LlmInput;
 use crate::run::decide::{Repair, RepairOutcome};
-use crate::run::outcome::{AttemptEnd, FailureStage};
+use crate::run::outcome::{AttemptEnd, AttemptStart, FailureStage};
 use crate::run::scope::RunScope;
 use crate::run::{AttemptOutcome, AttemptPlan, RunError, RunRequest};
 
@@ -78,7 +78,7 @@ impl AttemptRuntime for CliRuntime {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::NONE
+        Capabilities::NONE.logs_prompt(true)
     }
 
     fn session_file(&self, request: &RunRequest) -> Option<PathBuf> {
@@ -260,15 +260,19 @@ impl CliAttempts<'_> {
         inherited.chain(own).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
-    /// Writes the prompt and the answer to the transcript.
-    async fn record(
+    /// Writes the prompt to the transcript.
+    async fn record_prompt(&self, log: &mut SessionLog, prompt: UserMessage) -> Result<(), StoreError> {
+        history::record(log, &self.model, self.scope.host.now_ms()).await?;
+        log.append_message(Message::User(prompt)).await.map(drop)
+    }
+
+    /// Writes the answer to the transcript.
+    async fn record_answer(
         &self,
         log: &mut SessionLog,
-        prompt: UserMessage,
-        answer: &Arc<AssistantMessage>,
+        answer: Arc<AssistantMessage>,
         session: Option<&str>,
     ) -> Result<(), StoreError> {
-        history::record(log, &self.model, self.scope.host.now_ms()).await?;
         if let Some(id) = session {
             self.scope.cli_sessions.record(self.name(), id);
             let data = json!({"backend": self.name(), "sessionId": id});
@@ -276,21 +280,7 @@ impl CliAttempts<'_> {
                 append(log, data).await?;
             }
         }
-        // An attempt of another runtime may have failed with the prompt in the log.
-        let messages = log.context().messages;
-        let last = messages.iter().rev().find(|message| {
-            !message
-                .as_assistant()
-                .is_some_and(|answer| matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted))
-        });
-        let text = prompt.content.text("\n");
-        let is_logged =
-            matches!(last.map(|last| &**last), Some(Message::User(last)) if last.content.text("\n") == text);
-        if !is_logged {
-            log.append_message(Message::User(prompt)).await?;
-        }
-        log.append_message(Message::Assistant(Arc::clone(answer))).await?;
-        Ok(())
+        log.append_message(Message::Assistant(answer)).await.map(drop)
     }
 }
 
@@ -320,7 +310,7 @@ fn image_files(images: &[Image], scope: &RunScope) -> std::io::Result<(Option<Te
 impl Attempts for CliAttempts<'_> {
     fn attempt<'a>(
         &'a mut self,
-        _: &'a AttemptPlan,
+        plan: &'a AttemptPlan,
         _: Arc<dyn RequestAuth>,
         cancel: Cancel,
     ) -> BoxStream<'a, AttemptEvent> {
@@ -352,21 +342,32 @@ impl Attempts for CliAttempts<'_> {
             user.provenance = self.scope.request.provenance.clone().map(Arc::new);
             let mut answering = PrintedAnswer::new(&emitter, &self.model, &self.scope.host);
             answering.asked(&user).await;
+            let recorded = match plan.start {
+                AttemptStart::Prompt => self.record_prompt(&mut log, user).await,
+                AttemptStart::Resume | AttemptStart::FinalReply => {
+                    log.omit_last_answer(|answer| answer.stop_reason.is_failure()).await.map(drop)
+                }
+            };
+            if let Err(error) = recorded {
+                return emitter.emit(AttemptEvent::Broken(store_error(error))).await;
+            }
             let known = self.known_session(&log);
             self.is_answering.store(true, Ordering::Relaxed);
             let outcome = self.ask(&prompt, known, &cancel, &mut answering).await;
             self.is_answering.store(false, Ordering::Relaxed);
-            let end = match outcome {
-                CliOutcome::Ended(end) => answering.broken_off(end).await,
+            let (end, answer, session) = match outcome {
+                CliOutcome::Ended(end) => {
+                    let (end, answer) = answering.broken_off(end).await;
+                    (end, answer, None)
+                }
                 CliOutcome::Answered(reply) => {
                     let session = reply.session_id.clone();
-                    let answer = answering.answered(reply).await;
-                    if let Err(error) = self.record(&mut log, user, &answer, session.as_deref()).await {
-                        return emitter.emit(AttemptEvent::Broken(store_error(error))).await;
-                    }
-                    AttemptEnd::Good
+                    (AttemptEnd::Good, answering.answered(reply).await, session)
                 }
             };
+            if let Err(error) = self.record_answer(&mut log, answer, session.as_deref()).await {
+                return emitter.emit(AttemptEvent::Broken(store_error(error))).await;
+            }
             let outcome = answering.into_outcome(end);
             emitter.emit(AttemptEvent::End(Box::new(outcome))).await;
         }))

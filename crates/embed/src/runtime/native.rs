@@ -38,6 +38,7 @@ use crate::run::scope::RunScope;
 use crate::run::tools::with_client_tools;
 use crate::run::{AttemptPlan, RunError, RunRequest};
 
+mod fitting;
 pub mod history;
 pub mod images;
 mod repair;
@@ -96,6 +97,7 @@ impl NativeRuntime {
             tracing::warn!(api, model, "additional parameters of the model have no effect in its wire format");
         }
         options.sampling_params = Some(params.extra).filter(|extra| !extra.is_empty());
+        options.native = params.native;
         // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let mut parts = SessionParts::new(scope.host.clone(), log, model, nobody);

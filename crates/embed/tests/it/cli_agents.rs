@@ -140,7 +140,31 @@ async fn failures_fall_back_to_a_model() {
         assert_eq!(ask(&world.engine, "hello").await.unwrap(), ["Here I am."], "{script}");
         let body = world.server.requests()[0].json();
         assert_eq!(body["messages"].to_string().matches("hello").count(), 1, "{body}");
+        let session = world.engine.sessions("main").await.unwrap()[KEY].session_id.clone();
+        let transcript = world.transcript(&session).messages();
+        assert_eq!(transcript.iter().filter(|line| line.starts_with("user:")).count(), 1, "{transcript:?}");
     }
+}
+
+#[tokio::test]
+async fn a_message_survives_the_failure_of_its_agent() {
+    let world = robot("exit 3", json!({"command": "robot"}), |_| {}).await;
+    ask(&world.engine, "remember the milk").await.unwrap_err();
+    let session = world.engine.sessions("main").await.unwrap()[KEY].session_id.clone();
+    let transcript = world.transcript(&session).messages();
+    assert!(
+        transcript[0] == "user: remember the milk" && transcript[1].starts_with("assistant(error)"),
+        "{transcript:?}"
+    );
+    // The agent gets the same text again if the user repeats it, and a model gets both.
+    ask(&world.engine, "remember the milk").await.unwrap_err();
+    assert_eq!(world.transcript(&session).messages().len(), 4);
+    world.server.reply(stream(answer("m", "Noted.")));
+    let mut request = world.engine.message(KEY, "what?").await.unwrap();
+    (request.provider, request.model) = (Some("anthropic".into()), Some(crate::world::MODEL.into()));
+    within(world.engine.run(request).finish()).await.unwrap();
+    let messages = world.server.requests()[0].json()["messages"].to_string();
+    assert_eq!(messages.matches("remember the milk").count(), 2, "{messages}");
 }
 
 #[tokio::test]

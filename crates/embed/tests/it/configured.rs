@@ -100,7 +100,9 @@ async fn model_parameters_are_sent() {
     let world = World::with(|config| {
         config["agents"]["defaults"]["models"] = json!({
             format!("anthropic/{MODEL}"): {"params": {"top_k": 7, "maxTokens": 99, "cacheRetention": "long"}},
-            FALLBACK: {"params": {"temperature": 0.5, "parallel_tool_calls": false, "extra": {"a": 1}}},
+            FALLBACK: {"params": {
+                "temperature": 0.5, "parallel_tool_calls": false, "extraBody": {"a": {"b": 1}},
+            }},
         });
     })
     .await;
@@ -110,8 +112,25 @@ async fn model_parameters_are_sent() {
     let bodies: Vec<serde_json::Value> = world.server.requests().iter().map(|request| request.json()).collect();
     assert_eq!((&bodies[0]["top_k"], &bodies[0]["max_tokens"]), (&json!(7), &json!(99)));
     assert!(bodies[0]["system"].to_string().contains("\"ttl\":\"1h\""), "{}", bodies[0]["system"]);
-    let of_other = (&bodies[1]["temperature"], &bodies[1]["parallel_tool_calls"], &bodies[1]["extra"]);
-    assert_eq!(of_other, (&json!(0.5), &json!(false), &json!({"a": 1})));
+    let of_other = (&bodies[1]["temperature"], &bodies[1]["parallel_tool_calls"], &bodies[1]["a"]);
+    assert_eq!(of_other, (&json!(0.5), &json!(false), &json!({"b": 1})));
+    assert!(bodies[1].get("extraBody").is_none(), "{}", bodies[1]);
+}
+
+#[tokio::test]
+async fn beta_features_of_a_model_are_requested() {
+    let world = World::with(|config| {
+        let params = json!({"context1m": true, "anthropicBeta": "one-2026, two-2026"});
+        config["agents"]["defaults"]["models"] = json!({format!("anthropic/{MODEL}"): {"params": params}});
+    })
+    .await;
+    world.server.reply(stream(answer("m1", "One.")));
+    world.ask("s1", "hello").await.unwrap();
+    let requests = world.server.requests();
+    let betas: Vec<&str> = requests[0].header("anthropic-beta").unwrap().split(',').collect();
+    for beta in ["one-2026", "two-2026", "context-1m-2025-08-07"] {
+        assert_eq!(betas.iter().filter(|sent| **sent == beta).count(), 1, "{betas:?}");
+    }
 }
 
 #[tokio::test]

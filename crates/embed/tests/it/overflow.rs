@@ -76,6 +76,26 @@ async fn an_overflow_compacts_once_and_the_run_continues() {
     assert_eq!(world.health()["first"]["errorCount"], 0);
 }
 
+/// A server that reports a small usage, or none, does not lead to requests that cannot succeed.
+#[tokio::test]
+async fn a_conversation_that_outgrows_the_window_is_compacted_without_a_refusal() {
+    let world = World::with(|config| {
+        config["agents"]["defaults"]["contextTokens"] = json!(20_000);
+    })
+    .await;
+    let long = |n: u32| stream(answer(&format!("m{n}"), &format!("Chapter {n}. {}", "It went on. ".repeat(3_000))));
+    world.reply_to_turns("## Goal\nTell a story.", [long(1), long(2), stream(answer("m3", "The end."))]);
+    world.ask("s1", "Begin.").await.unwrap();
+    world.ask("s1", "Go on.").await.unwrap();
+    let result = world.ask("s1", "And then?").await.unwrap();
+    assert_eq!(payload_texts(&result), ["The end."]);
+    assert_eq!(result.meta.agent.compaction_count, 1);
+    assert_eq!(attempts(&result)[0], "first anthropic/claude-sonnet-4-5 context_overflow repair");
+    let turns: Vec<Recorded> = world.server.requests().into_iter().filter(is_turn).collect();
+    assert_eq!(turns.len(), 3, "the long request was never sent");
+    assert!(turns[2].json()["messages"].to_string().contains("Tell a story."), "the summary is sent");
+}
+
 #[tokio::test]
 async fn a_persistent_overflow_is_reported_and_the_session_stays_usable() {
     let world = World::new().await;

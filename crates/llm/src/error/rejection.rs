@@ -46,7 +46,36 @@ pub fn image_size_mb(text: &str) -> Option<f64> {
     rest[end..].trim_start().starts_with("mb").then(|| rest[..end].parse().ok()).flatten()
 }
 
+/// Returns whether a text reports a request that alone needs more tokens per minute than the account has, so that it can never succeed:
+/// "… tokens per minute (TPM): Limit 6000, Requested 9218". Source: Groq's refusals with status 413.
+pub fn exceeds_token_rate(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    // The word may also occur without a number: "rate limit reached".
+    let number = |name: &str| lower.match_indices(name).find_map(|(at, _)| number_after(&lower[at..], name));
+    any(&lower, &["tokens per minute", "(tpm)", "tpm:"])
+        && number("limit ").zip(number("requested ")).is_some_and(|(limit, requested)| requested > limit)
+}
+
 /// Returns whether a text reports that roles do not alternate as the provider requires.
 pub fn is_role_ordering(text: &str) -> bool {
     any(&text.to_lowercase(), &["incorrect role information", "roles must alternate"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_beyond_the_token_rate_are_recognised() {
+        let refusal = |limit: u32, used: &str, requested: u32| {
+            format!(
+                "413 Rate limit reached for model `m` in organization `o` on tokens per minute (TPM): Limit {limit}, {used}Requested \
+                 {requested}, please reduce your message size and try again."
+            )
+        };
+        assert!(exceeds_token_rate(&refusal(6_000, "", 9_218)));
+        assert!(!exceeds_token_rate(&refusal(6_000, "Used 5900, ", 218)), "it succeeds a minute later");
+        assert!(!exceeds_token_rate("Rate limit reached: Limit 1, Requested 2"));
+        assert!(!exceeds_token_rate("tokens per minute"));
+    }
 }

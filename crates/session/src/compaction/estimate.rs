@@ -109,6 +109,11 @@ fn tokens_with_usage_from(messages: &[Arc<Message>], first: usize) -> ContextEst
     ContextEstimate { tokens: usage_tokens + trailing_tokens, usage_tokens, trailing_tokens, last_usage: last }
 }
 
+/// Estimates the tokens of messages, with the final system prompt and tools, from their text alone: no reported usage is considered.
+pub fn estimated_tokens(messages: &[Arc<Message>]) -> u64 {
+    messages.iter().map(|message| message_tokens(message)).sum::<u64>() + system_tokens(messages)
+}
+
 /// Returns the combined tokens of the prompt and tools in the system messages.
 fn system_tokens(messages: &[Arc<Message>]) -> u64 {
     let mut state = SystemState::default();

@@ -1,6 +1,7 @@
 //! Compaction settings with per-model overrides.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use pinch_llm::model::Model;
 
@@ -13,6 +14,8 @@ pub struct CompactionRules {
     pub settings: CompactionSettings,
     /// Overrides, by `provider/id`.
     pub of_models: BTreeMap<String, ModelCompaction>,
+    /// Limits what is reserved in small windows: to a half (2), a quarter (4), … of the window. `None` means no limit.
+    pub reserve_divisor: Option<NonZeroU64>,
 }
 
 /// Overrides for one model; `None` uses the general value.
@@ -25,8 +28,17 @@ pub struct ModelCompaction {
 }
 
 impl CompactionRules {
-    /// Returns the settings for a model; each value falls back independently.
+    /// Returns the settings for a model; each value falls back independently, and the reserve is limited to its share of the window.
     pub fn for_model(&self, model: &Model) -> CompactionSettings {
+        let mut settings = self.unlimited(model);
+        if let Some(divisor) = self.reserve_divisor.filter(|_| model.context_window > 0) {
+            settings.reserve_tokens = settings.reserve_tokens.min(model.context_window / divisor);
+        }
+        settings
+    }
+
+    /// Same as [`CompactionRules::for_model`], but the reserve is as configured, regardless of the window.
+    pub fn unlimited(&self, model: &Model) -> CompactionSettings {
         let mut settings = self.settings;
         if let Some(of_model) = self.of_models.get(&format!("{}/{}", model.provider, model.id)) {
             settings.reserve_tokens = of_model.reserve_tokens.unwrap_or(settings.reserve_tokens);
@@ -38,7 +50,7 @@ impl CompactionRules {
 
 impl From<CompactionSettings> for CompactionRules {
     fn from(settings: CompactionSettings) -> Self {
-        Self { settings, of_models: BTreeMap::new() }
+        Self { settings, ..Self::default() }
     }
 }
 
@@ -56,5 +68,19 @@ mod tests {
         assert_eq!((own.reserve_tokens, own.keep_recent_tokens), (7, 20_000));
         let other = Model::from_record(&json!({"id": "b", "provider": "p", "api": "x"})).unwrap();
         assert_eq!(rules.for_model(&other), CompactionSettings::default());
+    }
+
+    #[test]
+    fn the_reserve_is_limited_to_its_share_of_the_window() {
+        let reserve = |window: u64, divisor| {
+            let record = json!({"id": "b", "provider": "p", "api": "x", "contextWindow": window});
+            let settings = CompactionSettings { reserve_tokens: 20_000, ..CompactionSettings::default() };
+            let rules = CompactionRules { reserve_divisor: NonZeroU64::new(divisor), ..settings.into() };
+            rules.for_model(&Model::from_record(&record).unwrap()).reserve_tokens
+        };
+        assert_eq!(reserve(32_768, 4), 8_192);
+        assert_eq!(reserve(200_000, 4), 20_000);
+        assert_eq!(reserve(32_768, 0), 20_000, "no limit");
+        assert_eq!(reserve(0, 4), 20_000, "unknown window");
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use pinch_llm::error::rejection::{image_dimension, image_size_mb, is_image_size, is_role_ordering};
+use pinch_llm::error::rejection::{
+    exceeds_token_rate, image_dimension, image_size_mb, is_image_size, is_role_ordering,
+};
 use pinch_llm::error::{LlmError, LlmErrorKind};
 
 use super::state::{NextStep, RunState};
@@ -37,6 +39,13 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
             None => end(state, stage, error, Vec::new()),
         };
     };
+    // Neither time nor another key makes the request smaller.
+    if reason == FailoverReason::RateLimit && exceeds_token_rate(&error.text) {
+        return match state.terms.has_fallbacks {
+            true => Decision::only(Action::FailOver(failover_error(state, Some(reason), error))),
+            false => end(state, stage, error, Vec::new()),
+        };
+    }
     if state.take_renewed_login() {
         return Decision::only(state.attempt());
     }

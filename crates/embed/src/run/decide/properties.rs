@@ -165,7 +165,7 @@ fn any_terms() -> impl Strategy<Value = RunTerms> {
                 overflow_compactions: compactions,
                 budget: Budget { attempts, tokens, deadline: seconds.map(Duration::from_secs), cost_usd: None },
                 can_compact: flags[4],
-                can_resume: flags[5],
+                logs_prompt: flags[5],
                 larger_window_follows: flags[1] && flags[6],
                 ..RunTerms::new("openai", "m")
             }
@@ -306,7 +306,7 @@ fn play(terms: RunTerms, steps: &[PossibleReport]) -> Result<(), TestCaseError> 
 fn check_attempt(state: &RunState, seen: &Record, plan: &AttemptPlan, usable: &[bool]) -> Result<(), TestCaseError> {
     let terms = &state.terms;
     prop_assert_eq!(plan.number, seen.n_attempts + 1);
-    let is_first = seen.n_attempts == 0 || !terms.can_resume;
+    let is_first = seen.n_attempts == 0 || !terms.logs_prompt;
     prop_assert_eq!(plan.start, if is_first { terms.start } else { AttemptStart::Resume });
     prop_assert!(terms.budget.attempts.is_none_or(|limit| seen.n_attempts < limit));
     prop_assert!(terms.budget.tokens.is_none_or(|limit| seen.tokens < limit));

@@ -64,8 +64,8 @@ pub struct RunTerms {
     pub budget: Budget,
     /// Whether the conversation can be compacted; if not, tool results are truncated after an overflow.
     pub can_compact: bool,
-    /// Whether a later attempt can resume from the log; if not, each attempt sends the prompt again.
-    pub can_resume: bool,
+    /// Whether the log contains the prompt of an attempt that failed; if not, each attempt adds it again.
+    pub logs_prompt: bool,
     /// Whether a later candidate has a larger context window.
     pub larger_window_follows: bool,
     /// Texts for people.
@@ -92,7 +92,7 @@ impl RunTerms {
             overflow_compactions: 3,
             budget: Budget::default(),
             can_compact: true,
-            can_resume: true,
+            logs_prompt: true,
             larger_window_follows: false,
             texts: TextTable::default(),
         }
@@ -178,12 +178,11 @@ impl RunState {
     }
 
     /// Returns the initial state for the next model of the same run. Usage is carried over, and the prompt is in the log if an attempt was
-    /// made by a runtime that can resume.
+    /// made by a runtime that logs it.
     #[must_use]
     pub fn next_model(&self, mut terms: RunTerms) -> Self {
-        // A runtime that cannot resume leaves no unanswered prompt in the log.
-        let is_logged = self.prompt_is_logged || (self.iterations > 0 && self.terms.can_resume);
-        if is_logged && terms.can_resume {
+        let is_logged = self.prompt_is_logged || (self.iterations > 0 && self.terms.logs_prompt);
+        if is_logged && terms.logs_prompt {
             terms.start = AttemptStart::Resume;
         }
         let mut next = Self::new(terms);
@@ -319,7 +318,7 @@ impl RunState {
         if let Some(over) = self.over_budget() {
             return over;
         }
-        let is_first = self.iterations == 0 || !self.terms.can_resume;
+        let is_first = self.iterations == 0 || !self.terms.logs_prompt;
         let start = if is_first { self.terms.start } else { AttemptStart::Resume };
         self.iterations += 1;
         if !self.tried_thinking.contains(&self.thinking) {

@@ -31,6 +31,12 @@ fn overflows() -> AttemptOutcome {
     fails(FailureStage::Answer, LlmErrorKind::ContextOverflow, OVERFLOW)
 }
 
+/// A refusal of a request that alone exceeds the account's tokens per minute.
+fn too_much() -> AttemptOutcome {
+    let text = "413 Request too large on tokens per minute (TPM): Limit 6000, Requested 9218";
+    fails(FailureStage::Answer, LlmErrorKind::RateLimit, text)
+}
+
 fn good() -> AttemptOutcome {
     AttemptOutcome { has_payload: true, ..AttemptOutcome::new(AttemptEnd::Good) }
 }
@@ -107,6 +113,13 @@ fn play(state: &mut RunState, script: Vec<RunnerReport>) -> String {
 #[track_caller]
 fn check(terms: RunTerms, script: Vec<RunnerReport>, expected: &str) {
     assert_eq!(play(&mut RunState::new(terms), script), expected);
+}
+
+#[test]
+fn a_request_beyond_the_token_rate_is_not_repeated() {
+    check(terms(&["p1", "p2"]), vec![Outcome(too_much())], "p1!/off Answer");
+    let with_fallbacks = RunTerms { has_fallbacks: true, ..terms(&["p1", "p2"]) };
+    check(with_fallbacks, vec![Outcome(too_much())], "p1!/off failover:rate_limit:Some(429)");
 }
 
 #[test]

@@ -265,7 +265,7 @@ pub(in crate::run) fn put_list<T>(object: &mut Map<String, Value>, name: &str, l
 
 impl ContextBudget {
     fn to_json(self) -> Value {
-        let room = self.window - self.effective_reserve();
+        let room = self.window.saturating_sub(self.effective_reserve);
         let overflow = self.overflow();
         json!({
             "route": if overflow > 0 { "compact_only" } else { "fits" },
@@ -274,7 +274,7 @@ impl ContextBudget {
             "contextTokenBudget": self.window,
             "promptBudgetBeforeReserve": self.window,
             "reserveTokens": self.reserve,
-            "effectiveReserveTokens": self.effective_reserve(),
+            "effectiveReserveTokens": self.effective_reserve,
             "remainingPromptBudgetTokens": room.saturating_sub(self.prompt_tokens),
             "overflowTokens": overflow,
         })

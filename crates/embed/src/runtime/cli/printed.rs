@@ -87,24 +87,22 @@ impl<'e> PrintedAnswer<'e> {
         self.end().await
     }
 
-    /// Ends the answer of a program that failed or was stopped.
-    pub(super) async fn broken_off(&mut self, end: AttemptEnd) -> AttemptEnd {
-        if self.shown.is_none() {
-            return end;
-        }
+    /// Ends the answer of a program that failed or was stopped, and returns it with the end of the attempt.
+    pub(super) async fn broken_off(&mut self, end: AttemptEnd) -> (AttemptEnd, Arc<AssistantMessage>) {
+        let has_begun = self.shown.is_some();
         let end = match end {
-            AttemptEnd::Failed { error, .. } => {
+            AttemptEnd::Failed { stage, error } => {
                 self.answer.stop_reason = StopReason::Error;
                 self.answer.error_message = Some(error.text.clone());
-                AttemptEnd::failed(FailureStage::Answer, error)
+                AttemptEnd::failed(if has_begun { FailureStage::Answer } else { stage }, error)
             }
             other => {
                 self.answer.stop_reason = StopReason::Aborted;
                 other
             }
         };
-        self.end().await;
-        end
+        let answer = if has_begun { self.end().await } else { Arc::new(self.answer.clone()) };
+        (end, answer)
     }
 
     async fn end(&mut self) -> Arc<AssistantMessage> {

@@ -16,6 +16,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use serde_json::{Value, json};
 
+use super::fitting;
 use crate::compaction::pruning::{CACHE_TTL, Pruner};
 use crate::run::scope::RunScope;
 
@@ -53,6 +54,9 @@ impl Provider for PreparedHistory {
         }
         if let Some(pruner) = &self.pruner {
             pruner.prune(&mut request.messages);
+        }
+        if let Err(error) = fitting::fit(&mut request) {
+            return EventStream::failed(&request.model, request.host.now_ms(), error);
         }
         self.inner.stream(request, cancel)
     }

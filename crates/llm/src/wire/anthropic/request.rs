@@ -14,7 +14,7 @@ use crate::model::record::DEFAULT_MAX_TOKENS;
 use crate::model::thinking::{LevelRule, clamp};
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
-use crate::request::{CacheRetention, NativeThinking, Request, ThinkingChoice};
+use crate::request::{BETAS, CacheRetention, NativeThinking, Request, ThinkingChoice};
 use crate::schema::clean::{self, SchemaDialect};
 use crate::thinking::ThinkingLevel;
 use crate::wire::headers::{self, AuthKey, HeaderLayers};
@@ -86,7 +86,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     if let Some(params) = &request.options.sampling_params {
         body.extend(params.clone());
     }
-    let betas = betas(request, &thinking, &tools);
+    let betas = betas(request, &thinking, &tools, subscription);
     Ok(HttpRequest {
         url,
         headers: all_headers(request, key.as_ref(), subscription, &betas)?,
@@ -424,7 +424,7 @@ fn tool_choice(request: &Request, subscription: bool, is_thinking: bool) -> Opti
 
 // Headers.
 
-fn betas(request: &Request, thinking: &ThinkingParam, tools: &Tools) -> Vec<&'static str> {
+fn betas<'a>(request: &'a Request, thinking: &ThinkingParam, tools: &Tools, subscription: bool) -> Vec<&'a str> {
     let wire = &request.model.dialect.wire;
     let mut betas = Vec::new();
     if !tools.initial.is_empty() && !wire.eager_tool_input {
@@ -443,8 +443,17 @@ fn betas(request: &Request, thinking: &ThinkingParam, tools: &Tools) -> Vec<&'st
     if !wire.fallbacks.is_empty() {
         betas.push("server-side-fallback-2026-07-01");
     }
+    let requested = request.options.native.get(BETAS).and_then(Value::as_array).into_iter().flatten();
+    for beta in requested.filter_map(Value::as_str).filter(|beta| !(subscription && *beta == ONE_MILLION)) {
+        if !betas.contains(&beta) {
+            betas.push(beta);
+        }
+    }
     betas
 }
+
+/// The beta feature with a window of a million tokens; subscriptions do not have it, and the server refuses their requests with it.
+const ONE_MILLION: &str = "context-1m-2025-08-07";
 
 fn all_headers(
     request: &Request,
