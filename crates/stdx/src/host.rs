@@ -83,6 +83,12 @@ impl Host {
         now.to_zoned(self.zone()).date().to_string()
     }
 
+    /// Returns a time by the local clock, e.g. `2026-09-30 10:00:00 CEST`. A fake clock runs in UTC.
+    pub fn local_time(&self, at_ms: i64) -> String {
+        let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
+        at.to_zoned(self.zone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+    }
+
     /// Returns the time zone of the clock.
     fn zone(&self) -> jiff::tz::TimeZone {
         match &self.parts.clock {

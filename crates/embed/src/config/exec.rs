@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pinch_coding_agent::document::Problem;
 use pinch_tools::exec::modes::{ExecAsk, ExecSecurity, ModeError, configured_modes};
-use pinch_tools::process::ConfiguredHost;
+use pinch_tools::process::{ConfiguredHost, ExitNotices};
 use serde_json::{Map, Value};
 
 use super::node::Node;
@@ -21,6 +21,10 @@ pub struct ExecConfig {
     pub timeout: Option<Duration>,
     /// Time after which a call moves its command to the background (`backgroundMs`); `None`: ten seconds.
     pub yield_after: Option<Duration>,
+    /// Whether the session learns about the end of its background commands (`notifyOnExit`); `None`: yes.
+    pub notify_on_exit: Option<bool>,
+    /// Whether that includes successes without output (`notifyOnExitEmptySuccess`); `None`: no.
+    pub notify_on_silence: Option<bool>,
     /// Directories prepended to `PATH` (`pathPrepend`).
     pub path_prepend: Option<Vec<String>>,
     /// Host variables passed to commands in addition to the usual ones (`passEnv`).
@@ -90,6 +94,8 @@ impl ExecConfig {
             modes,
             timeout: own.timeout.or(all.timeout),
             yield_after: own.yield_after.or(all.yield_after),
+            notify_on_exit: exec.get("notifyOnExit").flag(problems),
+            notify_on_silence: exec.get("notifyOnExitEmptySuccess").flag(problems),
             path_prepend: own.path_prepend.or_else(|| all.path_prepend.clone()),
             pass_env: own.pass_env.or_else(|| all.pass_env.clone()),
             safe_bins: own.safe_bins.or_else(|| all.safe_bins.clone()),
@@ -122,6 +128,8 @@ impl ExecConfig {
         !self.modes.is_empty()
     }
 
+            notify_on_exit: own.notify_on_exit.or(all.notify_on_exit),
+            notify_on_silence: own.notify_on_silence.or(all.notify_on_silence),
     /// Returns which commands may run, and when a person is asked; `None` if not configured.
     ///
     /// # Errors
@@ -150,6 +158,15 @@ mod tests {
 
     #[test]
     fn an_agent_overrides_single_members_and_either_notation_for_modes_replaces_the_other() {
+    /// Returns which ends of background commands are reported.
+    pub fn exit_notices(&self) -> ExitNotices {
+        match (self.notify_on_exit.unwrap_or(true), self.notify_on_silence.unwrap_or(false)) {
+            (false, _) => ExitNotices::Off,
+            (true, false) => ExitNotices::Usual,
+            (true, true) => ExitNotices::All,
+        }
+    }
+
         let all = read(&json!({"security": "full", "ask": "off", "timeoutSeconds": 5, "safeBins": ["jq"]}));
         assert_eq!(all.configured_modes(), Ok(Some((ExecSecurity::Full, ExecAsk::Off))));
         let own = read(&json!({"ask": "always", "safeBins": []})).over(&all);

@@ -6,6 +6,7 @@ use super::resolve;
 use crate::parts::Parts;
 use crate::plugin::{AgentEnd, HookContext, RunHooks, RunVerdict};
 use crate::run::payloads::Payload;
+use crate::run::request::RunTrigger;
 use crate::run::result::MetaError;
 use crate::run::{FailureKind, RunError, RunErrorKind, RunRequest, RunResult};
 use crate::runner::millis;
@@ -13,6 +14,16 @@ use crate::texts::Phrase;
 
 /// Returns the hooks of a run.
 pub(super) fn of_run(parts: &Parts, request: &RunRequest) -> RunHooks {
+    let registered = &parts.registered;
+    let hooks = plugin_hooks(parts, request);
+    match request.trigger {
+        // What such a run reads does not stay in the conversation.
+        RunTrigger::Memory => hooks,
+        _ => hooks.with_events(&registered.events, request.scope_key(), &parts.host),
+    }
+}
+
+fn plugin_hooks(parts: &Parts, request: &RunRequest) -> RunHooks {
     let plugins = parts.registered.plugins.clone();
     if plugins.is_empty() {
         return RunHooks::new(plugins, HookContext::default());

@@ -199,7 +199,7 @@ fn command_tools(
         approvals: Arc::clone(&registered.approvals),
         approvals_file: parts.state_dir.join(APPROVALS),
         agent: agent.as_str().to_owned(),
-        scope: request.session_key.as_deref().unwrap_or(&request.session_id).to_owned(),
+        scope: request.scope_key().to_owned(),
         files: registered.files.clone(),
     };
     own.tools(&names).map_err(|error| invalid_modes(&error))

@@ -97,6 +97,7 @@ impl CommandParts<'_> {
             options.allow_background = has("process");
             options.yield_after = self.config.yield_after.unwrap_or(options.yield_after);
             options.timeout = self.config.timeout.unwrap_or(options.timeout);
+            options.exit_notices = self.config.exit_notices();
             let exec = |options| -> Arc<dyn Tool> {
                 Arc::new(ExecTool::new(Arc::clone(&self.machine), self.registry.clone(), options))
             };

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::host::tightened;
 use super::options::CommandOptions;
 use super::permission::CommandCall;
-use super::registry::{ProcessRegistry, TrackedCommand};
+use super::registry::{CommandStart, ProcessRegistry, TrackedCommand};
 use super::retry;
 use crate::paths::PathRoot;
 
@@ -133,7 +133,13 @@ impl ExecTool {
             warnings.push("Warning: there are no terminals in the sandbox; running without one.".to_owned());
         }
         permit.check(&self.options, call)?;
-        let start = |spec| self.registry.start(&**machine, spec, command, &self.options.scope, Some(timeout), cx.host);
+        let how = || CommandStart {
+            shown: command,
+            scope: &self.options.scope,
+            timeout: Some(timeout),
+            notices: self.options.exit_notices,
+        };
+        let start = |spec| self.registry.start(&**machine, spec, how(), cx.host);
         let on_terminal = match wants_terminal && !is_inside {
             true => Some(start(on_terminal(spec.clone())).await),
             false => None,

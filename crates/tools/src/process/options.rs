@@ -7,6 +7,7 @@ use std::time::Duration;
 use pinch_ports::{ApprovalBroker, DenyAll};
 
 use super::host::CommandHosts;
+use super::registry::ExitNotices;
 use crate::exec::environment::ChildEnvironment;
 use crate::exec::modes::{ExecAsk, ExecSecurity};
 use crate::exec::safe_bins::SafeBins;
@@ -53,6 +54,8 @@ pub struct CommandOptions {
     pub yield_after: Duration,
     /// Default timeout of commands.
     pub timeout: Duration,
+    /// Which ends of background commands are reported.
+    pub exit_notices: ExitNotices,
 }
 
 impl CommandOptions {
@@ -78,6 +81,7 @@ impl CommandOptions {
             allow_background: true,
             yield_after: Duration::from_secs(10),
             timeout: Duration::from_secs(1800),
+            exit_notices: ExitNotices::default(),
         }
     }
 }
