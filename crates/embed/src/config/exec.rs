@@ -35,6 +35,34 @@ pub struct ExecConfig {
     pub safe_bin_dirs: Option<Vec<PathBuf>>,
     /// Whether patches may only change files in the workspace (`applyPatch.workspaceOnly`); `None`: yes.
     pub patch_workspace_only: Option<bool>,
+    /// Which models may apply patches.
+    pub patches: PatchModels,
+}
+
+/// Which models are offered `apply_patch`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PatchModels {
+    /// Whether any is (`applyPatch.enabled`); `None`: yes.
+    pub enabled: Option<bool>,
+    /// Models, with or without their provider, that are (`applyPatch.allowModels`); `None` or empty: all.
+    pub allow: Option<Vec<String>>,
+}
+
+impl PatchModels {
+    fn over(self, all: &Self) -> Self {
+        Self { enabled: self.enabled.or(all.enabled), allow: self.allow.or_else(|| all.allow.clone()) }
+    }
+
+    /// Returns the setting that keeps patches from a model.
+    pub(crate) fn denied_by(&self, provider: &str, model: &str) -> Option<&'static str> {
+        if self.enabled == Some(false) {
+            return Some("tools.exec.applyPatch.enabled");
+        }
+        let allow = self.allow.as_ref().filter(|allow| !allow.is_empty())?;
+        let names = [model.to_lowercase(), format!("{provider}/{model}").to_lowercase()];
+        let is_allowed = allow.iter().any(|entry| names.contains(&entry.trim().to_lowercase()));
+        (!is_allowed).then_some("tools.exec.applyPatch.allowModels")
+    }
 }
 
 /// Settings of one run that replace the configured ones (`execOverrides`). `None` keeps the configured value.
@@ -66,6 +94,8 @@ impl ExecConfig {
             modes,
             timeout: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             yield_after: exec.get("backgroundMs").count(problems).map(Duration::from_millis),
+            notify_on_exit: exec.get("notifyOnExit").flag(problems),
+            notify_on_silence: exec.get("notifyOnExitEmptySuccess").flag(problems),
             path_prepend: exec.get("pathPrepend").texts(problems),
             pass_env: exec.get("passEnv").texts(problems),
             safe_bins: exec.get("safeBins").texts(problems),
@@ -74,6 +104,10 @@ impl ExecConfig {
                 .texts(problems)
                 .map(|dirs| dirs.into_iter().map(PathBuf::from).collect()),
             patch_workspace_only: exec.get("applyPatch").get("workspaceOnly").flag(problems),
+            patches: PatchModels {
+                enabled: exec.get("applyPatch").get("enabled").flag(problems),
+                allow: exec.get("applyPatch").get("allowModels").texts(problems),
+            },
         }
     }
 
@@ -94,13 +128,14 @@ impl ExecConfig {
             modes,
             timeout: own.timeout.or(all.timeout),
             yield_after: own.yield_after.or(all.yield_after),
-            notify_on_exit: exec.get("notifyOnExit").flag(problems),
-            notify_on_silence: exec.get("notifyOnExitEmptySuccess").flag(problems),
+            notify_on_exit: own.notify_on_exit.or(all.notify_on_exit),
+            notify_on_silence: own.notify_on_silence.or(all.notify_on_silence),
             path_prepend: own.path_prepend.or_else(|| all.path_prepend.clone()),
             pass_env: own.pass_env.or_else(|| all.pass_env.clone()),
             safe_bins: own.safe_bins.or_else(|| all.safe_bins.clone()),
             safe_bin_dirs: own.safe_bin_dirs.or_else(|| all.safe_bin_dirs.clone()),
             patch_workspace_only: own.patch_workspace_only.or(all.patch_workspace_only),
+            patches: own.patches.over(&all.patches),
         }
     }
 
@@ -123,13 +158,20 @@ impl ExecConfig {
         Ok(self)
     }
 
+    /// Returns which ends of background commands are reported.
+    pub fn exit_notices(&self) -> ExitNotices {
+        match (self.notify_on_exit.unwrap_or(true), self.notify_on_silence.unwrap_or(false)) {
+            (false, _) => ExitNotices::Off,
+            (true, false) => ExitNotices::Usual,
+            (true, true) => ExitNotices::All,
+        }
+    }
+
     /// Returns whether these settings decide which commands may run.
     pub fn sets_modes(&self) -> bool {
         !self.modes.is_empty()
     }
 
-            notify_on_exit: own.notify_on_exit.or(all.notify_on_exit),
-            notify_on_silence: own.notify_on_silence.or(all.notify_on_silence),
     /// Returns which commands may run, and when a person is asked; `None` if not configured.
     ///
     /// # Errors
@@ -158,15 +200,6 @@ mod tests {
 
     #[test]
     fn an_agent_overrides_single_members_and_either_notation_for_modes_replaces_the_other() {
-    /// Returns which ends of background commands are reported.
-    pub fn exit_notices(&self) -> ExitNotices {
-        match (self.notify_on_exit.unwrap_or(true), self.notify_on_silence.unwrap_or(false)) {
-            (false, _) => ExitNotices::Off,
-            (true, false) => ExitNotices::Usual,
-            (true, true) => ExitNotices::All,
-        }
-    }
-
         let all = read(&json!({"security": "full", "ask": "off", "timeoutSeconds": 5, "safeBins": ["jq"]}));
         assert_eq!(all.configured_modes(), Ok(Some((ExecSecurity::Full, ExecAsk::Off))));
         let own = read(&json!({"ask": "always", "safeBins": []})).over(&all);
@@ -177,6 +210,20 @@ mod tests {
         let back = read(&json!({"security": "allowlist"})).over(&own);
         assert_eq!(back.configured_modes(), Ok(Some((ExecSecurity::Allowlist, ExecAsk::OnMiss))));
         assert!(!ExecConfig::default().sets_modes());
+    }
+
+    #[test]
+    fn patches_can_be_limited_to_some_models() {
+        let all = read(&json!({"applyPatch": {"allowModels": [" GPT-5.2 ", "local/small"]}})).patches;
+        for (provider, model, is_allowed) in
+            [("openai", "gpt-5.2", true), ("local", "Small", true), ("other", "small", false)]
+        {
+            assert_eq!(all.denied_by(provider, model).is_none(), is_allowed, "{provider}/{model}");
+        }
+        let off = read(&json!({"applyPatch": {"enabled": false, "allowModels": []}}));
+        assert_eq!(off.patches.denied_by("openai", "gpt-5.2"), Some("tools.exec.applyPatch.enabled"));
+        let own = read(&json!({"applyPatch": {"enabled": true}})).over(&off).patches;
+        assert_eq!(own.denied_by("openai", "gpt-5.2"), None);
     }
 
     #[test]

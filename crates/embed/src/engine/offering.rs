@@ -144,6 +144,7 @@ pub(super) fn offer(
     let place = WorkingDirectory { cwd: workspace.to_owned(), home: parts.host.home().map(Into::into) };
     let shell = shell(parts, &skills.variables)?;
     let commands = command_tools(parts, request, workspace, &machines, (shell.program.clone(), skills))?;
+    let patches = commands.patches.clone();
     let mut tool_parts = ToolParts::new(machines.files, place, shell);
     tool_parts.files = registered.files.clone();
     tool_parts.facts = shared.facts.clone();
@@ -155,7 +156,8 @@ pub(super) fn offer(
         _ => (layers, commands.foreground),
     };
     Ok(ToolOffer::new(layers, foreground, Arc::clone(&parts.config.tools), request.caller.clone())
-        .in_mode(request.permission_mode))
+        .in_mode(request.permission_mode)
+        .patches_by(patches))
 }
 
 /// Creates the loop detection for the calls of one run.

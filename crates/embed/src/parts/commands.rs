@@ -14,11 +14,11 @@ use pinch_tools::patch::{ApplyPatchTool, PatchTarget};
 use pinch_tools::policy::PermissionMode;
 use pinch_tools::process::{BackgroundTool, CommandHosts, CommandOptions, ExecTool, ProcessRegistry};
 
-use crate::config::exec::ExecConfig;
-use crate::run::tools::ToolPair;
+use crate::config::exec::{ExecConfig, PatchModels};
+use crate::run::tools::{APPLY_PATCH, ToolPair};
 
 /// Names of these tools.
-pub(crate) const NAMES: [&str; 3] = ["exec", "process", "apply_patch"];
+pub(crate) const NAMES: [&str; 3] = ["exec", "process", APPLY_PATCH];
 
 /// Parts for creating these tools.
 pub(crate) struct CommandParts<'a> {
@@ -53,6 +53,8 @@ pub(crate) struct CommandTools {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// `exec`, and its replacement if policies remove `process`: commands then stay in the foreground.
     pub(crate) foreground: Option<ToolPair>,
+    /// Which models may apply patches.
+    pub(crate) patches: PatchModels,
 }
 
 impl CommandParts<'_> {
@@ -62,7 +64,7 @@ impl CommandParts<'_> {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         let mut foreground = None;
         let (security, ask) = modes_of_session(self.mode, self.config.configured_modes()?);
-        if has("apply_patch") {
+        if has(APPLY_PATCH) {
             let in_workspace = self.workspace_only || self.config.patch_workspace_only.unwrap_or(true);
             let place = PatchTarget {
                 cwd: self.workspace.to_owned(),
@@ -95,9 +97,9 @@ impl CommandParts<'_> {
             options.agent = self.agent;
             options.scope.clone_from(&self.scope);
             options.allow_background = has("process");
+            options.exit_notices = self.config.exit_notices();
             options.yield_after = self.config.yield_after.unwrap_or(options.yield_after);
             options.timeout = self.config.timeout.unwrap_or(options.timeout);
-            options.exit_notices = self.config.exit_notices();
             let exec = |options| -> Arc<dyn Tool> {
                 Arc::new(ExecTool::new(Arc::clone(&self.machine), self.registry.clone(), options))
             };
@@ -110,6 +112,6 @@ impl CommandParts<'_> {
         if has("process") {
             tools.push(Arc::new(BackgroundTool::new(self.registry, self.scope)));
         }
-        Ok(CommandTools { tools, foreground })
+        Ok(CommandTools { tools, foreground, patches: self.config.patches.clone() })
     }
 }
