@@ -31,4 +31,4 @@ pub use log::{LogSlice, slice_log};
 pub use name::session_name;
 pub use options::CommandOptions;
 pub use process_tool::BackgroundTool;
-pub use registry::{ExitListener, ExitNotice, ExitNotices, ProcessLimits, ProcessRegistry};
+pub use registry::{CommandLimits, ExitListener, ExitNotice, ExitNotices, ProcessLimits, ProcessRegistry};

@@ -17,8 +17,12 @@ pub struct ExecConfig {
     pub host: Option<ConfiguredHost>,
     /// `mode`, `security` and `ask`, unparsed: an invalid value must not be ignored.
     modes: Map<String, Value>,
-    /// Time limit of commands (`timeoutSeconds`); `None`: 30 minutes.
+    /// Time limit of commands (`timeoutSeconds`); zero: none; `None`: 30 minutes.
     pub timeout: Option<Duration>,
+    /// How long finished commands are kept (`cleanupMs`); `None`: 30 minutes.
+    pub keep: Option<Duration>,
+    /// Whether code on an interpreter's command line always needs an approval (`strictInlineEval`); `None`: no.
+    pub strict_inline_eval: Option<bool>,
     /// Time after which a call moves its command to the background (`backgroundMs`); `None`: ten seconds.
     pub yield_after: Option<Duration>,
     /// Whether the session learns about the end of its background commands (`notifyOnExit`); `None`: yes.
@@ -83,7 +87,7 @@ impl ExecConfig {
     pub(super) fn read(exec: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         let modes = MODE_KEYS.into_iter().filter_map(|key| Some((key.to_owned(), exec.get(key).value()?.clone())));
         let modes = modes.collect();
-        let seconds = exec.get("timeoutSeconds").number(problems).filter(|seconds| *seconds > 0.0);
+        let seconds = exec.get("timeoutSeconds").number(problems).filter(|seconds| *seconds >= 0.0);
         Self {
             host: exec.get("host").value().and_then(Value::as_str).and_then(|word| match word.trim() {
                 "auto" => Some(ConfiguredHost::Auto),
@@ -93,6 +97,8 @@ impl ExecConfig {
             }),
             modes,
             timeout: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            keep: exec.get("cleanupMs").count(problems).map(Duration::from_millis),
+            strict_inline_eval: exec.get("strictInlineEval").flag(problems),
             yield_after: exec.get("backgroundMs").count(problems).map(Duration::from_millis),
             notify_on_exit: exec.get("notifyOnExit").flag(problems),
             notify_on_silence: exec.get("notifyOnExitEmptySuccess").flag(problems),
@@ -127,6 +133,8 @@ impl ExecConfig {
             host: own.host.or(all.host),
             modes,
             timeout: own.timeout.or(all.timeout),
+            keep: own.keep.or(all.keep),
+            strict_inline_eval: own.strict_inline_eval.or(all.strict_inline_eval),
             yield_after: own.yield_after.or(all.yield_after),
             notify_on_exit: own.notify_on_exit.or(all.notify_on_exit),
             notify_on_silence: own.notify_on_silence.or(all.notify_on_silence),
@@ -165,6 +173,11 @@ impl ExecConfig {
             (true, false) => ExitNotices::Usual,
             (true, true) => ExitNotices::All,
         }
+    }
+
+    /// Returns whether these settings restrict which commands run without asking.
+    pub fn has_rules(&self) -> bool {
+        self.sets_modes() || self.strict_inline_eval == Some(true)
     }
 
     /// Returns whether these settings decide which commands may run.

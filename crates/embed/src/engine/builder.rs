@@ -22,6 +22,7 @@ use pinch_tools::process::{ProcessLimits, ProcessRegistry};
 use super::configured::{AgentDocuments, DocumentSources, set_slots};
 use super::{Current, Engine};
 use crate::config::Config;
+use crate::config::exec_variables::ExecVariables;
 use crate::delivery::EventBus;
 use crate::inbox::{Inbox, Seen};
 use crate::lanes::Lanes;
@@ -293,6 +294,7 @@ impl EngineBuilder {
             Problem::new(&self.state_dir, format!("\"{name}\" is not a built-in tool"))
                 .remedy("Enable only tools included in this build")
         }));
+        problems.extend(ExecVariables::read(host.env()).1);
         let store = self.store.unwrap_or_else(|| Arc::new(own_store(&self.state_dir, &loaded.settings)));
         let mut runtimes = self.runtimes;
         runtimes.entry(crate::runtime::CLI.to_owned()).or_insert_with(|| Arc::new(CliRuntime::new(Arc::clone(&store))));

@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::config::exec::ExecConfig;
 use crate::key::AgentId;
 use crate::models::implicit;
+use crate::config::exec_variables::ExecVariables;
 use crate::parts::Parts;
 use crate::parts::commands::{CommandParts, CommandTools};
 use crate::parts::notes;
@@ -115,7 +116,7 @@ fn invalid_modes(error: &ModeError) -> RunError {
 }
 
 fn has_rules(exec: &ExecConfig, mode: Option<PermissionMode>) -> bool {
-    exec.sets_modes() || mode.is_some_and(|mode| mode != PermissionMode::Full)
+    exec.has_rules() || mode.is_some_and(|mode| mode != PermissionMode::Full)
 }
 
 /// State that the tools of a run share with its session.
@@ -202,6 +203,7 @@ fn command_tools(
         approvals_file: parts.state_dir.join(APPROVALS),
         agent: agent.as_str().to_owned(),
         scope: request.scope_key().to_owned(),
+        variables_of_exec: ExecVariables::read(parts.host.env()).0,
         files: registered.files.clone(),
     };
     own.tools(&names).map_err(|error| invalid_modes(&error))

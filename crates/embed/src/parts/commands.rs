@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pinch_agent_core::tool::Tool;
 use pinch_coding_agent::machine::Machine;
@@ -15,10 +16,14 @@ use pinch_tools::policy::PermissionMode;
 use pinch_tools::process::{BackgroundTool, CommandHosts, CommandOptions, ExecTool, ProcessRegistry};
 
 use crate::config::exec::{ExecConfig, PatchModels};
+use crate::config::exec_variables::ExecVariables;
 use crate::run::tools::{APPLY_PATCH, ToolPair};
 
 /// Names of these tools.
 pub(crate) const NAMES: [&str; 3] = ["exec", "process", APPLY_PATCH];
+
+/// How long a call may wait before its command moves to the background.
+const YIELD_AFTER: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(120));
 
 /// Parts for creating these tools.
 pub(crate) struct CommandParts<'a> {
@@ -29,6 +34,8 @@ pub(crate) struct CommandParts<'a> {
     pub(crate) shell: PathBuf,
     /// Environment variables of the host.
     pub(crate) env: Vec<(String, String)>,
+    /// Limits set in the environment.
+    pub(crate) variables_of_exec: ExecVariables,
     /// Variables set by skills, which commands get in addition to those of the host.
     pub(crate) variables: Vec<(String, String)>,
     /// Programs that skills name.
@@ -98,8 +105,15 @@ impl CommandParts<'_> {
             options.scope.clone_from(&self.scope);
             options.allow_background = has("process");
             options.exit_notices = self.config.exit_notices();
-            options.yield_after = self.config.yield_after.unwrap_or(options.yield_after);
-            options.timeout = self.config.timeout.unwrap_or(options.timeout);
+            let set = &self.variables_of_exec;
+            let yield_after = self.config.yield_after.or(set.yield_after).unwrap_or(options.yield_after);
+            options.yield_after = yield_after.clamp(YIELD_AFTER.0, YIELD_AFTER.1);
+            options.timeout = match self.config.timeout {
+                Some(timeout) => Some(timeout).filter(|timeout| !timeout.is_zero()),
+                None => options.timeout,
+            };
+            options.strict_inline_eval = self.config.strict_inline_eval.unwrap_or(false);
+            options.limits = set.limits(self.config.keep);
             let exec = |options| -> Arc<dyn Tool> {
                 Arc::new(ExecTool::new(Arc::clone(&self.machine), self.registry.clone(), options))
             };

@@ -14,25 +14,36 @@ use tokio::task::JoinSet;
 
 use super::screen::TerminalText;
 
-/// Limits on stored commands and output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ProcessLimits {
-    /// Characters of output per command; older output is dropped.
+/// Limits on what is stored about one command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandLimits {
+    /// Characters of output; older output is dropped.
     pub output: usize,
     /// Characters of unread output.
     pub pending: usize,
+    /// How long the command is kept after its end.
+    pub keep: Duration,
+}
+
+impl Default for CommandLimits {
+    fn default() -> Self {
+        Self { output: 200_000, pending: 30_000, keep: Duration::from_secs(30 * 60) }
+    }
+}
+
+/// Limits on stored commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcessLimits {
     /// Number of finished commands.
     pub finished: usize,
-    /// How long finished commands are kept.
-    pub keep: Duration,
     /// Maximum number of commands running at the same time.
     pub running: usize,
 }
 
 impl Default for ProcessLimits {
     fn default() -> Self {
-        Self { output: 200_000, pending: 30_000, finished: 50, keep: Duration::from_secs(30 * 60), running: 200 }
+        Self { finished: 50, running: 200 }
     }
 }
 
@@ -75,6 +86,7 @@ pub(super) struct CommandStart<'a> {
     pub(super) scope: &'a str,
     pub(super) timeout: Option<Duration>,
     pub(super) notices: ExitNotices,
+    pub(super) limits: CommandLimits,
 }
 
 #[derive(Default)]
@@ -105,6 +117,7 @@ pub(super) struct TrackedCommand {
     /// On a terminal, the input cannot be closed: see [`TrackedCommand::write`].
     is_on_terminal: bool,
     notices: ExitNotices,
+    limits: CommandLimits,
     input: tokio::sync::Mutex<Option<ProcessInput>>,
     output: Mutex<CommandLog>,
 }
@@ -126,21 +139,21 @@ pub(super) struct CommandLog {
 }
 
 impl CommandLog {
-    fn push(&mut self, bytes: &[u8], limits: &ProcessLimits) {
+    fn push(&mut self, bytes: &[u8], limits: &CommandLimits) {
         let mut text = String::new();
         self.decoder.push(bytes, &mut text);
         self.show(&text, limits);
     }
 
     /// Adds decoded output; for a terminal, with control sequences removed.
-    fn show(&mut self, text: &str, limits: &ProcessLimits) {
+    fn show(&mut self, text: &str, limits: &CommandLimits) {
         let Some(screen) = &mut self.screen else { return self.add(text, limits) };
         let mut shown = String::with_capacity(text.len());
         screen.push(text, &mut shown);
         self.add(&shown, limits);
     }
 
-    fn add(&mut self, text: &str, limits: &ProcessLimits) {
+    fn add(&mut self, text: &str, limits: &CommandLimits) {
         for c in text.chars().filter(|c| is_shown(*c)) {
             self.kept.push_back(c);
             self.pending.push_back(c);
@@ -193,11 +206,11 @@ impl TrackedCommand {
         self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn finish(&self, end: Result<ProcessEnd, String>, now_ms: i64, limits: &ProcessLimits) {
+    fn finish(&self, end: Result<ProcessEnd, String>, now_ms: i64) {
         let mut log = self.log();
         let mut rest = String::new();
         log.decoder.finish(&mut rest);
-        log.show(&rest, limits);
+        log.show(&rest, &self.limits);
         log.end = Some((end, now_ms));
     }
 
@@ -324,6 +337,7 @@ impl ProcessRegistry {
             changed: Notify::new(),
             is_on_terminal,
             notices: how.notices,
+            limits: how.limits,
             input: tokio::sync::Mutex::new(process.take_input()),
             output: Mutex::new(CommandLog {
                 screen: is_on_terminal.then(TerminalText::default),
@@ -331,7 +345,7 @@ impl ProcessRegistry {
             }),
         });
         state.sessions.push(Arc::clone(&session));
-        let (driven, limits, host) = (Arc::clone(&session), self.0.limits.clone(), host.clone());
+        let (driven, host) = (Arc::clone(&session), host.clone());
         let timeout = how.timeout;
         // Weak: a running command must not keep the registry that owns it alive.
         let registry = Arc::downgrade(&self.0);
@@ -340,7 +354,7 @@ impl ProcessRegistry {
             let mut take = |bytes: &[u8]| {
                 let n_requests = {
                     let mut log = driven.log();
-                    log.push(bytes, &limits);
+                    log.push(bytes, &driven.limits);
                     log.screen.as_mut().map_or(0, TerminalText::take_requests)
                 };
                 // A program that requests more than it reads gets no reply.
@@ -361,7 +375,7 @@ impl ProcessRegistry {
                 end = process.pump(&driven.cancel, timeout, GRACE, &mut take) => end,
                 () = answering => Ok(ProcessEnd::Exited(Exit::Code(0))),
             };
-            driven.finish(end.map_err(|error| error.to_string()), host.now_ms(), &limits);
+            driven.finish(end.map_err(|error| error.to_string()), host.now_ms());
             if let Some(notice) = driven.exit_notice()
                 && let Some(registry) = registry.upgrade()
                 && let Some(listener) = &registry.on_exit
@@ -396,10 +410,10 @@ impl ProcessRegistry {
 
     /// Removes commands that ended long ago, and the oldest beyond the limit.
     fn sweep(&self, now_ms: i64) {
-        let keep = i64::try_from(self.0.limits.keep.as_millis()).unwrap_or(i64::MAX);
+        let keep = |session: &TrackedCommand| i64::try_from(session.limits.keep.as_millis()).unwrap_or(i64::MAX);
         let mut state = self.state();
         let ended = |session: &TrackedCommand| session.log().end.as_ref().map(|(_, at)| *at);
-        state.sessions.retain(|session| ended(session).is_none_or(|at| now_ms.saturating_sub(at) < keep));
+        state.sessions.retain(|session| ended(session).is_none_or(|at| now_ms.saturating_sub(at) < keep(session)));
         let n_ended = state.sessions.iter().filter(|session| ended(session).is_some()).count();
         let mut n_over = n_ended.saturating_sub(self.0.limits.finished);
         state.sessions.retain(|session| {

@@ -260,6 +260,52 @@ async fn the_end_of_a_background_command_is_reported_once() {
 }
 
 #[tokio::test]
+async fn strict_rules_for_inline_code_ask_a_person_even_if_everything_may_run() {
+    struct Answering(ApprovalDecision, Mutex<Vec<String>>);
+    impl ApprovalBroker for Answering {
+        fn request<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
+            self.1.lock().unwrap().push(request.reason.clone());
+            Box::pin(async { self.0 })
+        }
+    }
+    let code = "awk 'BEGIN { print 1 + 1 }'";
+    let denied = Err("exec denied: awk is given code to run".to_owned());
+    for (strict, decision, command, expect, n_asked) in [
+        (true, ApprovalDecision::Deny, "echo one > f; cat f", Ok("one".to_owned()), 0),
+        (true, ApprovalDecision::Deny, code, denied, 2),
+        (true, ApprovalDecision::AllowAlways, code, Ok("2".to_owned()), 2),
+        (false, ApprovalDecision::Deny, code, Ok("2".to_owned()), 0),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Arc::new(Answering(decision, Mutex::default()));
+        let (exec, _) = tools(CommandOptions {
+            strict_inline_eval: strict,
+            approvals: broker.clone(),
+            approvals_file: Some(dir.path().join("exec-approvals.json")),
+            ..options(dir.path())
+        });
+        // Not even a permanent approval lasts.
+        for _ in 0..2 {
+            assert_eq!(call(&exec, json!({"command": command})).await.map(|(text, _)| text), expect, "{command}");
+        }
+        assert_eq!(*broker.1.lock().unwrap(), vec!["awk is given code to run"; n_asked], "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_may_set_or_remove_the_time_limit_under_each_of_its_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let limited = CommandOptions { timeout: Some(Duration::from_millis(100)), ..options(dir.path()) };
+    let (exec, _) = tools(limited);
+    for name in ["timeout", "timeoutSeconds", "timeoutSec"] {
+        let (text, _) = call(&exec, json!({"command": "sleep 0.5; echo done", name: 0})).await.unwrap();
+        assert_eq!(text, "done");
+        let (text, _) = call(&exec, json!({"command": "sleep 300", name: 0.2})).await.unwrap();
+        assert_eq!(text, "Command timed out after 0.2 seconds");
+    }
+}
+
+#[tokio::test]
 async fn a_silent_success_is_reported_only_on_request() {
     for (notices, expected) in
         [(ExitNotices::Off, [false, false]), (ExitNotices::Usual, [false, true]), (ExitNotices::All, [true, true])]
