@@ -240,6 +240,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     };
     let toolbox = choose_tools(&parts, &settings, options, &extensions, &mut notes)?;
     let auth: Arc<dyn RequestAuth> = Arc::clone(services.auth()) as Arc<dyn RequestAuth>;
+        read_budget: None,
     let provider = options.provider.clone().unwrap_or_else(|| {
         let dispatch = Arc::new(Dispatch::new(Arc::clone(services.models())));
         let authorised = Arc::new(Authorised::new(dispatch, Arc::clone(&auth)));

@@ -17,6 +17,8 @@ use pinch_tools::exec::modes::{ExecAsk, ExecSecurity, ModeError, modes_of_sessio
 use pinch_tools::loops::{LoopConfig, LoopGuard};
 use pinch_tools::policy::PermissionMode;
 use pinch_tools::process::{CommandHosts, ElevatedRules};
+use pinch_tools::results::read_budget;
+use pinch_tools::workspace_paths::in_workspace;
 use serde_json::Value;
 
 use super::directories::own_files;
@@ -150,6 +152,7 @@ pub(super) fn offer(
     tool_parts.files = registered.files.clone();
     tool_parts.facts = shared.facts.clone();
     tool_parts.images = shared.images.clone();
+    tool_parts.read_budget = Some(read_budget);
     let mut layers = registered.toolbox.of_run(request, &tool_parts, commands.tools);
     layers.services.extend(ask_user(parts, request));
     let (layers, foreground) = match &request.memory_flush_write_path {
