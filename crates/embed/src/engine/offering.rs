@@ -154,6 +154,9 @@ pub(super) fn offer(
     tool_parts.images = shared.images.clone();
     tool_parts.read_budget = Some(read_budget);
     let mut layers = registered.toolbox.of_run(request, &tool_parts, commands.tools);
+    if machines.workspace_only {
+        layers.base = layers.base.iter().map(|tool| in_workspace(Arc::clone(tool), workspace)).collect();
+    }
     layers.services.extend(ask_user(parts, request));
     let (layers, foreground) = match &request.memory_flush_write_path {
         Some(path) if request.trigger == RunTrigger::Memory => (notes::only_notes(layers, &tool_parts, path), None),

@@ -258,6 +258,16 @@ async fn file_tools_see_only_the_workspace_if_configured() {
     assert!(!world.path("b.txt").exists(), "{text}");
     let (text, _) = result_of(&world, &engine, "s4", "write", json!({"path": "in.txt", "content": "x"})).await;
     assert!(world.path("workspace/in.txt").exists(), "{text}");
+    // Other agents' names for files in the workspace.
+    let url = format!("file://{}", world.path("workspace/in.txt").display());
+    for (n, path) in [url.as_str(), "/workspace/in.txt"].into_iter().enumerate() {
+        let (text, _) = result_of(&world, &engine, &format!("u{n}"), "read", json!({"path": path})).await;
+        assert_eq!(text, "x", "{path}");
+    }
+    for (n, path) in ["file:///etc/passwd", "/workspace/../secret.txt"].into_iter().enumerate() {
+        let (text, _) = result_of(&world, &engine, &format!("o{n}"), "read", json!({"path": path})).await;
+        assert!(text.contains("outside of"), "{path}: {text}");
+    }
     // Commands are subject to the rules of tools.exec.
     let (text, _) = result_of(&world, &engine, "s5", "exec", json!({"command": "cat ../secret.txt"})).await;
     assert!(text.contains("hush"), "{text}");
