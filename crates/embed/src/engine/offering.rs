@@ -26,9 +26,9 @@ use super::prompting;
 use super::sandboxed::RunSandbox;
 use crate::config::Config;
 use crate::config::exec::ExecConfig;
+use crate::config::exec_variables::ExecVariables;
 use crate::key::AgentId;
 use crate::models::implicit;
-use crate::config::exec_variables::ExecVariables;
 use crate::parts::Parts;
 use crate::parts::commands::{CommandParts, CommandTools};
 use crate::parts::notes;
@@ -145,7 +145,7 @@ pub(super) fn offer(
 ) -> Result<ToolOffer, RunError> {
     let registered = &parts.registered;
     let place = WorkingDirectory { cwd: workspace.to_owned(), home: parts.host.home().map(Into::into) };
-    let shell = shell(parts, &skills.variables)?;
+    let shell = shell(parts, &skills.variables, machines.outside.is_some())?;
     let commands = command_tools(parts, request, workspace, &machines, (shell.program.clone(), skills))?;
     let patches = commands.patches.clone();
     let mut tool_parts = ToolParts::new(machines.files, place, shell);
@@ -203,13 +203,13 @@ fn command_tools(
         shell,
         variables: skills.variables.clone(),
         skill_bins: skills.programs.clone(),
+        variables_of_exec: ExecVariables::read(parts.host.env()).0,
         env: parts.host.env().to_vec(),
         registry: registered.processes.clone(),
         approvals: Arc::clone(&registered.approvals),
         approvals_file: parts.state_dir.join(APPROVALS),
         agent: agent.as_str().to_owned(),
         scope: request.scope_key().to_owned(),
-        variables_of_exec: ExecVariables::read(parts.host.env()).0,
         files: registered.files.clone(),
     };
     own.tools(&names).map_err(|error| invalid_modes(&error))
@@ -233,7 +233,7 @@ pub(super) fn elevated(config: &Config, request: &RunRequest, agent: &AgentId) -
 }
 
 /// Returns the shell for commands.
-fn shell(parts: &Parts, variables: &[(String, String)]) -> Result<Shell, RunError> {
+fn shell(parts: &Parts, variables: &[(String, String)], is_sandboxed: bool) -> Result<Shell, RunError> {
     let program = match &parts.settings.shell_path {
         Some(path) if path.exists() => Some(path.clone()),
         Some(path) => return Err(RunError::Config(format!("Custom shell path not found: {}", path.display()))),
@@ -241,6 +241,7 @@ fn shell(parts: &Parts, variables: &[(String, String)]) -> Result<Shell, RunErro
     };
     let program = program.ok_or_else(|| RunError::Config("There is no /bin/bash or /bin/sh".to_owned()))?;
     let rule = &parts.settings.shell_environment;
+    let rule = if is_sandboxed { rule.in_sandbox() } else { rule.clone() };
     // Commands must not see variables with credentials.
     let mut credentials = parts.registry.key_variables();
     credentials.extend(parts.profiles.key_variables());
