@@ -10,11 +10,11 @@ mod keys;
 
 mod host;
 
-mod options;
-
 mod screen;
 
 mod registry;
+
+mod options;
 
 mod permission;
 

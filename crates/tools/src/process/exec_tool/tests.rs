@@ -261,8 +261,8 @@ async fn the_end_of_a_background_command_is_reported_once() {
 
 #[tokio::test]
 async fn strict_rules_for_inline_code_ask_a_person_even_if_everything_may_run() {
-    struct Answering(ApprovalDecision, Mutex<Vec<String>>);
-    impl ApprovalBroker for Answering {
+    struct Deciding(ApprovalDecision, Mutex<Vec<String>>);
+    impl ApprovalBroker for Deciding {
         fn request<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
             self.1.lock().unwrap().push(request.reason.clone());
             Box::pin(async { self.0 })
@@ -277,7 +277,7 @@ async fn strict_rules_for_inline_code_ask_a_person_even_if_everything_may_run() 
         (false, ApprovalDecision::Deny, code, Ok("2".to_owned()), 0),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        let broker = Arc::new(Answering(decision, Mutex::default()));
+        let broker = Arc::new(Deciding(decision, Mutex::default()));
         let (exec, _) = tools(CommandOptions {
             strict_inline_eval: strict,
             approvals: broker.clone(),
