@@ -1,5 +1,7 @@
 //! Hooks around a run: choosing its model, rejecting it, and being notified of its end.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use super::resolve;
@@ -25,8 +27,9 @@ pub(super) fn of_run(parts: &Parts, request: &RunRequest) -> RunHooks {
 
 fn plugin_hooks(parts: &Parts, request: &RunRequest) -> RunHooks {
     let plugins = parts.registered.plugins.clone();
+    let approvals = Arc::clone(&parts.registered.approvals);
     if plugins.is_empty() {
-        return RunHooks::new(plugins, HookContext::default());
+        return RunHooks::new(plugins, HookContext::default(), approvals);
     }
     let mut cx = HookContext::default();
     cx.run_id.clone_from(&request.run_id);
@@ -36,7 +39,7 @@ fn plugin_hooks(parts: &Parts, request: &RunRequest) -> RunHooks {
     cx.workspace = resolve::workspace(parts, request).ok().map(|workspace| workspace.dir);
     cx.channel.clone_from(&request.caller.channel);
     request.trigger.as_str().clone_into(&mut cx.trigger);
-    RunHooks::new(plugins, cx)
+    RunHooks::new(plugins, cx, approvals)
 }
 
 /// Lets plugins choose another model for a request.

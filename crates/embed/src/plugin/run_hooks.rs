@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pinch_coding_agent::extension::Extension;
 use pinch_coding_agent::prompt::PromptSections;
 use pinch_llm::message::Message;
+use pinch_ports::ApprovalBroker;
 use pinch_stdx::host::Host;
 
 use super::hook_point::HookPoint;
@@ -24,6 +25,7 @@ pub struct RunHooks {
     cx: Arc<HookContext>,
     state: Arc<Mutex<HookState>>,
     events: Option<(SystemEvents, String, Host)>,
+    approvals: Arc<dyn ApprovalBroker>,
 }
 
 #[derive(Default)]
@@ -48,8 +50,9 @@ pub struct PreparedPrompt {
 }
 
 impl RunHooks {
-    pub(crate) fn new(plugins: PluginSet, cx: HookContext) -> Self {
-        Self { plugins, cx: Arc::new(cx), state: Arc::default(), events: None }
+    /// Creates the hooks of a run. `approvals`: asks a person when a plugin requires that.
+    pub(crate) fn new(plugins: PluginSet, cx: HookContext, approvals: Arc<dyn ApprovalBroker>) -> Self {
+        Self { plugins, cx: Arc::new(cx), state: Arc::default(), events: None, approvals }
     }
 
     /// Prepends the waiting events of a session to the prompt.
@@ -144,7 +147,7 @@ impl RunHooks {
 
     /// Returns the extension of the run's session that calls the plugins.
     pub(crate) fn of_session(&self) -> Option<Arc<dyn Extension>> {
-        let hooks = || PluginHooks::new(self.plugins.clone(), Arc::clone(&self.cx));
+        let hooks = || PluginHooks::new(self.plugins.clone(), Arc::clone(&self.cx), Arc::clone(&self.approvals));
         (!self.plugins.is_empty()).then(|| Arc::new(hooks()) as Arc<dyn Extension>)
     }
 
