@@ -49,6 +49,8 @@ pub struct CliOptions {
     pub model: Option<String>,
     /// `--api-key`.
     pub api_key: Option<String>,
+    /// `--api-key-file`.
+    pub api_key_file: Option<PathBuf>,
     /// `--models`: patterns of the models to cycle through.
     pub models: Option<Vec<String>>,
     /// `--thinking`.

@@ -44,6 +44,7 @@ pub(crate) async fn runtime(
     let sandbox = sandbox::enter(options.sandbox, &folders, host).await?;
     if let Some(sandbox) = &sandbox {
         wanted.session.machine = Arc::clone(&sandbox.machine);
+        wanted.session.is_sandboxed = true;
     }
     let setup = SessionSetup::new(wanted);
     let target = open_log::target(options, setup.store(), &folders, host).await?;

@@ -52,7 +52,13 @@ pub struct Admitted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RejectedImage {
-    /// It remains too large, or cannot be decoded.
+    /// It has no content.
+    #[error("it is empty")]
+    Empty,
+    /// Its content is damaged.
+    #[error("could not be decoded")]
+    Undecodable,
+    /// It has too many pixels to decode, or remains too large.
     #[error("could not be resized below the inline image size limit")]
     TooLarge,
     /// Models do not accept its type, and it cannot be converted.

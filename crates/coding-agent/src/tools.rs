@@ -49,6 +49,8 @@ pub struct ToolParts {
     pub facts: SessionFacts,
     /// Prepares images. If the session shares it, each image is decoded only once.
     pub images: ImageIntake,
+    /// Returns the bytes of text that `read` may return, by the model's context window in tokens (0: unknown). `None`: a fixed number.
+    pub read_budget: Option<fn(u64) -> usize>,
 }
 
 impl ToolParts {
@@ -61,6 +63,7 @@ impl ToolParts {
             shell,
             facts: SessionFacts::default(),
             images: ImageIntake::default(),
+            read_budget: None,
         }
     }
 }

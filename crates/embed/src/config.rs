@@ -20,6 +20,7 @@ pub mod secrets;
 pub mod auth;
 pub mod elevated;
 pub mod exec;
+pub(crate) mod exec_variables;
 mod tools;
 pub mod streaming;
 pub mod channels;

@@ -26,6 +26,7 @@ use crate::run::RunRequest;
 use crate::run::failover::ProbeThrottle;
 use crate::run::system_prompt::PromptMaker;
 use crate::runtime::AttemptRuntime;
+use crate::system_events::SystemEvents;
 use crate::texts::TextTable;
 use pinch_ports::{ApprovalBroker, HealthStore, QuestionBroker, RunLeases, SessionIndex};
 use pinch_tools::process::ProcessRegistry;
@@ -67,6 +68,8 @@ pub(crate) struct HostParts {
     pub(crate) sandboxes: Sandboxes,
     /// Answers questions of agents; `None`: nobody can be asked.
     pub(crate) questions: Option<Arc<dyn QuestionBroker>>,
+    /// Events waiting for the next run of their session.
+    pub(crate) events: SystemEvents,
     /// Processes of all runs.
     pub(crate) processes: ProcessRegistry,
     /// Serialises changes to the same file across all runs.

@@ -62,7 +62,7 @@ pub use payloads::{
 pub use run_hooks::{PreparedPrompt, RunHooks};
 pub use session_payloads::{
     AfterToolCall, BeforeMessageWrite, BeforeToolCall, CompactionFinished, CompactionStarting, MessageWrite,
-    ToolCallChanges,
+    RequiredApproval, ToolCallChanges,
 };
 
 /// Hooks of the host around the attempts of runs. The default of every method changes nothing.

@@ -58,6 +58,11 @@ pub enum ApprovalDecision {
 pub trait ApprovalBroker: Send + Sync {
     /// Asks a person and returns the answer. A broker that cannot reach anybody denies.
     fn request<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision>;
+
+    /// Returns whether anybody can be asked at all.
+    fn is_available(&self) -> bool {
+        true
+    }
 }
 
 /// Denies every request, for hosts where nobody can be asked.
@@ -67,5 +72,9 @@ pub struct DenyAll;
 impl ApprovalBroker for DenyAll {
     fn request<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
         Box::pin(async { ApprovalDecision::Deny })
+    }
+
+    fn is_available(&self) -> bool {
+        false
     }
 }

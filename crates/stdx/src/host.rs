@@ -83,6 +83,18 @@ impl Host {
         now.to_zoned(self.zone()).date().to_string()
     }
 
+    /// Returns a time by the local clock, e.g. `2026-09-30 10:00:00 CEST`. A fake clock runs in UTC.
+    pub fn local_time(&self, at_ms: i64) -> String {
+        let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
+        at.to_zoned(self.zone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+    }
+
+    /// Returns a time zone that exists: the wanted one, or else the system's; `None` if neither has a name. A fake clock runs in UTC.
+    pub fn time_zone(&self, wanted: Option<&str>) -> Option<String> {
+        let wanted = wanted.and_then(|name| jiff::tz::TimeZone::get(name.trim()).ok());
+        wanted.unwrap_or_else(|| self.zone()).iana_name().map(str::to_owned)
+    }
+
     /// Returns the time zone of the clock.
     fn zone(&self) -> jiff::tz::TimeZone {
         match &self.parts.clock {
@@ -205,6 +217,13 @@ mod tests {
         assert_eq!(iso_from_ms(5), "1970-01-01T00:00:00.005Z");
         assert_eq!(ms_from_iso("2023-11-14T22:13:20.000Z"), Some(1_700_000_000_000));
         assert_eq!(ms_from_iso("yesterday"), None);
+    }
+
+    #[test]
+    fn an_unknown_time_zone_is_replaced_by_that_of_the_clock() {
+        let host = Host::builder().clock(0, 0).build();
+        let zones = [Some("europe/vienna "), Some("Mars/Olympus"), None].map(|wanted| host.time_zone(wanted));
+        assert_eq!(zones.map(Option::unwrap), ["Europe/Vienna", "UTC", "UTC"]);
     }
 
     #[test]

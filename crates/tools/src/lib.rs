@@ -17,6 +17,8 @@ pub mod policy;
 
 pub mod arguments;
 
+pub mod workspace_paths;
+
 pub mod pipeline;
 
 pub mod results;

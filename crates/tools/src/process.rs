@@ -10,11 +10,11 @@ mod keys;
 
 mod host;
 
-mod options;
-
 mod screen;
 
 mod registry;
+
+mod options;
 
 mod permission;
 
@@ -31,4 +31,4 @@ pub use log::{LogSlice, slice_log};
 pub use name::session_name;
 pub use options::CommandOptions;
 pub use process_tool::BackgroundTool;
-pub use registry::{ExitListener, ProcessLimits, ProcessRegistry};
+pub use registry::{CommandLimits, ExitListener, ExitNotice, ExitNotices, ProcessLimits, ProcessRegistry};

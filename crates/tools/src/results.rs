@@ -17,6 +17,20 @@ pub fn result_limit(context_window: u64) -> usize {
     LIMITS.iter().find(|(window, _)| context_window >= *window).map_or(0, |(_, limit)| *limit)
 }
 
+/// Share of the context window, in bytes per token, that one call of `read` may take, and bounds for it.
+const READ_SHARE: (u64, u64) = (4, 10);
+const READ_BYTES: (u64, u64) = (32 * 1024, 128 * 1024);
+/// Bytes left for the notice at the end of a text that was cut.
+const NOTICE_BYTES: usize = 256;
+
+/// Returns the maximum bytes of text that one call of `read` returns, for a model with this context window in tokens (0: unknown): a tenth of
+/// the window, as far as the result is not [limited](result_limit) again.
+pub fn read_budget(context_window: u64) -> usize {
+    let share = context_window.saturating_mul(READ_SHARE.0) / READ_SHARE.1;
+    let share = usize::try_from(share.clamp(READ_BYTES.0, READ_BYTES.1)).unwrap_or(usize::MAX);
+    share.min(result_limit(context_window) - NOTICE_BYTES)
+}
+
 /// Shortens a content to `limit` characters of text in total: keeps the beginning and the end, cut at nearby line breaks, with a note in
 /// between. Images are kept. Returns `None` if it is short enough.
 pub fn limited(content: &[Block], limit: usize) -> Option<Vec<Block>> {
@@ -132,6 +146,12 @@ mod tests {
     fn the_limit_depends_on_the_window() {
         let limits = [0, 8_000, 99_999, 100_000, 199_999, 200_000, 1_000_000].map(result_limit);
         assert_eq!(limits, [16_000, 16_000, 16_000, 32_000, 32_000, 64_000, 64_000]);
+    }
+
+    #[test]
+    fn a_file_is_read_as_far_as_its_text_is_not_cut_again() {
+        let budgets = [0, 100_000, 120_000, 200_000, 1_000_000].map(read_budget);
+        assert_eq!(budgets, [15_744, 31_744, 31_744, 63_744, 63_744]);
     }
 
     #[test]

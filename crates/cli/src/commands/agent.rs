@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use pinch_embed::coding_agent::models::local_servers;
-use pinch_embed::coding_agent::tools::CODING;
 use pinch_embed::config::{Config, ProviderConfig};
 use pinch_embed::engine::{Engine, EngineBuilder};
 use pinch_embed::key::{self, AgentId};
@@ -90,14 +89,17 @@ pub(crate) struct Args {
     local: bool,
 }
 
-/// Builds an engine whose runs may use the coding tools on the local machine.
+/// The tools of embedded runs that policies and settings may restrict.
+pub(super) const TOOLS: [&str; 5] = ["read", "bash", "edit", "write", "apply_patch"];
+
+/// Builds an engine whose runs may use these tools on the local machine.
 pub(super) fn engine_builder(
     state_dir: &Path,
     host: &Host,
     config: Config,
     plugins: &[Arc<dyn Plugin>],
 ) -> EngineBuilder {
-    let builder = Engine::builder(state_dir).host(host.clone()).config(config).builtin_tools(CODING);
+    let builder = Engine::builder(state_dir).host(host.clone()).config(config).builtin_tools(TOOLS);
     plugins.iter().cloned().fold(builder, EngineBuilder::hooks)
 }
 

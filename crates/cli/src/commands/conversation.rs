@@ -1,6 +1,9 @@
 //! `pinch …` without a command: a conversation in this directory, interactive, or printed as text or as events.
 
-use std::io::Write as _;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,6 +16,7 @@ use pinch_embed::stdx::host::Host;
 
 use crate::commands::{export, interactive, list_models, rpc};
 use crate::exit::{Blame, CommandFailure, extension_failed, unwritten, warn};
+use crate::folders::expand_home;
 use crate::messages::Messages;
 use crate::wiring::SessionUser;
 use crate::{exit, output, signals, wiring};
@@ -37,6 +41,9 @@ pub(crate) async fn run(mut options: CliOptions) -> Result<ExitCode, CommandFail
             agent_dir: options.agent_dir,
         };
         return export::run(args).await;
+    }
+    if let Some(path) = &options.api_key_file {
+        options.api_key = Some(api_key(path, &host)?);
     }
     if options.mode == Some(Mode::Rpc) {
         return rpc::run(&options, &host).await;
@@ -128,12 +135,39 @@ fn check(options: &CliOptions) -> Result<(), CommandFailure> {
     if options.provider.is_some() && options.model.is_none() {
         return Err(CommandFailure::user("--provider requires --model"));
     }
-    if options.api_key.is_some() && options.model.is_none() && options.models.is_none() {
-        return Err(CommandFailure::user(
-            "--api-key requires a model to be specified via --model, --provider/--model, or --models",
-        ));
+    let key_flag = match (&options.api_key, &options.api_key_file) {
+        (Some(_), Some(_)) => {
+            return Err(CommandFailure::user("--api-key and --api-key-file cannot be used together"));
+        }
+        (Some(_), None) => Some("--api-key"),
+        (None, Some(_)) => Some("--api-key-file"),
+        (None, None) => None,
+    };
+    if let Some(flag) = key_flag.filter(|_| options.model.is_none() && options.models.is_none()) {
+        return Err(CommandFailure::user(format!(
+            "{flag} requires a model to be specified via --model, --provider/--model, or --models"
+        )));
     }
     Ok(())
+}
+
+/// Maximum bytes of a file with an API key.
+const MAX_KEY_BYTES: u64 = 64 * 1024;
+
+/// Reads an API key from a file, which may be a pipe.
+fn api_key(path: &Path, host: &Host) -> Result<String, CommandFailure> {
+    let path = expand_home(path, host);
+    let failed =
+        |why: &dyn Display| CommandFailure::user(format!("cannot read the API key in {}: {why}", path.display()));
+    let mut text = String::new();
+    let file = File::open(&path).map_err(|error| failed(&error))?;
+    let n_read = file.take(MAX_KEY_BYTES + 1).read_to_string(&mut text).map_err(|error| failed(&error))?;
+    let key = text.trim();
+    match (n_read as u64 > MAX_KEY_BYTES, key) {
+        (true, _) => Err(failed(&"the file is too long")),
+        (false, "") => Err(failed(&"the file is empty")),
+        (false, key) => Ok(key.to_owned()),
+    }
 }
 
 fn print_help() -> Result<ExitCode, CommandFailure> {

@@ -4,14 +4,13 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use pinch_embed::Sender;
-use pinch_embed::coding_agent::tools::CODING;
 use pinch_embed::engine::Engine;
 use pinch_embed::run::RunRequest;
 use pinch_embed::stdx::host::Host;
 use pinch_embed::tools::policy::{Explanation, PolicyDecision};
 use serde_json::{Value, json};
 
-use super::agent::ConfigArgs;
+use super::agent::{self, ConfigArgs};
 use crate::embedded::{self, FailureContext};
 use crate::exit::{CommandFailure, unwritten};
 use crate::output;
@@ -84,7 +83,7 @@ pub(crate) fn run(command: &PolicyCommand) -> Result<ExitCode, CommandFailure> {
 fn explain(args: &ExplainArgs) -> Result<ExitCode, CommandFailure> {
     let host = Host::system();
     let (state_dir, config) = args.config.load(&host)?;
-    let engine = Engine::builder(&state_dir).host(host).config(config).builtin_tools(CODING).build();
+    let engine = Engine::builder(&state_dir).host(host).config(config).builtin_tools(agent::TOOLS).build();
     let around = FailureContext { documents: state_dir.join("agent"), names_model: args.model.is_some() };
     let decision = engine.tool_policy(request(args, &engine)).map_err(|error| embedded::failure(&error, &around))?;
     print(args, &decision).map_err(|error| unwritten(&error))?;

@@ -187,7 +187,15 @@ pub const FLAGS: &[CliFlag] = &[
         FlagGroup::Model,
         "KEY",
         |to, key| to.api_key = Some(key),
-        "API key for the model's provider, for this run only",
+        "API key for the model's provider, for this run only; other users may see it in the list of processes",
+    ),
+    value(
+        "--api-key-file",
+        &[],
+        FlagGroup::Model,
+        "FILE",
+        |to, path| to.api_key_file = Some(path.into()),
+        "File that contains the API key for the model's provider, for this run only; may be a pipe",
     ),
     value(
         "--models",

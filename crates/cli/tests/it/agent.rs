@@ -58,6 +58,23 @@ async fn the_next_run_continues_the_same_session() {
 }
 
 #[tokio::test]
+async fn a_run_may_apply_patches_unless_configured_otherwise() {
+    let user = user().await;
+    let tools = async || {
+        user.answer("one");
+        assert_eq!(agent(&user, &["--session-id", "s1", "--message", "first"]).await, prints("one\n"));
+        let body = user.server.requests().last().unwrap().json();
+        let names = body["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(tools().await, ["read", "bash", "edit", "write", "apply_patch"]);
+    let mut document: Value = serde_json::from_slice(&std::fs::read(user.path(".pinch/pinch.json")).unwrap()).unwrap();
+    document["tools"] = json!({"exec": {"applyPatch": {"enabled": false}}});
+    configure(&user, &document);
+    assert_eq!(tools().await, ["read", "bash", "edit", "write"]);
+}
+
+#[tokio::test]
 async fn json_is_one_object_and_nothing_else() {
     let user = user().await;
     user.answer("one");

@@ -21,12 +21,32 @@ async fn user() -> TestUser {
 async fn the_deciding_rule_is_printed() {
     let user = user().await;
     let all = user.run_program(&["policy", "explain"]).await;
-    let expect = "read is allowed\nbash is denied by tools.deny (exec:*)\nedit is allowed\nwrite is allowed\n";
+    let expect = "read is allowed\nbash is denied by tools.deny (exec:*)\nedit is allowed\nwrite is allowed\n\
+                  apply_patch is allowed\n";
     assert_eq!((all.code, all.out.as_str(), all.err.as_str()), (Some(0), expect, ""));
     let group = ["policy", "explain", "read", "edit", "--channel", "telegram", "--group", "-100"];
     assert_eq!(user.run_program(&group).await.out, "read is allowed\nedit is not in group tools.allow\n");
     let stranger = user.run_program(&["policy", "explain", "cron", "--stranger"]).await.out;
     assert_eq!(stranger, "cron is reserved for the owner of the agent, and the sender is someone else\n");
+}
+
+#[tokio::test]
+async fn settings_that_disable_patches_are_named() {
+    let user = user().await;
+    for (patches, expect) in [
+        (json!({"enabled": false}), "apply_patch is denied by tools.exec.applyPatch.enabled (apply_patch)\n"),
+        (
+            json!({"allowModels": ["gpt-5.2"]}),
+            "apply_patch is denied by tools.exec.applyPatch.allowModels (apply_patch)\n",
+        ),
+        (json!({"allowModels": ["claude-sonnet-4-5"]}), "apply_patch is allowed\n"),
+    ] {
+        let mut document: Value =
+            serde_json::from_slice(&std::fs::read(user.path(".pinch/pinch.json")).unwrap()).unwrap();
+        document["tools"] = json!({"exec": {"applyPatch": patches}});
+        user.write(".pinch/pinch.json", &document.to_string());
+        assert_eq!(user.run_program(&["policy", "explain", "apply_patch"]).await.out, expect);
+    }
 }
 
 #[tokio::test]

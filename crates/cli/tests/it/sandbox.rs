@@ -19,7 +19,8 @@ async fn call(user: &TestUser, flags: &[&str], tool: &str, input: serde_json::Va
     user.server.reply(ServerReply::sse(response.concat()));
     user.answer("Done.");
     let args = [&["--model", "local/m1", "--no-session"], flags, &["-p", "x"]].concat();
-    let output = user.command(&args).current_dir(user.path("project")).output().await.unwrap();
+    let mut command = user.command(&args);
+    let output = command.env("OUTSIDE", "seen").current_dir(user.path("project")).output().await.unwrap();
     let asked = user.asked().unwrap_or_default();
     let result = asked.as_array().and_then(|messages| messages.last()).map(|last| last["content"].to_string());
     (user.ran(output), result.unwrap_or_default())
@@ -71,6 +72,9 @@ async fn a_model_in_a_sandbox_reaches_the_project_and_nothing_else() {
     let secret = user.path("secret.txt").display().to_string();
     let (_, result) = call(&user, &[], "bash", json!({"command": format!("cat {secret}")})).await;
     assert!(result.contains("top secret"), "without a sandbox: {result}");
+    let show = json!({"command": "echo the mark is $OUTSIDE.; echo home is $HOME"});
+    let (_, result) = call(&user, &[], "bash", show.clone()).await;
+    assert!(result.contains("the mark is seen."), "without a sandbox: {result}");
     let mut flags: Vec<String> = backends(&user).await.iter().map(|name| format!("--sandbox={name}")).collect();
     if !flags.is_empty() {
         flags.push("--sandbox".to_owned());
@@ -97,6 +101,8 @@ async fn a_model_in_a_sandbox_reaches_the_project_and_nothing_else() {
         let (ran, result) = call(&user, &[&flag], "bash", json!({"command": "cat a.txt && echo new > b.txt"})).await;
         assert!(ran.code == Some(0) && result.contains("inside"), "{flag}: {result}");
         assert_eq!(std::fs::read_to_string(user.path("project/b.txt")).unwrap(), "new\n", "{flag}");
+        let (_, result) = call(&user, &[&flag], "bash", show.clone()).await;
+        assert!(result.contains("the mark is .") && result.contains("home is /"), "{flag}: {result}");
         let (_, result) = call(&user, &[&flag], "write", json!({"path": "c.txt", "content": "c"})).await;
         assert!(!result.contains("\"is_error\":true"), "{flag}: {result}");
         assert_eq!(std::fs::read_to_string(user.path("project/c.txt")).unwrap(), "c", "{flag}");

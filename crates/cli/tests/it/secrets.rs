@@ -296,3 +296,25 @@ async fn commands_cannot_read_the_environment_of_the_program() {
     let told = user.asked().unwrap().to_string();
     assert!(told.contains("refused") && !told.contains(MARK), "{told}");
 }
+
+#[tokio::test]
+async fn a_key_can_come_from_a_file_instead_of_the_list_of_processes() {
+    let user = TestUser::new().await;
+    user.write("key", "  sk-from-file\n");
+    user.answer("one");
+    let args = ["-p", "hi", "--model", "local/m1", "--api-key-file"];
+    let with = async |rest: &[&str]| user.run(&[&args[..], rest].concat()).await;
+    assert_eq!(with(&["~/key"]).await, CommandOutput { code: Some(0), out: "one\n".into(), err: String::new() });
+    let sent = user.server.requests();
+    assert_eq!(sent.last().unwrap().header("x-api-key"), Some("sk-from-file"));
+    user.write("empty", " \n");
+    for (rest, err) in [
+        (&["empty"][..], "cannot read the API key in empty: the file is empty"),
+        (&["missing"], "cannot read the API key in missing: No such file or directory (os error 2)"),
+        (&["key", "--api-key", "k"], "--api-key and --api-key-file cannot be used together"),
+    ] {
+        let failed = with(rest).await;
+        assert_eq!((failed.code, failed.err.as_str()), (Some(1), format!("Error: {err}\n").as_str()));
+    }
+    assert_eq!(user.server.requests().len(), 1);
+}

@@ -104,6 +104,13 @@ impl ExtensionCx {
         self.generation
     }
 
+    /// Waits for work whose time does not count towards the limit of the handler, such as the answer of a person. Returns `None` if the current
+    /// prompt is cancelled first.
+    pub async fn wait_untimed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let _paused = self.watch.as_ref().map(Stopwatch::pause);
+        self.cancel.run(work).await.ok()
+    }
+
     /// Returns the token that is cancelled with the current prompt.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel

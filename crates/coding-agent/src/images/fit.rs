@@ -7,7 +7,7 @@ use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType as RowFilter, PngEncoder};
 use image::imageops::FilterType;
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
+use image::{DynamicImage, ImageDecoder as _, ImageError, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
 use pinch_llm::model::ImageLimits;
 use tokio::sync::Semaphore;
 
@@ -49,7 +49,7 @@ pub(super) async fn fit_apart(
         fitted
     });
     // If the decoder panics, it cannot read the image.
-    work.await.unwrap_or(Err(RejectedImage::TooLarge))
+    work.await.unwrap_or(Err(RejectedImage::Undecodable))
 }
 
 /// Converts an image to a PNG that fits into a square with side `max_side`, on a blocking thread. Waits for a free slot.
@@ -65,7 +65,7 @@ pub(super) async fn png_apart(content: Bytes, mime_type: &'static str, max_side:
 }
 
 fn as_png(content: &[u8], mime_type: &str, max_side: u32) -> Option<Vec<u8>> {
-    let (picture, orientation) = decode(content, mime_type)?;
+    let (picture, orientation) = decode(content, mime_type).ok()?;
     let limits = ImageLimits { max_width: max_side, max_height: max_side, ..ImageLimits::default() };
     let (width, height) = target((picture.width(), picture.height()), &limits);
     png(&upright(resized(picture, width, height), orientation))
@@ -73,8 +73,8 @@ fn as_png(content: &[u8], mime_type: &str, max_side: u32) -> Option<Vec<u8>> {
 
 fn fit(content: Bytes, mime_type: &'static str, limits: &ImageLimits) -> Result<Fitted, RejectedImage> {
     let must_change = mime_type == "image/bmp";
-    let refused = if must_change { RejectedImage::NotConverted } else { RejectedImage::TooLarge };
-    let (picture, orientation) = decode(&content, mime_type).ok_or(refused)?;
+    let refused = |why| if must_change { RejectedImage::NotConverted } else { why };
+    let (picture, orientation) = decode(&content, mime_type).map_err(refused)?;
     let (width, height) = match is_turned(orientation) {
         true => (picture.height(), picture.width()),
         false => (picture.width(), picture.height()),
@@ -88,7 +88,7 @@ fn fit(content: Bytes, mime_type: &'static str, limits: &ImageLimits) -> Result<
     let converted = |to: &str| must_change.then(|| format!("[Image converted from {mime_type} to {to}.]"));
     if must_change && has_room {
         // BMP has no orientation.
-        let png = png(&picture).ok_or(refused)?;
+        let png = png(&picture).ok_or(RejectedImage::NotConverted)?;
         if can_be_sent(png.len(), limits) {
             let notes = converted("image/png").into_iter().collect();
             return Ok(Fitted { content: png.into(), mime_type: "image/png", notes, sides });
@@ -110,27 +110,38 @@ fn fit(content: Bytes, mime_type: &'static str, limits: &ImageLimits) -> Result<
 }
 
 /// Decodes an image, or the first frame of an animation, with eight bits per channel. Also returns its orientation.
-fn decode(content: &[u8], mime_type: &str) -> Option<(DynamicImage, Orientation)> {
-    let mut reader = ImageReader::with_format(Cursor::new(content), ImageFormat::from_mime_type(mime_type)?);
+fn decode(content: &[u8], mime_type: &str) -> Result<(DynamicImage, Orientation), RejectedImage> {
+    let format = ImageFormat::from_mime_type(mime_type).ok_or(RejectedImage::Undecodable)?;
+    let mut reader = ImageReader::with_format(Cursor::new(content), format);
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_DECODED_BYTES);
     reader.limits(limits);
-    let mut decoder = reader.into_decoder().ok()?;
+    let mut decoder = reader.into_decoder().map_err(refusal)?;
     let (width, height) = decoder.dimensions();
     let n_pixels = u64::from(width) * u64::from(height);
-    if n_pixels == 0 || n_pixels > MAX_PIXELS || decoder.total_bytes() > MAX_DECODED_BYTES {
-        return None;
+    if n_pixels == 0 {
+        return Err(RejectedImage::Undecodable);
+    }
+    if n_pixels > MAX_PIXELS || decoder.total_bytes() > MAX_DECODED_BYTES {
+        return Err(RejectedImage::TooLarge);
     }
     // The metadata may be invalid although the image is not.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let picture = DynamicImage::from_decoder(decoder).ok()?;
+    let picture = DynamicImage::from_decoder(decoder).map_err(refusal)?;
     let color = picture.color();
     let picture = match (color.has_alpha(), color.has_color()) {
         (true, _) => picture.into_rgba8().into(),
         (false, true) => picture.into_rgb8().into(),
         (false, false) => picture.into_luma8().into(),
     };
-    Some((picture, orientation))
+    Ok((picture, orientation))
+}
+
+fn refusal(error: ImageError) -> RejectedImage {
+    match error {
+        ImageError::Limits(_) => RejectedImage::TooLarge,
+        _ => RejectedImage::Undecodable,
+    }
 }
 
 /// Returns whether an orientation swaps width and height.

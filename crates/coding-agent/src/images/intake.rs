@@ -117,6 +117,9 @@ impl ImageIntake {
     }
 
     async fn admit_image(&self, image: &Image, limits: &ImageLimits) -> Result<Admitted, RejectedImage> {
+        if image.data.trim().is_empty() {
+            return Err(RejectedImage::Empty);
+        }
         if image.data.len() as u64 / 4 * 3 > MAX_FILE_BYTES {
             return Err(RejectedImage::TooLarge);
         }
@@ -124,7 +127,7 @@ impl ImageIntake {
         if data.iter().any(u8::is_ascii_whitespace) {
             data.to_mut().retain(|byte| !byte.is_ascii_whitespace());
         }
-        let content = LENIENT.decode(&data).map_err(|_| RejectedImage::NotConverted)?;
+        let content = LENIENT.decode(&data).map_err(|_| RejectedImage::Undecodable)?;
         let mime_type = sniff(&content).ok_or(RejectedImage::NotConverted)?;
         self.admit(content.into(), mime_type, limits).await
     }

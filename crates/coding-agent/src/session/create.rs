@@ -65,6 +65,8 @@ pub struct SessionOptions {
     pub hooks: Arc<dyn Hooks>,
     /// The machine that tools act on.
     pub machine: Arc<dyn Machine>,
+    /// Whether the machine is a sandbox. Commands then see only the environment variables that programs need, unless configured otherwise.
+    pub is_sandboxed: bool,
     /// A provider that replaces the models' servers and handles credentials itself.
     pub provider: Option<Arc<dyn Provider>>,
     /// Whether to look for model servers on this machine if no other model is available.
@@ -94,6 +96,7 @@ impl Default for SessionOptions {
             custom_tools: Vec::new(),
             hooks: Arc::new(NoHooks),
             machine: Arc::new(LocalMachine),
+            is_sandboxed: false,
             provider: None,
             look_for_local_servers: false,
             extensions: Vec::new(),
@@ -234,9 +237,10 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         machine: Arc::clone(&options.machine),
         place: WorkingDirectory { cwd: services.cwd().to_owned(), home: host.home().map(Path::to_owned) },
         files: services.files().clone(),
-        shell: shell(&settings, &services, &host)?,
+        shell: shell(&settings, &services, &host, options.is_sandboxed)?,
         facts: facts.clone(),
         images: images.clone(),
+        read_budget: None,
     };
     let toolbox = choose_tools(&parts, &settings, options, &extensions, &mut notes)?;
     let auth: Arc<dyn RequestAuth> = Arc::clone(services.auth()) as Arc<dyn RequestAuth>;
@@ -365,7 +369,7 @@ fn choose_tools(
 }
 
 /// Returns how commands run: the user's shell, with the agent directory's programs, and marked as run by an agent.
-fn shell(settings: &Settings, services: &Services, host: &Host) -> Result<Shell, CreateError> {
+fn shell(settings: &Settings, services: &Services, host: &Host, is_sandboxed: bool) -> Result<Shell, CreateError> {
     let program = match &settings.shell_path {
         Some(path) if path.exists() => path.clone(),
         Some(path) => return Err(CreateError::Shell(format!("Custom shell path not found: {}", path.display()))),
@@ -374,7 +378,9 @@ fn shell(settings: &Settings, services: &Services, host: &Host) -> Result<Shell,
             CreateError::Shell(text.to_owned())
         })?,
     };
-    let env = settings.shell_environment.select(host.env().iter(), &services.models().key_variables());
+    let rule = &settings.shell_environment;
+    let rule = if is_sandboxed { rule.in_sandbox() } else { rule.clone() };
+    let env = rule.select(host.env().iter(), &services.models().key_variables());
     let env = Shell::environment(env);
     Ok(Shell {
         program,

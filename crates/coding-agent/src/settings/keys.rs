@@ -252,7 +252,7 @@ pub const GROUPS: &[KeyGroup] = &[
                 "shellEnvironment.inherit",
                 ValueType::Word(&["all", "core", "none"]),
                 "",
-                "Environment variables that commands see: `all`, `core` (`HOME`, `PATH`, `SHELL`, `USER`, `LOGNAME`, `TERM`, `TZ`, temporary directories, language) or `none`; unset: all except credentials",
+                "Environment variables that commands see: `all`, `core` (`HOME`, `PATH`, `SHELL`, `USER`, `LOGNAME`, `TERM`, `TZ`, temporary directories, language) or `none`; unset: all except credentials, and `core` in a sandbox",
             ),
             of_user(
                 "shellEnvironment.include",

@@ -66,6 +66,16 @@ impl Inherit {
 }
 
 impl ShellEnvironment {
+    /// Returns the rule for commands in a sandbox: unless configured otherwise, they see only what programs need to run.
+    #[must_use]
+    pub fn in_sandbox(&self) -> Self {
+        let inherit = match self.inherit {
+            Inherit::WithoutCredentials => Inherit::Core,
+            configured => configured,
+        };
+        Self { inherit, ..self.clone() }
+    }
+
     /// Selects the variables of `own` to pass on. Patterns may contain `*` and `?` and are case-insensitive. `include` takes precedence
     /// over `exclude`. Credentials are those of known providers and those in `credentials`.
     pub fn select<'a>(
@@ -116,6 +126,9 @@ mod tests {
         check(WithoutCredentials, &[], &[], "AWS_REGION HOME MY_TOKEN PATH");
         check(All, &[], &[], "AWS_REGION AWS_SECRET_ACCESS_KEY HOME MY_TOKEN PATH X");
         check(Core, &[], &[], "HOME PATH");
+        let in_sandbox = [WithoutCredentials, All, None]
+            .map(|inherit| ShellEnvironment { inherit, ..ShellEnvironment::default() }.in_sandbox().inherit);
+        assert_eq!(in_sandbox, [Core, All, None]);
         check(None, &[], &[], "");
         check(None, &["x", "aws_?egion"], &[], "AWS_REGION X");
         check(All, &[], &["AWS_*", "*token"], "HOME PATH X");

@@ -45,6 +45,11 @@ impl SessionFacts {
         self.get().is_some_and(|facts| !facts.model.images)
     }
 
+    /// Returns the model's context window in tokens; 0 if unknown.
+    pub(super) fn context_window(&self) -> u64 {
+        self.get().map_or(0, |facts| facts.model.context_window)
+    }
+
     /// Returns the model's image limits, or the defaults if no model is known.
     pub(super) fn image_limits(&self) -> ImageLimits {
         self.get().map(|facts| facts.model.image_limits()).unwrap_or_default()

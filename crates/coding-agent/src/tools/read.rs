@@ -26,10 +26,16 @@ pub struct ReadTool {
     place: WorkingDirectory,
     facts: SessionFacts,
     images: ImageIntake,
+    budget: Option<fn(u64) -> usize>,
 }
 
 /// The declaration sent to the model, the same in every session.
-static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
+static SPEC: LazyLock<ToolSpec> =
+    LazyLock::new(|| declaration(&format!("at most {MAX_LINES} lines or {}KB, whichever is less", MAX_BYTES / 1024)));
+/// The declaration of a tool whose limit depends on the model.
+static ADAPTIVE_SPEC: LazyLock<ToolSpec> = LazyLock::new(|| declaration("as much as fits"));
+
+fn declaration(limit: &str) -> ToolSpec {
     let parameters = Schema::new(json!({
         "type": "object",
         "required": ["path"],
@@ -41,22 +47,42 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     }))
     .lenient();
     let about = format!(
-        "Reads a file. Text comes from the start of the file or from `offset`, at most {MAX_LINES} lines or {}KB, whichever is less; \
-         the result says how to go on. Images ({}) are attached.",
-        MAX_BYTES / 1024,
+        "Reads a file. Text comes from the start of the file or from `offset`, {limit}; the result says how to go on. Images ({}) are \
+         attached.",
         images::FORMATS
     );
     let mut spec = super::spec("read", about, parameters);
     spec.effect = ToolEffect::Reads;
     spec
-});
+}
+
+/// Pages that a result may take if its limit depends on the model.
+const MAX_PAGES: usize = 4;
+/// Extensions of image files.
+const IMAGE_EXTENSIONS: [&str; 6] = ["png", "jpg", "jpeg", "gif", "webp", "bmp"];
 
 impl ReadTool {
     /// Creates the tool.
     pub fn new(parts: &ToolParts) -> Self {
         let facts = parts.facts.clone();
         let images = parts.images.clone();
-        Self { machine: Arc::clone(&parts.machine), place: parts.place.clone(), facts, images }
+        Self {
+            machine: Arc::clone(&parts.machine),
+            place: parts.place.clone(),
+            facts,
+            images,
+            budget: parts.read_budget,
+        }
+    }
+
+    /// Returns the limits of a result. Without a limit of its own, a call gets as many pages as fit into the model's budget.
+    fn limits(&self, limit: Option<usize>) -> ReadLimits {
+        let Some(budget) = self.budget else { return ReadLimits::FIXED };
+        let max_bytes = budget(self.facts.context_window());
+        match limit {
+            Some(_) => ReadLimits { max_bytes: max_bytes.min(MAX_BYTES), ..ReadLimits::FIXED },
+            None => ReadLimits { max_lines: MAX_PAGES * MAX_LINES, max_bytes, is_budget: true },
+        }
     }
 }
 
@@ -64,6 +90,24 @@ impl ReadTool {
 struct ReadWindow {
     offset: usize,
     limit: Option<usize>,
+}
+
+/// How much of a file a result contains.
+#[derive(Clone, Copy, Debug)]
+struct ReadLimits {
+    max_lines: usize,
+    max_bytes: usize,
+    /// Whether the bytes are the model's budget.
+    is_budget: bool,
+}
+
+impl ReadLimits {
+    const FIXED: Self = Self { max_lines: MAX_LINES, max_bytes: MAX_BYTES, is_budget: false };
+
+    /// Size of the buffer: enough to detect where the limit is exceeded.
+    fn kept(&self) -> usize {
+        self.max_bytes + 4096
+    }
 }
 
 impl ReadWindow {
@@ -79,7 +123,7 @@ impl ReadWindow {
 
 impl Tool for ReadTool {
     fn spec(&self) -> &ToolSpec {
-        &SPEC
+        if self.budget.is_some() { &ADAPTIVE_SPEC } else { &SPEC }
     }
 
     fn prepare(&self, raw: JsonObject) -> Result<JsonObject, ToolError> {
@@ -128,7 +172,14 @@ impl ReadTool {
             drop(pieces);
             return self.image(path, mime_type).await;
         }
-        let mut lines = WindowLines::new(window);
+        let has_image_name = path
+            .extension()
+            .and_then(|extension| extension.to_str())
+            .is_some_and(|extension| IMAGE_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)));
+        if first.is_empty() && has_image_name {
+            return Err(ToolError::new(format!("read: image payload is empty ({given})")));
+        }
+        let mut lines = WindowLines::new(window, self.limits(window.limit));
         lines.push(&first)?;
         drop(first);
         while let Some(piece) = pieces.next().await {
@@ -209,6 +260,7 @@ fn most_alike(a: &str, b: &str) -> f32 {
 /// Collects a range of lines from the chunks of a file of any length; memory is bounded by the limits of a result.
 struct WindowLines<'a> {
     window: &'a ReadWindow,
+    limits: ReadLimits,
     /// Line feeds seen so far.
     n_feeds: usize,
     /// Buffered bytes of the window, slightly more than a result may contain.
@@ -221,12 +273,17 @@ struct WindowLines<'a> {
     last_line: (usize, bool),
 }
 
-/// Size of the buffer: enough to detect where the limit is exceeded.
-const KEPT: usize = MAX_BYTES + 4096;
-
 impl<'a> WindowLines<'a> {
-    fn new(window: &'a ReadWindow) -> Self {
-        Self { window, n_feeds: 0, kept: Vec::new(), first_line_bytes: 0, window_bytes: 0, last_line: (0, false) }
+    fn new(window: &'a ReadWindow, limits: ReadLimits) -> Self {
+        Self {
+            window,
+            limits,
+            n_feeds: 0,
+            kept: Vec::new(),
+            first_line_bytes: 0,
+            window_bytes: 0,
+            last_line: (0, false),
+        }
     }
 
     /// Adds a chunk.
@@ -259,15 +316,16 @@ impl<'a> WindowLines<'a> {
         self.window_bytes += line.len() + usize::from(fed);
         let (before, was_fed) = self.last_line;
         self.last_line = (line.len() + if was_fed { 0 } else { before }, fed);
-        let room = KEPT.saturating_sub(self.kept.len());
+        let room = self.limits.kept().saturating_sub(self.kept.len());
         self.kept.extend_from_slice(&line[..line.len().min(room)]);
-        if fed && self.kept.len() < KEPT {
+        if fed && self.kept.len() < self.limits.kept() {
             self.kept.push(b'\n');
         }
     }
 
     fn finish(self, given: &str) -> Result<ToolOutput, ToolError> {
         let ReadWindow { offset, limit } = *self.window;
+        let ReadLimits { max_lines, max_bytes, is_budget } = self.limits;
         let n_lines = self.n_feeds + 1;
         if offset > n_lines {
             return Err(ToolError::new(format!("Offset {offset} is beyond end of file ({n_lines} lines total)")));
@@ -283,24 +341,33 @@ impl<'a> WindowLines<'a> {
         if cut_before_end && self.window_bytes <= self.kept.len() && text.ends_with('\n') {
             text.pop();
         }
-        if self.first_line_bytes > MAX_BYTES {
+        if self.first_line_bytes > max_bytes {
             let size = format_size(self.first_line_bytes);
             let hint = format!(
-                "[Line {offset} is {size}, exceeds {} limit. Use bash: sed -n '{offset}p' {given} | head -c {MAX_BYTES}]",
-                format_size(MAX_BYTES)
+                "[Line {offset} is {size}, exceeds {} limit. Use bash: sed -n '{offset}p' {given} | head -c {max_bytes}]",
+                format_size(max_bytes)
             );
-            let mut cut = truncate_head(&text, MAX_LINES, MAX_BYTES);
+            let mut cut = truncate_head(&text, max_lines, max_bytes);
             (cut.total_lines, cut.total_bytes) = (window_lines, self.first_line_bytes.max(self.window_bytes));
             return Ok(with_truncation(hint, cut.to_details()));
         }
-        let mut cut = truncate_head(&text, MAX_LINES, MAX_BYTES);
+        let mut cut = truncate_head(&text, max_lines, max_bytes);
         let last = offset - 1 + cut.output_lines;
         let window_bytes = self.window_bytes - usize::from(cut_before_end);
         (cut.total_lines, cut.total_bytes) = (window_lines, window_bytes);
         match cut.by {
+            Some(Limit::Bytes) if is_budget => {
+                let notice = format!(
+                    "{}\n\n[Read output capped at {} for this call. Use offset={} to continue.]",
+                    cut.content,
+                    format_size(max_bytes),
+                    last + 1
+                );
+                Ok(with_truncation(notice, cut.to_details()))
+            }
             Some(by) => {
                 let why =
-                    if by == Limit::Bytes { format!(" ({} limit)", format_size(MAX_BYTES)) } else { String::new() };
+                    if by == Limit::Bytes { format!(" ({} limit)", format_size(max_bytes)) } else { String::new() };
                 let notice = format!(
                     "{}\n\n[Showing lines {offset}-{last} of {n_lines}{why}. Use offset={} to continue.]",
                     cut.content,
@@ -331,7 +398,7 @@ mod tests {
     fn check(file: &str, offset: usize, limit: Option<usize>, expected: &str) {
         let window = ReadWindow { offset, limit };
         for piece in [1, 7, file.len().max(1)] {
-            let mut lines = WindowLines::new(&window);
+            let mut lines = WindowLines::new(&window, ReadLimits::FIXED);
             file.as_bytes().chunks(piece).for_each(|piece| lines.push(piece).unwrap());
             let output = lines.finish("f").map_or_else(|e| e.text, |o| o.content[0].as_text().unwrap().to_owned());
             assert_eq!(output, expected, "in pieces of {piece}");
@@ -345,6 +412,17 @@ mod tests {
         check("a\nb\nc", 2, Some(1), "b\n\n[1 more lines in file. Use offset=3 to continue.]");
         check("a\nb\nc", 4, None, "Offset 4 is beyond end of file (3 lines total)");
         check("", 1, None, "");
+    }
+
+    #[test]
+    fn a_budget_ends_at_a_line_and_names_the_next_one() {
+        let window = ReadWindow { offset: 2, limit: None };
+        let mut lines = WindowLines::new(&window, ReadLimits { max_lines: 100, max_bytes: 1024, is_budget: true });
+        lines.push("a line of 16 chr\n".repeat(200).as_bytes()).unwrap();
+        let output = lines.finish("f").unwrap();
+        let text = output.content[0].as_text().unwrap();
+        let notice = "a line of 16 chr\n\n[Read output capped at 1.0KB for this call. Use offset=62 to continue.]";
+        assert!(text.ends_with(notice) && text.matches("a line").count() == 60, "{text}");
     }
 
     #[test]

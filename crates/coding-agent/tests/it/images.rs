@@ -203,7 +203,7 @@ async fn images_from_extensions_are_adapted() {
     let ended = client.event("tool_execution_end").await;
     assert!(!ended.to_string().contains("image/jpeg"), "{ended}");
     client.event("agent_settled").await;
-    let omitted = "[Image omitted: could not be converted to a supported inline image format.]";
+    let omitted = "[Image omitted: could not be decoded.]";
     let result = ["drawn", RESIZED, "image/png", omitted].map(str::to_owned).to_vec();
     assert_eq!(contents(&mut client, "toolResult").await, [result]);
     client.say(json!({"id": 2, "type": "prompt", "message": "/show"})).await;
@@ -261,7 +261,7 @@ async fn tool_results_respect_the_limits_of_the_model() {
     let mut client = small([ScriptedReply::call("c1", "draw", JsonObject::new()), ScriptedReply::text("1")]).await;
     client.ask(json!({"id": 1, "type": "prompt", "message": "draw"})).await;
     client.event("agent_settled").await;
-    let omitted = "[Image omitted: could not be converted to a supported inline image format.]";
+    let omitted = "[Image omitted: could not be decoded.]";
     assert_eq!(contents(&mut client, "toolResult").await, [["drawn", SMALL, "image/png", omitted]]);
     assert_eq!(image_messages(&client.received), [one("toolResult")]);
     client.leave().await.0.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pinch_coding_agent::document::Problem;
 use pinch_tools::exec::modes::{ExecAsk, ExecSecurity, ModeError, configured_modes};
-use pinch_tools::process::ConfiguredHost;
+use pinch_tools::process::{ConfiguredHost, ExitNotices};
 use serde_json::{Map, Value};
 
 use super::node::Node;
@@ -17,10 +17,18 @@ pub struct ExecConfig {
     pub host: Option<ConfiguredHost>,
     /// `mode`, `security` and `ask`, unparsed: an invalid value must not be ignored.
     modes: Map<String, Value>,
-    /// Time limit of commands (`timeoutSeconds`); `None`: 30 minutes.
+    /// Time limit of commands (`timeoutSeconds`); zero: none; `None`: 30 minutes.
     pub timeout: Option<Duration>,
+    /// How long finished commands are kept (`cleanupMs`); `None`: 30 minutes.
+    pub keep: Option<Duration>,
+    /// Whether code on an interpreter's command line always needs an approval (`strictInlineEval`); `None`: no.
+    pub strict_inline_eval: Option<bool>,
     /// Time after which a call moves its command to the background (`backgroundMs`); `None`: ten seconds.
     pub yield_after: Option<Duration>,
+    /// Whether the session learns about the end of its background commands (`notifyOnExit`); `None`: yes.
+    pub notify_on_exit: Option<bool>,
+    /// Whether that includes successes without output (`notifyOnExitEmptySuccess`); `None`: no.
+    pub notify_on_silence: Option<bool>,
     /// Directories prepended to `PATH` (`pathPrepend`).
     pub path_prepend: Option<Vec<String>>,
     /// Host variables passed to commands in addition to the usual ones (`passEnv`).
@@ -31,6 +39,34 @@ pub struct ExecConfig {
     pub safe_bin_dirs: Option<Vec<PathBuf>>,
     /// Whether patches may only change files in the workspace (`applyPatch.workspaceOnly`); `None`: yes.
     pub patch_workspace_only: Option<bool>,
+    /// Which models may apply patches.
+    pub patches: PatchModels,
+}
+
+/// Which models are offered `apply_patch`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PatchModels {
+    /// Whether any is (`applyPatch.enabled`); `None`: yes.
+    pub enabled: Option<bool>,
+    /// Models, with or without their provider, that are (`applyPatch.allowModels`); `None` or empty: all.
+    pub allow: Option<Vec<String>>,
+}
+
+impl PatchModels {
+    fn over(self, all: &Self) -> Self {
+        Self { enabled: self.enabled.or(all.enabled), allow: self.allow.or_else(|| all.allow.clone()) }
+    }
+
+    /// Returns the setting that keeps patches from a model.
+    pub(crate) fn denied_by(&self, provider: &str, model: &str) -> Option<&'static str> {
+        if self.enabled == Some(false) {
+            return Some("tools.exec.applyPatch.enabled");
+        }
+        let allow = self.allow.as_ref().filter(|allow| !allow.is_empty())?;
+        let names = [model.to_lowercase(), format!("{provider}/{model}").to_lowercase()];
+        let is_allowed = allow.iter().any(|entry| names.contains(&entry.trim().to_lowercase()));
+        (!is_allowed).then_some("tools.exec.applyPatch.allowModels")
+    }
 }
 
 /// Settings of one run that replace the configured ones (`execOverrides`). `None` keeps the configured value.
@@ -51,7 +87,7 @@ impl ExecConfig {
     pub(super) fn read(exec: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         let modes = MODE_KEYS.into_iter().filter_map(|key| Some((key.to_owned(), exec.get(key).value()?.clone())));
         let modes = modes.collect();
-        let seconds = exec.get("timeoutSeconds").number(problems).filter(|seconds| *seconds > 0.0);
+        let seconds = exec.get("timeoutSeconds").number(problems).filter(|seconds| *seconds >= 0.0);
         Self {
             host: exec.get("host").value().and_then(Value::as_str).and_then(|word| match word.trim() {
                 "auto" => Some(ConfiguredHost::Auto),
@@ -61,7 +97,11 @@ impl ExecConfig {
             }),
             modes,
             timeout: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            keep: exec.get("cleanupMs").count(problems).map(Duration::from_millis),
+            strict_inline_eval: exec.get("strictInlineEval").flag(problems),
             yield_after: exec.get("backgroundMs").count(problems).map(Duration::from_millis),
+            notify_on_exit: exec.get("notifyOnExit").flag(problems),
+            notify_on_silence: exec.get("notifyOnExitEmptySuccess").flag(problems),
             path_prepend: exec.get("pathPrepend").texts(problems),
             pass_env: exec.get("passEnv").texts(problems),
             safe_bins: exec.get("safeBins").texts(problems),
@@ -70,6 +110,10 @@ impl ExecConfig {
                 .texts(problems)
                 .map(|dirs| dirs.into_iter().map(PathBuf::from).collect()),
             patch_workspace_only: exec.get("applyPatch").get("workspaceOnly").flag(problems),
+            patches: PatchModels {
+                enabled: exec.get("applyPatch").get("enabled").flag(problems),
+                allow: exec.get("applyPatch").get("allowModels").texts(problems),
+            },
         }
     }
 
@@ -89,12 +133,17 @@ impl ExecConfig {
             host: own.host.or(all.host),
             modes,
             timeout: own.timeout.or(all.timeout),
+            keep: own.keep.or(all.keep),
+            strict_inline_eval: own.strict_inline_eval.or(all.strict_inline_eval),
             yield_after: own.yield_after.or(all.yield_after),
+            notify_on_exit: own.notify_on_exit.or(all.notify_on_exit),
+            notify_on_silence: own.notify_on_silence.or(all.notify_on_silence),
             path_prepend: own.path_prepend.or_else(|| all.path_prepend.clone()),
             pass_env: own.pass_env.or_else(|| all.pass_env.clone()),
             safe_bins: own.safe_bins.or_else(|| all.safe_bins.clone()),
             safe_bin_dirs: own.safe_bin_dirs.or_else(|| all.safe_bin_dirs.clone()),
             patch_workspace_only: own.patch_workspace_only.or(all.patch_workspace_only),
+            patches: own.patches.over(&all.patches),
         }
     }
 
@@ -115,6 +164,20 @@ impl ExecConfig {
             self.modes = modes.into_iter().filter_map(|(key, name)| Some((key.to_owned(), name?.into()))).collect();
         }
         Ok(self)
+    }
+
+    /// Returns which ends of background commands are reported.
+    pub fn exit_notices(&self) -> ExitNotices {
+        match (self.notify_on_exit.unwrap_or(true), self.notify_on_silence.unwrap_or(false)) {
+            (false, _) => ExitNotices::Off,
+            (true, false) => ExitNotices::Usual,
+            (true, true) => ExitNotices::All,
+        }
+    }
+
+    /// Returns whether these settings restrict which commands run without asking.
+    pub fn has_rules(&self) -> bool {
+        self.sets_modes() || self.strict_inline_eval == Some(true)
     }
 
     /// Returns whether these settings decide which commands may run.
@@ -160,6 +223,20 @@ mod tests {
         let back = read(&json!({"security": "allowlist"})).over(&own);
         assert_eq!(back.configured_modes(), Ok(Some((ExecSecurity::Allowlist, ExecAsk::OnMiss))));
         assert!(!ExecConfig::default().sets_modes());
+    }
+
+    #[test]
+    fn patches_can_be_limited_to_some_models() {
+        let all = read(&json!({"applyPatch": {"allowModels": [" GPT-5.2 ", "local/small"]}})).patches;
+        for (provider, model, is_allowed) in
+            [("openai", "gpt-5.2", true), ("local", "Small", true), ("other", "small", false)]
+        {
+            assert_eq!(all.denied_by(provider, model).is_none(), is_allowed, "{provider}/{model}");
+        }
+        let off = read(&json!({"applyPatch": {"enabled": false, "allowModels": []}}));
+        assert_eq!(off.patches.denied_by("openai", "gpt-5.2"), Some("tools.exec.applyPatch.enabled"));
+        let own = read(&json!({"applyPatch": {"enabled": true}})).over(&off).patches;
+        assert_eq!(own.denied_by("openai", "gpt-5.2"), None);
     }
 
     #[test]

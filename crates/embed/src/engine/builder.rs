@@ -17,11 +17,12 @@ use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_llm::provider::ProviderRegistry;
 use pinch_ports::{ApprovalBroker, DenyAll, HealthStore, QuestionBroker, RunLeases, SessionIndex};
 use pinch_stdx::host::Host;
-use pinch_tools::process::ProcessRegistry;
+use pinch_tools::process::{ProcessLimits, ProcessRegistry};
 
 use super::configured::{AgentDocuments, DocumentSources, set_slots};
 use super::{Current, Engine};
 use crate::config::Config;
+use crate::config::exec_variables::ExecVariables;
 use crate::delivery::EventBus;
 use crate::inbox::{Inbox, Seen};
 use crate::lanes::Lanes;
@@ -40,6 +41,7 @@ use crate::run::system_prompt::{PromptInputs, PromptMaker};
 use crate::runtime::AttemptRuntime;
 use crate::runtime::cli::CliRuntime;
 use crate::runtime::native::NativeRuntime;
+use crate::system_events::SystemEvents;
 use crate::texts::TextTable;
 
 /// Product name if the host sets none.
@@ -68,6 +70,7 @@ pub struct EngineBuilder {
 
 impl EngineBuilder {
     pub(super) fn new(state_dir: &Path) -> Self {
+        let events = SystemEvents::default();
         Self {
             state_dir: state_dir.to_owned(),
             host: None,
@@ -93,7 +96,8 @@ impl EngineBuilder {
                 approvals: Arc::new(DenyAll),
                 questions: None,
                 sandboxes: Sandboxes::default(),
-                processes: ProcessRegistry::default(),
+                processes: reporting(&events),
+                events,
                 files: FileQueue::default(),
             },
         }
@@ -290,6 +294,7 @@ impl EngineBuilder {
             Problem::new(&self.state_dir, format!("\"{name}\" is not a built-in tool"))
                 .remedy("Enable only tools included in this build")
         }));
+        problems.extend(ExecVariables::read(host.env()).1);
         let store = self.store.unwrap_or_else(|| Arc::new(own_store(&self.state_dir, &loaded.settings)));
         let mut runtimes = self.runtimes;
         runtimes.entry(crate::runtime::CLI.to_owned()).or_insert_with(|| Arc::new(CliRuntime::new(Arc::clone(&store))));
@@ -349,6 +354,14 @@ impl fmt::Debug for EngineBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EngineBuilder").field("state_dir", &self.state_dir).finish_non_exhaustive()
     }
+}
+
+/// Creates the registry of background commands, whose ends become events of their sessions.
+fn reporting(events: &SystemEvents) -> ProcessRegistry {
+    let events = events.clone();
+    ProcessRegistry::with_listener(ProcessLimits::default(), move |notice| {
+        events.push(&notice.scope, notice.ended_ms, notice.text);
+    })
 }
 
 /// Creates the default store: files in the state directory, with the durability set in the settings.

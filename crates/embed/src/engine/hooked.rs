@@ -1,11 +1,14 @@
 //! Hooks around a run: choosing its model, rejecting it, and being notified of its end.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use super::resolve;
 use crate::parts::Parts;
 use crate::plugin::{AgentEnd, HookContext, RunHooks, RunVerdict};
 use crate::run::payloads::Payload;
+use crate::run::request::RunTrigger;
 use crate::run::result::MetaError;
 use crate::run::{FailureKind, RunError, RunErrorKind, RunRequest, RunResult};
 use crate::runner::millis;
@@ -13,9 +16,20 @@ use crate::texts::Phrase;
 
 /// Returns the hooks of a run.
 pub(super) fn of_run(parts: &Parts, request: &RunRequest) -> RunHooks {
+    let registered = &parts.registered;
+    let hooks = plugin_hooks(parts, request);
+    match request.trigger {
+        // What such a run reads does not stay in the conversation.
+        RunTrigger::Memory => hooks,
+        _ => hooks.with_events(&registered.events, request.scope_key(), &parts.host),
+    }
+}
+
+fn plugin_hooks(parts: &Parts, request: &RunRequest) -> RunHooks {
     let plugins = parts.registered.plugins.clone();
+    let approvals = Arc::clone(&parts.registered.approvals);
     if plugins.is_empty() {
-        return RunHooks::new(plugins, HookContext::default());
+        return RunHooks::new(plugins, HookContext::default(), approvals);
     }
     let mut cx = HookContext::default();
     cx.run_id.clone_from(&request.run_id);
@@ -25,7 +39,7 @@ pub(super) fn of_run(parts: &Parts, request: &RunRequest) -> RunHooks {
     cx.workspace = resolve::workspace(parts, request).ok().map(|workspace| workspace.dir);
     cx.channel.clone_from(&request.caller.channel);
     request.trigger.as_str().clone_into(&mut cx.trigger);
-    RunHooks::new(plugins, cx)
+    RunHooks::new(plugins, cx, approvals)
 }
 
 /// Lets plugins choose another model for a request.

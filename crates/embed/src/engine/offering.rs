@@ -17,6 +17,8 @@ use pinch_tools::exec::modes::{ExecAsk, ExecSecurity, ModeError, modes_of_sessio
 use pinch_tools::loops::{LoopConfig, LoopGuard};
 use pinch_tools::policy::PermissionMode;
 use pinch_tools::process::{CommandHosts, ElevatedRules};
+use pinch_tools::results::read_budget;
+use pinch_tools::workspace_paths::in_workspace;
 use serde_json::Value;
 
 use super::directories::own_files;
@@ -24,6 +26,7 @@ use super::prompting;
 use super::sandboxed::RunSandbox;
 use crate::config::Config;
 use crate::config::exec::ExecConfig;
+use crate::config::exec_variables::ExecVariables;
 use crate::key::AgentId;
 use crate::models::implicit;
 use crate::parts::Parts;
@@ -115,7 +118,7 @@ fn invalid_modes(error: &ModeError) -> RunError {
 }
 
 fn has_rules(exec: &ExecConfig, mode: Option<PermissionMode>) -> bool {
-    exec.sets_modes() || mode.is_some_and(|mode| mode != PermissionMode::Full)
+    exec.has_rules() || mode.is_some_and(|mode| mode != PermissionMode::Full)
 }
 
 /// State that the tools of a run share with its session.
@@ -142,20 +145,26 @@ pub(super) fn offer(
 ) -> Result<ToolOffer, RunError> {
     let registered = &parts.registered;
     let place = WorkingDirectory { cwd: workspace.to_owned(), home: parts.host.home().map(Into::into) };
-    let shell = shell(parts, &skills.variables)?;
+    let shell = shell(parts, &skills.variables, machines.outside.is_some())?;
     let commands = command_tools(parts, request, workspace, &machines, (shell.program.clone(), skills))?;
+    let patches = commands.patches.clone();
     let mut tool_parts = ToolParts::new(machines.files, place, shell);
     tool_parts.files = registered.files.clone();
     tool_parts.facts = shared.facts.clone();
     tool_parts.images = shared.images.clone();
+    tool_parts.read_budget = Some(read_budget);
     let mut layers = registered.toolbox.of_run(request, &tool_parts, commands.tools);
+    if machines.workspace_only {
+        layers.base = layers.base.iter().map(|tool| in_workspace(Arc::clone(tool), workspace)).collect();
+    }
     layers.services.extend(ask_user(parts, request));
     let (layers, foreground) = match &request.memory_flush_write_path {
         Some(path) if request.trigger == RunTrigger::Memory => (notes::only_notes(layers, &tool_parts, path), None),
         _ => (layers, commands.foreground),
     };
     Ok(ToolOffer::new(layers, foreground, Arc::clone(&parts.config.tools), request.caller.clone())
-        .in_mode(request.permission_mode))
+        .in_mode(request.permission_mode)
+        .patches_by(patches))
 }
 
 /// Creates the loop detection for the calls of one run.
@@ -194,12 +203,13 @@ fn command_tools(
         shell,
         variables: skills.variables.clone(),
         skill_bins: skills.programs.clone(),
+        variables_of_exec: ExecVariables::read(parts.host.env()).0,
         env: parts.host.env().to_vec(),
         registry: registered.processes.clone(),
         approvals: Arc::clone(&registered.approvals),
         approvals_file: parts.state_dir.join(APPROVALS),
         agent: agent.as_str().to_owned(),
-        scope: request.session_key.as_deref().unwrap_or(&request.session_id).to_owned(),
+        scope: request.scope_key().to_owned(),
         files: registered.files.clone(),
     };
     own.tools(&names).map_err(|error| invalid_modes(&error))
@@ -223,7 +233,7 @@ pub(super) fn elevated(config: &Config, request: &RunRequest, agent: &AgentId) -
 }
 
 /// Returns the shell for commands.
-fn shell(parts: &Parts, variables: &[(String, String)]) -> Result<Shell, RunError> {
+fn shell(parts: &Parts, variables: &[(String, String)], is_sandboxed: bool) -> Result<Shell, RunError> {
     let program = match &parts.settings.shell_path {
         Some(path) if path.exists() => Some(path.clone()),
         Some(path) => return Err(RunError::Config(format!("Custom shell path not found: {}", path.display()))),
@@ -231,6 +241,7 @@ fn shell(parts: &Parts, variables: &[(String, String)]) -> Result<Shell, RunErro
     };
     let program = program.ok_or_else(|| RunError::Config("There is no /bin/bash or /bin/sh".to_owned()))?;
     let rule = &parts.settings.shell_environment;
+    let rule = if is_sandboxed { rule.in_sandbox() } else { rule.clone() };
     // Commands must not see variables with credentials.
     let mut credentials = parts.registry.key_variables();
     credentials.extend(parts.profiles.key_variables());

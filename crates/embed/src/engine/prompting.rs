@@ -73,7 +73,7 @@ pub(super) async fn prompt(
         skills: skills.prompt.clone(),
         cites_memories: true,
         model_aliases: aliases(&parts.config.agents),
-        time_zone: config.time_zone.clone(),
+        time_zone: parts.host.time_zone(config.time_zone.as_deref()),
         sandbox: sandbox.map(|sandbox| sandbox.prompt.clone()),
         owners: request.owner_numbers.clone(),
         extra: request.extra_system_prompt.clone(),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pinch_agent_core::tool::Tool;
 use pinch_coding_agent::machine::Machine;
@@ -14,11 +15,15 @@ use pinch_tools::patch::{ApplyPatchTool, PatchTarget};
 use pinch_tools::policy::PermissionMode;
 use pinch_tools::process::{BackgroundTool, CommandHosts, CommandOptions, ExecTool, ProcessRegistry};
 
-use crate::config::exec::ExecConfig;
-use crate::run::tools::ToolPair;
+use crate::config::exec::{ExecConfig, PatchModels};
+use crate::config::exec_variables::ExecVariables;
+use crate::run::tools::{APPLY_PATCH, ToolPair};
 
 /// Names of these tools.
-pub(crate) const NAMES: [&str; 3] = ["exec", "process", "apply_patch"];
+pub(crate) const NAMES: [&str; 3] = ["exec", "process", APPLY_PATCH];
+
+/// How long a call may wait before its command moves to the background.
+const YIELD_AFTER: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(120));
 
 /// Parts for creating these tools.
 pub(crate) struct CommandParts<'a> {
@@ -29,6 +34,8 @@ pub(crate) struct CommandParts<'a> {
     pub(crate) shell: PathBuf,
     /// Environment variables of the host.
     pub(crate) env: Vec<(String, String)>,
+    /// Limits set in the environment.
+    pub(crate) variables_of_exec: ExecVariables,
     /// Variables set by skills, which commands get in addition to those of the host.
     pub(crate) variables: Vec<(String, String)>,
     /// Programs that skills name.
@@ -53,6 +60,8 @@ pub(crate) struct CommandTools {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// `exec`, and its replacement if policies remove `process`: commands then stay in the foreground.
     pub(crate) foreground: Option<ToolPair>,
+    /// Which models may apply patches.
+    pub(crate) patches: PatchModels,
 }
 
 impl CommandParts<'_> {
@@ -62,7 +71,7 @@ impl CommandParts<'_> {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         let mut foreground = None;
         let (security, ask) = modes_of_session(self.mode, self.config.configured_modes()?);
-        if has("apply_patch") {
+        if has(APPLY_PATCH) {
             let in_workspace = self.workspace_only || self.config.patch_workspace_only.unwrap_or(true);
             let place = PatchTarget {
                 cwd: self.workspace.to_owned(),
@@ -95,8 +104,16 @@ impl CommandParts<'_> {
             options.agent = self.agent;
             options.scope.clone_from(&self.scope);
             options.allow_background = has("process");
-            options.yield_after = self.config.yield_after.unwrap_or(options.yield_after);
-            options.timeout = self.config.timeout.unwrap_or(options.timeout);
+            options.exit_notices = self.config.exit_notices();
+            let set = &self.variables_of_exec;
+            let yield_after = self.config.yield_after.or(set.yield_after).unwrap_or(options.yield_after);
+            options.yield_after = yield_after.clamp(YIELD_AFTER.0, YIELD_AFTER.1);
+            options.timeout = match self.config.timeout {
+                Some(timeout) => Some(timeout).filter(|timeout| !timeout.is_zero()),
+                None => options.timeout,
+            };
+            options.strict_inline_eval = self.config.strict_inline_eval.unwrap_or(false);
+            options.limits = set.limits(self.config.keep);
             let exec = |options| -> Arc<dyn Tool> {
                 Arc::new(ExecTool::new(Arc::clone(&self.machine), self.registry.clone(), options))
             };
@@ -109,6 +126,6 @@ impl CommandParts<'_> {
         if has("process") {
             tools.push(Arc::new(BackgroundTool::new(self.registry, self.scope)));
         }
-        Ok(CommandTools { tools, foreground })
+        Ok(CommandTools { tools, foreground, patches: self.config.patches.clone() })
     }
 }

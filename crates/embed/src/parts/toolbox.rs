@@ -10,6 +10,7 @@ use pinch_tools::policy::canonical_name;
 
 use super::commands;
 use crate::run::RunRequest;
+use crate::run::tools::APPLY_PATCH;
 
 /// Creates tools for one run, depending on its caller.
 pub(crate) type ToolsFor = Arc<dyn Fn(&RunRequest) -> Vec<Arc<dyn Tool>> + Send + Sync>;
@@ -54,7 +55,7 @@ impl Toolbox {
     pub(crate) fn command_tools(&self, has_rules: bool) -> Vec<&'static str> {
         let has = |name: &str| self.builtin.iter().any(|enabled| enabled == name);
         let stands_in = has_rules && has(BASH);
-        commands::NAMES.into_iter().filter(|name| has(name) || (stands_in && *name != "apply_patch")).collect()
+        commands::NAMES.into_iter().filter(|name| has(name) || (stands_in && *name != APPLY_PATCH)).collect()
     }
 
     /// Returns the tools of a run before policies apply. A tool of the host replaces a built-in one of the same name. `commands`: the tools

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pinch_coding_agent::extension::Extension;
 use pinch_coding_agent::prompt::PromptSections;
 use pinch_llm::message::Message;
+use pinch_ports::ApprovalBroker;
+use pinch_stdx::host::Host;
 
 use super::hook_point::HookPoint;
 use super::payloads::{
@@ -14,6 +16,7 @@ use super::payloads::{
 };
 use super::registry::PluginSet;
 use super::session_hooks::PluginHooks;
+use crate::system_events::SystemEvents;
 
 /// The plugins of an engine, as seen by one run. A runtime uses `prepare` and `llm_input`; everything else belongs to the runner.
 #[derive(Clone)]
@@ -21,6 +24,8 @@ pub struct RunHooks {
     plugins: PluginSet,
     cx: Arc<HookContext>,
     state: Arc<Mutex<HookState>>,
+    events: Option<(SystemEvents, String, Host)>,
+    approvals: Arc<dyn ApprovalBroker>,
 }
 
 #[derive(Default)]
@@ -29,6 +34,8 @@ struct HookState {
     at_start: AgentStartChanges,
     /// Changes to the prompt, once the plugins were asked.
     prompt: Option<PromptChanges>,
+    /// System events, once they were taken.
+    events: Option<Option<String>>,
     /// Messages that the run added to the conversation.
     messages: Vec<Arc<Message>>,
 }
@@ -43,8 +50,21 @@ pub struct PreparedPrompt {
 }
 
 impl RunHooks {
-    pub(crate) fn new(plugins: PluginSet, cx: HookContext) -> Self {
-        Self { plugins, cx: Arc::new(cx), state: Arc::default() }
+    /// Creates the hooks of a run. `approvals`: asks a person when a plugin requires that.
+    pub(crate) fn new(plugins: PluginSet, cx: HookContext, approvals: Arc<dyn ApprovalBroker>) -> Self {
+        Self { plugins, cx: Arc::new(cx), state: Arc::default(), events: None, approvals }
+    }
+
+    /// Prepends the waiting events of a session to the prompt.
+    pub(crate) fn with_events(mut self, events: &SystemEvents, session: &str, host: &Host) -> Self {
+        self.events = Some((events.clone(), session.to_owned(), host.clone()));
+        self
+    }
+
+    /// Returns the system events of the run. They are taken when the prompt is first needed, so that a run that fails earlier loses none.
+    fn events(&self) -> Option<String> {
+        let (events, session, host) = self.events.as_ref()?;
+        self.state().events.get_or_insert_with(|| events.take(session, host)).clone()
     }
 
     fn state(&self) -> MutexGuard<'_, HookState> {
@@ -80,7 +100,7 @@ impl RunHooks {
         self.plugins.verdict(&event, &self.cx).await
     }
 
-    /// Returns the user's prompt with the context that plugins prepend. They are asked once per run, with the conversation so far.
+    /// Returns the user's prompt with the session's system events and the context that plugins prepend. Plugins are asked once per run, with the conversation so far.
     pub async fn prepare(&self, prompt: &str, messages: &[Arc<Message>]) -> PreparedPrompt {
         let known = self.state().prompt.clone();
         let changes = match known {
@@ -102,7 +122,8 @@ impl RunHooks {
         let changes_system = changes.system_prompt.0.as_ref().is_some_and(|text| !text.trim().is_empty())
             || changes.prepend_system_context.text().is_some()
             || changes.append_system_context.text().is_some();
-        let texts: Vec<String> = changes.prepend_context.text().into_iter().chain([prompt.to_owned()]).collect();
+        let before = changes.prepend_context.text().into_iter().chain(self.events());
+        let texts: Vec<String> = before.chain([prompt.to_owned()]).collect();
         PreparedPrompt { prompt: texts.join("\n\n"), changes_system }
     }
 
@@ -126,7 +147,7 @@ impl RunHooks {
 
     /// Returns the extension of the run's session that calls the plugins.
     pub(crate) fn of_session(&self) -> Option<Arc<dyn Extension>> {
-        let hooks = || PluginHooks::new(self.plugins.clone(), Arc::clone(&self.cx));
+        let hooks = || PluginHooks::new(self.plugins.clone(), Arc::clone(&self.cx), Arc::clone(&self.approvals));
         (!self.plugins.is_empty()).then(|| Arc::new(hooks()) as Arc<dyn Extension>)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pinch_agent_core::hooks::{BeforeTool, FinishedCall, PendingCall, ToolPatch};
 use pinch_coding_agent::compaction::hooks::{BeforeCompaction, PendingCompaction};
@@ -10,6 +11,7 @@ use pinch_coding_agent::extension::{
     Extension, ExtensionCx, HandlerFuture, MessageAction, Notification, Point, Points,
 };
 use pinch_llm::message::{Block, Content, Message, block};
+use pinch_ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest};
 use tokio::time::Instant;
 
 use super::hook_point::HookPoint;
@@ -17,12 +19,22 @@ use super::payloads::HookContext;
 use super::registry::PluginSet;
 use super::session_payloads::{
     AfterToolCall, BeforeMessageWrite, BeforeToolCall, CompactionFinished, CompactionStarting, MessageWrite,
+    RequiredApproval,
 };
 
 /// The reason for the model if a plugin gives none.
 const BLOCKED: &str = "Tool call blocked by plugin hook";
 /// The reason for the model if a guard fails.
 const GUARD_FAILED: &str = "Tool call blocked because before_tool_call hook failed";
+/// The reasons for the model if a call needs an approval and does not get it.
+const DENIED: &str = "Denied by user";
+const NOT_ANSWERED: &str = "Approval timed out";
+const NOBODY: &str = "Plugin approval unavailable (no approval route)";
+const ABORTED: &str = "Approval cancelled (run aborted)";
+/// Maximum time to wait for an approval.
+const MAX_APPROVAL_TIME: Duration = Duration::from_secs(600);
+/// Maximum characters of the arguments that a person is shown.
+const MAX_SHOWN: usize = 2000;
 /// What the conversation has instead of a message that a plugin blocks.
 const REMOVED: &str = "[This message was removed.]";
 
@@ -30,6 +42,7 @@ const REMOVED: &str = "[This message was removed.]";
 pub(super) struct PluginHooks {
     plugins: PluginSet,
     cx: Arc<HookContext>,
+    approvals: Arc<dyn ApprovalBroker>,
     state: Mutex<SessionState>,
 }
 
@@ -42,8 +55,8 @@ struct SessionState {
 }
 
 impl PluginHooks {
-    pub(super) fn new(plugins: PluginSet, cx: Arc<HookContext>) -> Self {
-        Self { plugins, cx, state: Mutex::default() }
+    pub(super) fn new(plugins: PluginSet, cx: Arc<HookContext>, approvals: Arc<dyn ApprovalBroker>) -> Self {
+        Self { plugins, cx, approvals, state: Mutex::default() }
     }
 
     fn with_state<T>(&self, change: impl FnOnce(&mut SessionState) -> T) -> T {
@@ -51,7 +64,7 @@ impl PluginHooks {
     }
 
     /// Asks the plugins about a call, until one blocks it.
-    async fn before_tool_call(&self, call: &PendingCall) -> BeforeTool {
+    async fn before_tool_call(&self, call: &PendingCall, cx: &ExtensionCx) -> BeforeTool {
         let deny = |reason: &str| BeforeTool::Deny { reason: reason.to_owned(), end_run: false };
         let (tool, call_id) = (call.call.name.clone(), call.call.id.to_string());
         let mut event = BeforeToolCall { tool, call_id, params: call.input.clone() };
@@ -65,12 +78,46 @@ impl PluginHooks {
                     }
                     is_changed |= !changes.params.is_empty();
                     event.params.extend(changes.params);
+                    if let Some(required) = changes.approval
+                        && let Err(reason) = self.approve(&required, &event, cx).await
+                    {
+                        return deny(reason);
+                    }
                 }
                 None if one.blocks_on_error() => return deny(GUARD_FAILED),
                 None => {}
             }
         }
         if is_changed { BeforeTool::Rewrite(event.params) } else { BeforeTool::Allow }
+    }
+
+    /// Asks a person to approve a call. Fails with the reason for the model.
+    async fn approve(
+        &self,
+        required: &RequiredApproval,
+        event: &BeforeToolCall,
+        cx: &ExtensionCx,
+    ) -> Result<(), &'static str> {
+        if !self.approvals.is_available() {
+            return Err(NOBODY);
+        }
+        let limit = required.timeout.min(MAX_APPROVAL_TIME);
+        let arguments: String = serde_json::to_string(&event.params).unwrap_or_default();
+        let shown: String = arguments.chars().take(MAX_SHOWN).collect();
+        let cut = if shown.len() < arguments.len() { "…" } else { "" };
+        let cwd = self.cx.workspace.as_deref().map(|dir| dir.display().to_string()).unwrap_or_default();
+        let texts = [required.title.trim(), required.description.trim()];
+        let reason = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
+        let mut request = ApprovalRequest::new(format!("{} {shown}{cut}", event.tool), cwd, reason, limit);
+        request.session_key.clone_from(&self.cx.session_key);
+        let asked = tokio::time::timeout(limit, self.approvals.request(&request));
+        match cx.wait_untimed(asked).await {
+            None => Err(ABORTED),
+            Some(Ok(ApprovalDecision::AllowOnce | ApprovalDecision::AllowAlways)) => Ok(()),
+            Some(Ok(ApprovalDecision::Deny)) => Err(DENIED),
+            Some(Err(_)) if required.allows_on_timeout => Ok(()),
+            Some(Err(_)) => Err(NOT_ANSWERED),
+        }
     }
 
     /// Lets the plugins change a tool result.
@@ -162,9 +209,9 @@ impl Extension for PluginHooks {
         ])
     }
 
-    fn tool_call<'a>(&'a self, call: &'a PendingCall, _: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
+    fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
         Box::pin(async move {
-            let decision = self.before_tool_call(call).await;
+            let decision = self.before_tool_call(call, cx).await;
             if !matches!(decision, BeforeTool::Deny { .. }) {
                 self.with_state(|state| state.calls.insert(call.call.id.to_string(), Instant::now()));
             }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pinch_agent_core::tool::JsonObject;
 use pinch_llm::message::{Block, Message};
@@ -25,6 +26,21 @@ pub struct ToolCallChanges {
     pub block: Option<String>,
     /// Members that replace those of the arguments.
     pub params: JsonObject,
+    /// The approval that the call needs; `None`: none.
+    pub approval: Option<RequiredApproval>,
+}
+
+/// An approval by a person that a plugin requires for a tool call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredApproval {
+    /// What is to be approved.
+    pub title: String,
+    /// More about it; may be empty.
+    pub description: String,
+    /// How long to wait for an answer, at most ten minutes.
+    pub timeout: Duration,
+    /// Whether the call runs if nobody answers in time.
+    pub allows_on_timeout: bool,
 }
 
 /// A tool has run.

@@ -251,6 +251,11 @@ impl RunRequest {
         workspace::agent_of(agents, self.agent_id.as_deref(), self.session_key.as_deref()).0
     }
 
+    /// Returns the name under which the session's commands and events are kept: its key, or its id if it has none.
+    pub(crate) fn scope_key(&self) -> &str {
+        self.session_key.as_deref().unwrap_or(&self.session_id)
+    }
+
     /// Returns a child of `stop` that is also cancelled when the run's time limit, measured from now, expires.
     pub(crate) fn limited(&self, stop: &Cancel) -> Cancel {
         match self.timeout.into_iter().chain(self.budget.deadline).min() {

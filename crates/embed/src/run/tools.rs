@@ -11,9 +11,12 @@ use pinch_tools::policy::{PermissionMode, PolicyDecision, PolicyRequest, RunPoli
 use pinch_tools::results::{result_limit, with_limit};
 
 use super::RunError;
+use crate::config::exec::PatchModels;
 
 /// Name of the tool that manages background commands.
 const PROCESS: &str = "process";
+/// Name of the tool that applies patches.
+pub(crate) const APPLY_PATCH: &str = "apply_patch";
 
 /// A tool and its replacement.
 #[derive(Clone)]
@@ -34,6 +37,8 @@ pub struct ToolOffer {
     sandbox: Option<ToolRules>,
     /// Upper limit for the permissions of the session.
     mode: Option<PermissionMode>,
+    /// Which models may apply patches.
+    patches: PatchModels,
 }
 
 impl ToolOffer {
@@ -43,12 +48,18 @@ impl ToolOffer {
         policies: Arc<ToolPolicies>,
         caller: Caller,
     ) -> Self {
-        Self { layers, foreground, policies, caller, sandbox: None, mode: None }
+        Self { layers, foreground, policies, caller, sandbox: None, mode: None, patches: PatchModels::default() }
     }
 
     /// Sets the upper limit for the permissions of the session.
     pub(crate) fn in_mode(mut self, mode: Option<PermissionMode>) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Limits the models that may apply patches.
+    pub(crate) fn patches_by(mut self, models: PatchModels) -> Self {
+        self.patches = models;
         self
     }
 
@@ -75,6 +86,8 @@ impl ToolOffer {
 
     fn request<'a>(&'a self, model: &'a Model) -> PolicyRequest<'a> {
         let request = PolicyRequest::new(&self.caller, model.provider.as_str(), model.id.as_str());
+        let setting = self.patches.denied_by(model.provider.as_str(), model.id.as_str());
+        let request = setting.into_iter().fold(request, |request, setting| request.disabling(APPLY_PATCH, setting));
         let request = self.mode.iter().fold(request, |request, mode| request.mode(*mode));
         match &self.sandbox {
             Some(rules) => request.sandbox(rules.clone()),

@@ -170,6 +170,33 @@ async fn background_commands_are_managed_and_end_with_the_engine() {
     .await;
 }
 
+#[tokio::test]
+async fn the_next_run_learns_about_background_commands_that_have_ended() {
+    for (exec, is_told) in [(json!({"mode": "full"}), true), (json!({"mode": "full", "notifyOnExit": false}), false)] {
+        let world = world(json!({"exec": exec})).await;
+        let engine = engine(&world, |builder| builder);
+        let command = "echo built; until test -e go; do sleep 0.02; done; exit 3";
+        let arguments = json!({"command": command, "background": true});
+        let (_, details) = result_of(&world, &engine, "s1", "exec", arguments).await;
+        let id = details["sessionId"].as_str().unwrap();
+        let poll = json!({"action": "poll", "sessionId": id, "timeout": 60_000});
+        let polled = result_of_second(&world, &engine, "process", poll.clone()).await;
+        assert!(polled.contains("Process still running"), "{polled}");
+        world.write("workspace/go", "");
+        // The run that waits for the end began before it.
+        let told = |text: &str| text.contains(&format!("Exec failed ({}, code 3) :: built", &id[..id.len().min(8)]));
+        let polled = result_of_second(&world, &engine, "process", poll).await;
+        assert!(polled.contains("Process exited with code 3") && !told(&polled), "{polled}");
+        for (session, is_told) in [("s2", false), ("s1", is_told), ("s1", false)] {
+            world.server.reply(stream(answer("m3", "I see.")));
+            within(engine.run(engine.request(session, None, None, "hello")).finish()).await.unwrap();
+            let body = world.server.requests().last().unwrap().json();
+            let prompt = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+            assert!(prompt.contains("hello") && told(&prompt) == is_told, "{session}: {prompt}");
+        }
+    }
+}
+
 /// Runs another turn of the session `s1` and returns the text of the last result.
 async fn result_of_second(world: &World, engine: &Engine, tool: &str, arguments: Value) -> String {
     world.server.reply(stream(call("second", tool, &arguments)));
@@ -231,6 +258,16 @@ async fn file_tools_see_only_the_workspace_if_configured() {
     assert!(!world.path("b.txt").exists(), "{text}");
     let (text, _) = result_of(&world, &engine, "s4", "write", json!({"path": "in.txt", "content": "x"})).await;
     assert!(world.path("workspace/in.txt").exists(), "{text}");
+    // Other agents' names for files in the workspace.
+    let url = format!("file://{}", world.path("workspace/in.txt").display());
+    for (n, path) in [url.as_str(), "/workspace/in.txt"].into_iter().enumerate() {
+        let (text, _) = result_of(&world, &engine, &format!("u{n}"), "read", json!({"path": path})).await;
+        assert_eq!(text, "x", "{path}");
+    }
+    for (n, path) in ["file:///etc/passwd", "/workspace/../secret.txt"].into_iter().enumerate() {
+        let (text, _) = result_of(&world, &engine, &format!("o{n}"), "read", json!({"path": path})).await;
+        assert!(text.contains("outside of"), "{path}: {text}");
+    }
     // Commands are subject to the rules of tools.exec.
     let (text, _) = result_of(&world, &engine, "s5", "exec", json!({"command": "cat ../secret.txt"})).await;
     assert!(text.contains("hush"), "{text}");

@@ -29,6 +29,7 @@ mod meta;
 mod modes;
 mod overflow;
 mod plugins;
+mod plugin_approvals;
 #[cfg(all(unix, feature = "extension-process"))]
 mod plugin_processes;
 mod ports;

@@ -324,6 +324,31 @@ async fn scripts_change_prompts_calls_results_and_messages() {
 }
 
 #[tokio::test]
+async fn a_call_for_which_a_script_requires_an_approval_does_not_run_without_it() {
+    for (required, expected) in [
+        (r#"{ title: "Deploy", description: "to production" }"#, "Plugin approval unavailable (no approval route)"),
+        (r#""please""#, "Tool call blocked because before_tool_call hook failed"),
+    ] {
+        let world = World::new().await;
+        let script = format!(
+            r#"export default function (pi) {{ pi.hook("before_tool_call", () => ({{ requireApproval: {required} }})); }}"#
+        );
+        let Some(plugins) = scripts(&world, &[&script]).await else { return };
+        let spec = ToolSpec::new("probe", "Probes", Schema::new(json!({"type": "object"})));
+        let probe = FnTool::new(spec, |_: JsonObject, _| async move { Ok(ToolOutput::text("ran")) });
+        let engine = world.built(|builder| plugins.iter().cloned().fold(builder.tool(probe), |to, one| to.hooks(one)));
+        world.server.reply(stream(AnthropicResponse::new("m1").tool_call("c1", "probe", "{}").stop("tool_use")));
+        world.server.reply(stream(answer("m2", "Done.")));
+        within(engine.run(engine.request("s1", None, None, "go")).finish()).await.unwrap();
+        let last = world.server.requests()[1].json()["messages"].as_array().unwrap().last().unwrap().to_string();
+        assert!(last.contains(expected), "{required}: {last}");
+        for plugin in plugins {
+            plugin.close().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
 async fn requests_of_a_script_reach_the_session_of_their_handler() {
     let world = World::new().await;
     let text = r#"

@@ -52,13 +52,42 @@ async fn results_are_limited_by_the_context_window_of_the_model() {
 }
 
 #[tokio::test]
+async fn a_long_file_is_read_up_to_a_line_that_fits() {
+    for (window, size) in [(60_000, "15.4KB"), (150_000, "31.0KB"), (500_000, "62.2KB")] {
+        let world = World::new().await;
+        let mut document = world.document();
+        document["models"]["providers"]["anthropic"]["models"] =
+            json!([{"id": MODEL, "contextWindow": window, "maxTokens": 4_000}]);
+        world.write("workspace/long.txt", &"a line of 16 chr\n".repeat(20_000));
+        world.write("workspace/empty.png", "");
+        let engine = world.configured(&document).builtin_tools(["read"]).build();
+        let shown = text(&sent(&world, &engine, "read", json!({"path": "long.txt"})).await);
+        let (lines, notice) = shown.rsplit_once("\n\n").unwrap();
+        let next = lines.lines().count() + 1;
+        let expected = format!("[Read output capped at {size} for this call. Use offset={next} to continue.]");
+        assert_eq!(notice, expected, "{window}");
+        let empty = text(&sent(&world, &engine, "read", json!({"path": "empty.png"})).await);
+        assert!(empty.contains("read: image payload is empty (empty.png)"), "{empty}");
+    }
+}
+
+#[tokio::test]
 async fn an_image_that_no_model_accepts_is_replaced_by_a_note() {
     let image = |data: &str| Block::Image(Image { data: data.to_owned(), mime_type: "image/png".to_owned() });
-    for data in ["", "bm9uc2Vuc2U=", "%%%"] {
+    for (data, note) in [
+        ("", "it is empty"),
+        ("bm9uc2Vuc2U=", "could not be converted to a supported inline image format"),
+        ("%%%", "could not be decoded"),
+        #[cfg(feature = "images")]
+        ("iVBORw0KGgoAAAAA", "could not be decoded"),
+    ] {
         let world = World::new().await;
         let engine = world.built(|builder| builder.tool(tool("picture", vec![Block::text("Here."), image(data)])));
         let content = sent(&world, &engine, "picture", json!({})).await;
-        assert!(text(&content).contains("Here.") && text(&content).contains("[Image omitted:"), "{content}");
+        assert!(
+            text(&content).contains("Here.") && text(&content).contains(&format!("[Image omitted: {note}.]")),
+            "{content}"
+        );
     }
 }
 

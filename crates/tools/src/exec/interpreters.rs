@@ -80,6 +80,22 @@ pub(super) fn gives_code(base: &str, argv: &[String]) -> bool {
     arguments.iter().any(is_code) || module.is_some_and(|name| CODE_MODULES.contains(&name)) || reads_code(arguments)
 }
 
+/// Returns the interpreter that seems to be given code in a command that cannot be analyzed: each of its words counts as a possible program.
+pub(super) fn code_in_words(command: &str) -> Option<String> {
+    let is_end = |c: char| ";|&()<>`\n{}".contains(c);
+    command.split(is_end).find_map(|part| {
+        let words: Vec<String> = part
+            .split(|c: char| c.is_whitespace() || "\"'$\\".contains(c))
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect();
+        (0..words.len()).find_map(|at| {
+            let base = Path::new(&words[at]).file_name()?.to_string_lossy().to_lowercase();
+            gives_code(&base, &words[at..]).then_some(base)
+        })
+    })
+}
+
 /// Returns whether a path, or the value of a flag, stands for the standard input.
 fn is_input(argument: &str) -> bool {
     let value = argument.split_once('=').map_or(argument, |(_, value)| value);

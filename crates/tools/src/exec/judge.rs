@@ -7,7 +7,7 @@ use super::analysis::{ShellKind, analyze};
 use super::approvals::{AllowedProgram, arguments_hash};
 use super::contents::ContentHashes;
 use super::environment::check_overrides;
-use super::interpreters::{gives_code, is_script_runner};
+use super::interpreters::{code_in_words, gives_code, is_script_runner};
 use super::safe_bins::SafeBins;
 use super::skill_programs::SkillPrograms;
 use crate::paths::lexical;
@@ -50,6 +50,8 @@ pub struct Judgement {
     pub parse_error: Option<String>,
     /// Why the command is not covered; `None` if all its programs are.
     pub not_allowed: Option<String>,
+    /// Why a person must approve it although everything may run, if code on the command line needs that.
+    pub inline_code: Option<String>,
     /// The programs it starts, in order, including nested ones.
     pub programs: Vec<ProgramCall>,
     /// The entries of the allow list that matched, with the program.
@@ -110,6 +112,9 @@ struct StartContext {
 pub fn judge(command: &str, rules: &CommandRules<'_>) -> Judgement {
     let mut judgement = Judgement::default();
     rules.judge(command, StartContext::default(), 0, &mut judgement);
+    if judgement.parse_error.is_some() && judgement.inline_code.is_none() {
+        judgement.inline_code = code_in_words(command).map(|base| given_code(&base));
+    }
     judgement
 }
 
@@ -192,7 +197,8 @@ impl CommandRules<'_> {
                 }
             }
             Unwrapped::Program if gives_code(&base, argv) => {
-                judgement.fail_to_cover(format!("{base} is given code to run"));
+                judgement.inline_code.get_or_insert_with(|| given_code(&base));
+                judgement.fail_to_cover(given_code(&base));
             }
             Unwrapped::Program => self.cover(&call, place, judgement),
         }
@@ -266,6 +272,10 @@ impl Judgement {
     fn fail_to_cover(&mut self, why: String) {
         self.not_allowed.get_or_insert(why);
     }
+}
+
+fn given_code(base: &str) -> String {
+    format!("{base} is given code to run")
 }
 
 /// Returns whether a character is invisible or can be mistaken for another one.

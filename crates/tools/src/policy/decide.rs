@@ -116,9 +116,10 @@ impl fmt::Display for Explanation {
             Some((_, RemovalReason::OwnerOnly)) => {
                 write!(f, "{tool} is reserved for the owner of the agent, and the sender is someone else")
             }
-            Some((label, RemovalReason::Denied { entry })) => {
-                write!(f, "{tool} is denied by {} ({entry})", label.replace(".allow", ".deny"))
-            }
+            Some((label, RemovalReason::Denied { entry })) => match label.strip_suffix(".allow") {
+                Some(level) => write!(f, "{tool} is denied by {level}.deny ({entry})"),
+                None => write!(f, "{tool} is denied by {label} ({entry})"),
+            },
             Some((label, RemovalReason::NotAllowed)) => write!(f, "{tool} is not in {label}"),
         }
     }

@@ -41,6 +41,8 @@ pub struct PolicyRequest<'a> {
     pub sandbox: Option<ToolRules>,
     /// The permission mode of the session.
     pub mode: Option<PermissionMode>,
+    /// Tools that settings other than tool lists disable, each with the path of the setting.
+    pub disabled: Vec<(String, String)>,
     /// The stored nesting depth of the session; derived from its key if `None`.
     pub depth: Option<u32>,
 }
@@ -48,7 +50,7 @@ pub struct PolicyRequest<'a> {
 impl<'a> PolicyRequest<'a> {
     /// Creates a request without a sandbox.
     pub fn new(caller: &'a Caller, provider: &'a str, model: &'a str) -> Self {
-        Self { caller, provider, model, sandbox: None, mode: None, depth: None }
+        Self { caller, provider, model, sandbox: None, mode: None, disabled: Vec::new(), depth: None }
     }
 
     /// Adds the rules of a sandbox.
@@ -62,6 +64,13 @@ impl<'a> PolicyRequest<'a> {
     #[must_use]
     pub fn mode(mut self, mode: PermissionMode) -> Self {
         self.mode = Some(mode);
+        self
+    }
+
+    /// Denies a tool that the setting with this path disables.
+    #[must_use]
+    pub fn disabling(mut self, tool: impl Into<String>, setting: impl Into<String>) -> Self {
+        self.disabled.push((tool.into(), setting.into()));
         self
     }
 
@@ -170,6 +179,10 @@ impl ToolPolicies {
         let mode = request.mode.map(|mode| (format!("the session mode {}", mode.name()), mode.rules()));
         if let Some((label, rules)) = mode {
             add(label, Some(rules), UnknownEntries::Unchecked);
+        }
+        for (tool, setting) in &request.disabled {
+            let rules = ToolRules { allow: None, deny: vec![tool.clone()] };
+            add(setting.clone(), Some(rules), UnknownEntries::Unchecked);
         }
         add("sandbox tools.allow".to_owned(), request.sandbox.clone(), UnknownEntries::Unchecked);
         let depth = nesting_depth(key, None, &|_| request.depth);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::host::tightened;
 use super::options::CommandOptions;
 use super::permission::CommandCall;
-use super::registry::{ProcessRegistry, TrackedCommand};
+use super::registry::{CommandStart, ProcessRegistry, TrackedCommand};
 use super::retry;
 use crate::paths::PathRoot;
 
@@ -40,7 +40,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
             "security": {"type": "string", "description": "Stricter rules: deny, allowlist or full"},
             "ask": {"type": "string", "description": "Ask a person more often: off, on-miss or always"},
             "pty": {"type": "boolean", "description": "Run it on a terminal, for programs that need one"},
-            "timeout": {"type": "number", "description": "Seconds after which it is ended"},
+            "timeout": {"type": "number", "description": "Seconds after which it is ended; 0 for never"},
         },
     }))
     .lenient();
@@ -54,6 +54,8 @@ const TERMINAL: TerminalSize = TerminalSize { columns: 120, rows: 30 };
 const TERM: &str = "xterm-256color";
 /// Range of milliseconds that a call may wait before its command moves to the background.
 const YIELD_MS: (f64, f64) = (10.0, 120_000.0);
+/// Names of the timeout: OpenClaw has renamed it.
+const TIMEOUTS: [&str; 3] = ["timeout", "timeoutSeconds", "timeoutSec"];
 /// Maximum timeout of a command in seconds.
 const MAX_TIMEOUT_SECS: f64 = 2_147_483.0;
 /// Characters of output in progress reports and in results of running commands.
@@ -124,8 +126,11 @@ impl ExecTool {
         let shell = self.options.shell.clone();
         let spec =
             CommandSpec::new(shell, vec!["-c".into(), command.to_owned()], cwd.to_owned(), env.to_vec()).ending_rest();
-        let timeout = input.get("timeout").and_then(Value::as_f64).filter(|secs| *secs > 0.0);
-        let timeout = timeout.map_or(self.options.timeout, |secs| Duration::from_secs_f64(secs.min(MAX_TIMEOUT_SECS)));
+        let timeout = match TIMEOUTS.iter().find_map(|name| input.get(*name)).and_then(Value::as_f64) {
+            Some(secs) if secs > 0.0 => Some(Duration::from_secs_f64(secs.min(MAX_TIMEOUT_SECS))),
+            Some(0.0) => None,
+            Some(_) | None => self.options.timeout,
+        };
         let machine = outside.unwrap_or(&self.machine);
         let is_inside = self.options.hosts.outside.is_some() && outside.is_none();
         let wants_terminal = input.get("pty") == Some(&Value::Bool(true));
@@ -133,7 +138,14 @@ impl ExecTool {
             warnings.push("Warning: there are no terminals in the sandbox; running without one.".to_owned());
         }
         permit.check(&self.options, call)?;
-        let start = |spec| self.registry.start(&**machine, spec, command, &self.options.scope, Some(timeout), cx.host);
+        let how = || CommandStart {
+            shown: command,
+            scope: &self.options.scope,
+            timeout,
+            limits: self.options.limits,
+            notices: self.options.exit_notices,
+        };
+        let start = |spec| self.registry.start(&**machine, spec, how(), cx.host);
         let on_terminal = match wants_terminal && !is_inside {
             true => Some(start(on_terminal(spec.clone())).await),
             false => None,
@@ -193,7 +205,7 @@ impl ExecTool {
         session: &Arc<TrackedCommand>,
         input: &JsonObject,
         warnings: &[String],
-        timeout: Duration,
+        timeout: Option<Duration>,
         cx: &ToolCx<'_>,
     ) -> Result<ToolOutput, ToolError> {
         let yield_after = match (input.get("background"), input.get("yieldMs").and_then(Value::as_f64)) {
@@ -273,7 +285,7 @@ fn running(session: &TrackedCommand, warnings: &[String], tail: &str) -> ToolOut
 }
 
 /// Returns the result of a command that ended. A failed command becomes a failed result with all of its output.
-fn ended(session: &TrackedCommand, warnings: &[String], timeout: Duration) -> ToolOutput {
+fn ended(session: &TrackedCommand, warnings: &[String], timeout: Option<Duration>) -> ToolOutput {
     let log = session.log();
     let output = log.text();
     let output = output.trim();
@@ -287,7 +299,7 @@ fn ended(session: &TrackedCommand, warnings: &[String], timeout: Duration) -> To
             (Some(format!("Command aborted by signal {}", exit.signal_name().unwrap_or_default())), None)
         }
         Ok(ProcessEnd::TimedOut(_)) => {
-            (Some(format!("Command timed out after {} seconds", timeout.as_secs_f64())), None)
+            (Some(format!("Command timed out after {} seconds", timeout.unwrap_or_default().as_secs_f64())), None)
         }
         Ok(ProcessEnd::Cancelled(CancelReason::User, _)) => {
             (Some("Command aborted by signal SIGKILL".to_owned()), None)

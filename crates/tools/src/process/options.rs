@@ -7,6 +7,7 @@ use std::time::Duration;
 use pinch_ports::{ApprovalBroker, DenyAll};
 
 use super::host::CommandHosts;
+use super::registry::{CommandLimits, ExitNotices};
 use crate::exec::environment::ChildEnvironment;
 use crate::exec::modes::{ExecAsk, ExecSecurity};
 use crate::exec::safe_bins::SafeBins;
@@ -51,8 +52,14 @@ pub struct CommandOptions {
     pub allow_background: bool,
     /// How long a call waits before its command moves to the background.
     pub yield_after: Duration,
-    /// Default timeout of commands.
-    pub timeout: Duration,
+    /// Default timeout of commands; `None`: none.
+    pub timeout: Option<Duration>,
+    /// Limits on what is stored about a command.
+    pub limits: CommandLimits,
+    /// Whether code on the command line of an interpreter, like `python -c`, needs an approval even if everything else may run.
+    pub strict_inline_eval: bool,
+    /// Which ends of background commands are reported.
+    pub exit_notices: ExitNotices,
 }
 
 impl CommandOptions {
@@ -77,7 +84,10 @@ impl CommandOptions {
             scope: "agent:main".to_owned(),
             allow_background: true,
             yield_after: Duration::from_secs(10),
-            timeout: Duration::from_secs(1800),
+            timeout: Some(Duration::from_secs(1800)),
+            limits: CommandLimits::default(),
+            strict_inline_eval: false,
+            exit_notices: ExitNotices::default(),
         }
     }
 }

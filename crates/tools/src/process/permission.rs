@@ -88,13 +88,18 @@ impl CommandOptions {
         if security == ExecSecurity::Deny {
             return Err(ToolError::new("exec denied: host=gateway security=deny"));
         }
-        if security == ExecSecurity::Full && ask != ExecAsk::Always {
+        let is_open = security == ExecSecurity::Full && ask != ExecAsk::Always;
+        if is_open && !self.strict_inline_eval {
             return Ok(CommandPermit { judged: None });
         }
         let judgement = self.judge(call, &effective);
+        let inline_code = judgement.inline_code.as_deref().filter(|_| self.strict_inline_eval);
+        if is_open && inline_code.is_none() {
+            return Ok(CommandPermit { judged: None });
+        }
         let identity = CommandIdentity::of(&judgement, &self.shell, call.cwd);
         let is_understood = judgement.parse_error.is_none();
-        if !requires_approval(ask, security, is_understood, judgement.not_allowed.is_none()) {
+        if !is_open && !requires_approval(ask, security, is_understood, judgement.not_allowed.is_none()) {
             return match judgement.is_allowed() {
                 true => {
                     self.note_use(&judgement, call, cx).await;
@@ -103,7 +108,9 @@ impl CommandOptions {
                 false => Err(ToolError::new("exec denied: allowlist miss")),
             };
         }
-        match self.ask(call, &judgement, effective.ask_fallback, cx).await? {
+        // Such code never runs unless a person has seen it.
+        let fallback = if inline_code.is_some() { ExecSecurity::Deny } else { effective.ask_fallback };
+        match self.ask(call, &judgement, fallback, cx).await? {
             ApprovalDecision::AllowOnce => {}
             ApprovalDecision::AllowAlways => self.remember(&judgement, &identity, call, cx).await?,
             ApprovalDecision::Deny => return Err(ToolError::new(format!("exec denied: {}", reason(&judgement)))),
@@ -210,6 +217,6 @@ impl CommandOptions {
 }
 
 fn reason(judgement: &Judgement) -> &str {
-    let found = [&judgement.parse_error, &judgement.not_allowed].into_iter().flatten().next();
+    let found = [&judgement.inline_code, &judgement.parse_error, &judgement.not_allowed].into_iter().flatten().next();
     found.map_or("every command needs an approval", String::as_str)
 }

@@ -14,25 +14,36 @@ use tokio::task::JoinSet;
 
 use super::screen::TerminalText;
 
-/// Limits on stored commands and output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ProcessLimits {
-    /// Characters of output per command; older output is dropped.
+/// Limits on what is stored about one command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandLimits {
+    /// Characters of output; older output is dropped.
     pub output: usize,
     /// Characters of unread output.
     pub pending: usize,
+    /// How long the command is kept after its end.
+    pub keep: Duration,
+}
+
+impl Default for CommandLimits {
+    fn default() -> Self {
+        Self { output: 200_000, pending: 30_000, keep: Duration::from_secs(30 * 60) }
+    }
+}
+
+/// Limits on stored commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcessLimits {
     /// Number of finished commands.
     pub finished: usize,
-    /// How long finished commands are kept.
-    pub keep: Duration,
     /// Maximum number of commands running at the same time.
     pub running: usize,
 }
 
 impl Default for ProcessLimits {
     fn default() -> Self {
-        Self { output: 200_000, pending: 30_000, finished: 50, keep: Duration::from_secs(30 * 60), running: 200 }
+        Self { finished: 50, running: 200 }
     }
 }
 
@@ -41,8 +52,42 @@ impl Default for ProcessLimits {
 #[derive(Clone, Default)]
 pub struct ProcessRegistry(Arc<RegistryParts>);
 
-/// Called when a background command ends, with its scope, its id, and a sentence for the session it belongs to.
-pub type ExitListener = dyn Fn(&str, &str, String) + Send + Sync;
+/// The end of a background command, for the session that started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExitNotice {
+    /// The command's scope: usually the session key.
+    pub scope: String,
+    /// When the command ended, in milliseconds since the epoch.
+    pub ended_ms: i64,
+    /// The id of the command, how it ended, and the end of its output.
+    pub text: String,
+}
+
+/// Called when a background command ends.
+pub type ExitListener = dyn Fn(ExitNotice) + Send + Sync;
+
+/// Which ends of background commands are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ExitNotices {
+    /// None.
+    Off,
+    /// All except successes without output.
+    #[default]
+    Usual,
+    /// All.
+    All,
+}
+
+/// How a command is started.
+pub(super) struct CommandStart<'a> {
+    /// The command as shown in lists.
+    pub(super) shown: &'a str,
+    pub(super) scope: &'a str,
+    pub(super) timeout: Option<Duration>,
+    pub(super) notices: ExitNotices,
+    pub(super) limits: CommandLimits,
+}
 
 #[derive(Default)]
 struct RegistryParts {
@@ -71,6 +116,8 @@ pub(super) struct TrackedCommand {
     pub(super) changed: Notify,
     /// On a terminal, the input cannot be closed: see [`TrackedCommand::write`].
     is_on_terminal: bool,
+    notices: ExitNotices,
+    limits: CommandLimits,
     input: tokio::sync::Mutex<Option<ProcessInput>>,
     output: Mutex<CommandLog>,
 }
@@ -84,27 +131,29 @@ pub(super) struct CommandLog {
     pub(super) pending: VecDeque<char>,
     pub(super) is_truncated: bool,
     pub(super) end: Option<(Result<ProcessEnd, String>, i64)>,
+    /// Whether the end was reported to the listener, if it is to be.
+    is_settled: bool,
     decoder: Utf8Decoder,
     /// Present if the command runs on a terminal.
     screen: Option<TerminalText>,
 }
 
 impl CommandLog {
-    fn push(&mut self, bytes: &[u8], limits: &ProcessLimits) {
+    fn push(&mut self, bytes: &[u8], limits: &CommandLimits) {
         let mut text = String::new();
         self.decoder.push(bytes, &mut text);
         self.show(&text, limits);
     }
 
     /// Adds decoded output; for a terminal, with control sequences removed.
-    fn show(&mut self, text: &str, limits: &ProcessLimits) {
+    fn show(&mut self, text: &str, limits: &CommandLimits) {
         let Some(screen) = &mut self.screen else { return self.add(text, limits) };
         let mut shown = String::with_capacity(text.len());
         screen.push(text, &mut shown);
         self.add(&shown, limits);
     }
 
-    fn add(&mut self, text: &str, limits: &ProcessLimits) {
+    fn add(&mut self, text: &str, limits: &CommandLimits) {
         for c in text.chars().filter(|c| is_shown(*c)) {
             self.kept.push_back(c);
             self.pending.push_back(c);
@@ -137,6 +186,8 @@ fn is_shown(c: char) -> bool {
             || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'))
 }
 
+/// How a successful command ended, in an exit notice.
+const COMPLETED: &str = "completed";
 /// Characters of output in an exit notice.
 const NOTICE_TAIL: usize = 400;
 /// The key that ends the input on a terminal: Ctrl-D.
@@ -155,21 +206,21 @@ impl TrackedCommand {
         self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn finish(&self, end: Result<ProcessEnd, String>, now_ms: i64, limits: &ProcessLimits) {
+    fn finish(&self, end: Result<ProcessEnd, String>, now_ms: i64) {
         let mut log = self.log();
         let mut rest = String::new();
         log.decoder.finish(&mut rest);
-        log.show(&rest, limits);
+        log.show(&rest, &self.limits);
         log.end = Some((end, now_ms));
     }
 
-    /// Returns the exit notice of a background command; `None` if it was killed on request.
-    fn exit_notice(&self) -> Option<String> {
+    /// Returns the exit notice of a background command; `None` if it was killed on request, or if the notice is disabled.
+    fn exit_notice(&self) -> Option<ExitNotice> {
         let log = self.log();
-        let (end, _) = log.end.as_ref().filter(|_| log.is_backgrounded)?;
+        let (end, ended_ms) = log.end.as_ref().filter(|_| log.is_backgrounded)?;
         let (word, how) = match end {
             Ok(ProcessEnd::Cancelled(..)) => return None,
-            Ok(ProcessEnd::Exited(Exit::Code(0))) => ("completed", "code 0".to_owned()),
+            Ok(ProcessEnd::Exited(Exit::Code(0))) => (COMPLETED, "code 0".to_owned()),
             Ok(ProcessEnd::Exited(exit) | ProcessEnd::TimedOut(exit)) => match exit.signal_name() {
                 Some(signal) => ("failed", format!("signal {signal}")),
                 None => ("failed", format!("code {}", exit.status())),
@@ -178,13 +229,19 @@ impl TrackedCommand {
         };
         let tail = log.tail(NOTICE_TAIL);
         let tail = tail.split_whitespace().collect::<Vec<_>>().join(" ");
+        let is_silent = tail.is_empty() && word == COMPLETED;
+        if self.notices == ExitNotices::Off || (is_silent && self.notices == ExitNotices::Usual) {
+            return None;
+        }
         let id: String = self.id.chars().take(8).collect();
         let tail = if tail.is_empty() { tail } else { format!(" :: {tail}") };
-        Some(format!("Exec {word} ({id}, {how}){tail}"))
+        let text = format!("Exec {word} ({id}, {how}){tail}");
+        Some(ExitNotice { scope: self.scope.clone(), ended_ms: *ended_ms, text })
     }
 
+    /// Returns whether the command runs, or its end still has to be reported.
     pub(super) fn is_running(&self) -> bool {
-        self.log().end.is_none()
+        !self.log().is_settled
     }
 
     /// Writes to the command's input, and optionally closes it. Returns `None` if the input is not accepting data.
@@ -243,7 +300,7 @@ impl ProcessRegistry {
     }
 
     /// Creates a registry that reports when background commands end, except those killed through it.
-    pub fn with_listener(limits: ProcessLimits, on_exit: impl Fn(&str, &str, String) + Send + Sync + 'static) -> Self {
+    pub fn with_listener(limits: ProcessLimits, on_exit: impl Fn(ExitNotice) + Send + Sync + 'static) -> Self {
         Self(Arc::new(RegistryParts { limits, on_exit: Some(Box::new(on_exit)), ..RegistryParts::default() }))
     }
 
@@ -256,9 +313,7 @@ impl ProcessRegistry {
         &self,
         machine: &dyn Machine,
         spec: CommandSpec,
-        shown: &str,
-        scope: &str,
-        timeout: Option<Duration>,
+        how: CommandStart<'_>,
         host: &Host,
     ) -> Result<Arc<TrackedCommand>, MachineError> {
         self.sweep(host.now_ms());
@@ -273,14 +328,16 @@ impl ProcessRegistry {
         while state.drivers.try_join_next().is_some() {}
         let session = Arc::new(TrackedCommand {
             id: state.new_id(host),
-            scope: scope.to_owned(),
-            command: shown.to_owned(),
+            scope: how.scope.to_owned(),
+            command: how.shown.to_owned(),
             cwd,
             pid: process.id(),
             started_ms: host.now_ms(),
             cancel: Cancel::new(),
             changed: Notify::new(),
             is_on_terminal,
+            notices: how.notices,
+            limits: how.limits,
             input: tokio::sync::Mutex::new(process.take_input()),
             output: Mutex::new(CommandLog {
                 screen: is_on_terminal.then(TerminalText::default),
@@ -288,7 +345,8 @@ impl ProcessRegistry {
             }),
         });
         state.sessions.push(Arc::clone(&session));
-        let (driven, limits, host) = (Arc::clone(&session), self.0.limits.clone(), host.clone());
+        let (driven, host) = (Arc::clone(&session), host.clone());
+        let timeout = how.timeout;
         // Weak: a running command must not keep the registry that owns it alive.
         let registry = Arc::downgrade(&self.0);
         state.drivers.spawn(async move {
@@ -296,7 +354,7 @@ impl ProcessRegistry {
             let mut take = |bytes: &[u8]| {
                 let n_requests = {
                     let mut log = driven.log();
-                    log.push(bytes, &limits);
+                    log.push(bytes, &driven.limits);
                     log.screen.as_mut().map_or(0, TerminalText::take_requests)
                 };
                 // A program that requests more than it reads gets no reply.
@@ -317,15 +375,16 @@ impl ProcessRegistry {
                 end = process.pump(&driven.cancel, timeout, GRACE, &mut take) => end,
                 () = answering => Ok(ProcessEnd::Exited(Exit::Code(0))),
             };
-            driven.finish(end.map_err(|error| error.to_string()), host.now_ms(), &limits);
-            *driven.input.lock().await = None;
-            driven.changed.notify_waiters();
+            driven.finish(end.map_err(|error| error.to_string()), host.now_ms());
             if let Some(notice) = driven.exit_notice()
                 && let Some(registry) = registry.upgrade()
                 && let Some(listener) = &registry.on_exit
             {
-                listener(&driven.scope, &driven.id, notice);
+                listener(notice);
             }
+            driven.log().is_settled = true;
+            driven.changed.notify_waiters();
+            *driven.input.lock().await = None;
         });
         drop(state);
         Ok(session)
@@ -351,10 +410,10 @@ impl ProcessRegistry {
 
     /// Removes commands that ended long ago, and the oldest beyond the limit.
     fn sweep(&self, now_ms: i64) {
-        let keep = i64::try_from(self.0.limits.keep.as_millis()).unwrap_or(i64::MAX);
+        let keep = |session: &TrackedCommand| i64::try_from(session.limits.keep.as_millis()).unwrap_or(i64::MAX);
         let mut state = self.state();
         let ended = |session: &TrackedCommand| session.log().end.as_ref().map(|(_, at)| *at);
-        state.sessions.retain(|session| ended(session).is_none_or(|at| now_ms.saturating_sub(at) < keep));
+        state.sessions.retain(|session| ended(session).is_none_or(|at| now_ms.saturating_sub(at) < keep(session)));
         let n_ended = state.sessions.iter().filter(|session| ended(session).is_some()).count();
         let mut n_over = n_ended.saturating_sub(self.0.limits.finished);
         state.sessions.retain(|session| {

@@ -150,6 +150,7 @@ impl Plugin for CasePlugin {
             Ok(ToolCallChanges {
                 block: is_blocked.then(|| text(&answer, "blockReason").unwrap_or_default()),
                 params: answer["params"].as_object().cloned().unwrap_or_default(),
+                ..ToolCallChanges::default()
             })
         })
     }

@@ -272,8 +272,8 @@ fn jpeg_encoding_starts_at_the_models_quality() {
 fn undecodable_images_are_rejected_and_no_bytes_cause_a_panic() {
     let whole = written(&quarters(64, 64), ImageFormat::Png);
     for resize in [true, false] {
-        assert_eq!(fit(whole[..40].to_vec(), "image/png", resize), Err(RejectedImage::TooLarge));
-        assert_eq!(fit(b"GIF89a\x01\0".to_vec(), "image/gif", resize), Err(RejectedImage::TooLarge));
+        assert_eq!(fit(whole[..40].to_vec(), "image/png", resize), Err(RejectedImage::Undecodable));
+        assert_eq!(fit(b"GIF89a\x01\0".to_vec(), "image/gif", resize), Err(RejectedImage::Undecodable));
     }
     let formats = [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Gif, ImageFormat::WebP, ImageFormat::Bmp];
     for format in formats {

@@ -15,8 +15,9 @@ async fn image_types_are_detected_by_content() {
     let mut wrapped = DOT.trim_end_matches('=').to_owned();
     wrapped.insert(40, '\n');
     let odd = [block(&wrapped, "image/jpeg"), Block::text("a"), block("AAAA", "image/png"), block("?", "image/png")];
-    let note = Block::text(RejectedImage::NotConverted.note());
-    let made = [block(DOT, "image/png"), Block::text("a"), note.clone(), note];
+    let [unknown, broken] =
+        [RejectedImage::NotConverted, RejectedImage::Undecodable].map(|why| Block::text(why.note()));
+    let made = [block(DOT, "image/png"), Block::text("a"), unknown, broken];
     assert_eq!(intake.admit_blocks(&odd, &limits).await.as_deref(), Some(&made[..]));
     assert_eq!(intake.admit_blocks(&[], &limits).await, None);
     let untouched = ImageIntake::new(ImageProcessing::Untouched);
@@ -89,7 +90,7 @@ mod decoded {
         let intake = ImageIntake::new(ImageProcessing::Checked);
         let image = block(&STANDARD.encode(picture(300, 30, ImageFormat::Png)), "image/png");
         let broken = block(&STANDARD.encode(&picture(300, 30, ImageFormat::Png)[..40]), "image/png");
-        let made = [image.clone(), Block::text(RejectedImage::TooLarge.note())];
+        let made = [image.clone(), Block::text(RejectedImage::Undecodable.note())];
         assert_eq!(intake.admit_blocks(&[image, broken], &wide(1)).await.as_deref(), Some(&made[..]));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pinch_coding_agent::extension::ExtensionError;
 use pinch_coding_agent::extension::process::MAX_LINE;
@@ -12,8 +13,8 @@ use serde_json::{Map, Value, json};
 use crate::plugin::{
     AfterToolCall, AgentEnd, AgentStartChanges, BeforeReset, BeforeToolCall, CompactionFinished, CompactionStarting,
     FirstAnswer, HookContext, JoinedText, LastAnswer, LlmInput, LlmOutput, MessageChanges, MessageContext,
-    MessageReceived, MessageSending, MessageSent, MessageWrite, ModelOverride, PromptChanges, ResetReason, RunVerdict,
-    SessionContext, SessionEnd, SessionStart, ToolCallChanges,
+    MessageReceived, MessageSending, MessageSent, MessageWrite, ModelOverride, PromptChanges, RequiredApproval,
+    ResetReason, RunVerdict, SessionContext, SessionEnd, SessionStart, ToolCallChanges,
 };
 
 /// Maximum bytes of messages in an event, leaving room for the rest of the line.
@@ -305,6 +306,26 @@ pub(super) fn call_changes(answer: &Value) -> HookAnswer<ToolCallChanges> {
     Ok(ToolCallChanges {
         block: is_blocked.then(|| reason.unwrap_or_default()),
         params: member::<Map<String, Value>>(answer, "params")?.unwrap_or_default(),
+        approval: match answer.get("requireApproval") {
+            None | Some(Value::Null) => None,
+            Some(asked) => Some(required_approval(asked)?),
+        },
+    })
+}
+
+/// How long to wait for an approval unless the plugin says otherwise.
+const APPROVAL_MS: u64 = 120_000;
+
+fn required_approval(asked: &Value) -> HookAnswer<RequiredApproval> {
+    if !asked.is_object() {
+        return Err(ExtensionError::new("requireApproval in the answer is not an object"));
+    }
+    let behavior: Option<String> = member(asked, "timeoutBehavior")?;
+    Ok(RequiredApproval {
+        title: member(asked, "title")?.unwrap_or_default(),
+        description: member(asked, "description")?.unwrap_or_default(),
+        timeout: Duration::from_millis(member(asked, "timeoutMs")?.unwrap_or(APPROVAL_MS)),
+        allows_on_timeout: behavior.as_deref() == Some("allow"),
     })
 }
 

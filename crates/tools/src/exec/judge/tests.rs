@@ -40,6 +40,25 @@ fn judged(command: &str) -> Judgement {
 }
 
 #[test]
+fn code_on_the_command_line_is_found_wherever_it_is() {
+    for (command, base) in [
+        ("python3 -c 'print(1)'", Some("python3")),
+        ("cd /tmp && node -e 'x()' > log", Some("node")),
+        ("bash -c \"python3 -c 'x'\"", Some("python3")),
+        ("if true; then perl -e 1; fi", Some("perl")),
+        ("echo $(ruby -e 1)", Some("ruby")),
+        ("python3 <<EOF\nprint(1)\nEOF", Some("python3")),
+        ("busybox sh -c 'lua -e 1'", Some("lua")),
+        ("nice python3 x.py", None),
+        ("ls > log", None),
+        ("echo 'python -c' && git status", None),
+    ] {
+        let found = judged(command).inline_code;
+        assert_eq!(found, base.map(|base| format!("{base} is given code to run")), "{command}");
+    }
+}
+
+#[test]
 fn everyday_commands_run_without_asking() {
     for command in [
         "ls",

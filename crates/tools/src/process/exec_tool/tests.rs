@@ -8,7 +8,7 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
 use super::super::process_tool::BackgroundTool;
-use super::super::registry::ProcessLimits;
+use super::super::registry::{ExitNotices, ProcessLimits};
 use super::*;
 use crate::exec::modes::{ExecAsk, ExecSecurity};
 
@@ -244,8 +244,10 @@ async fn a_hundred_commands_run_in_the_background() {
 async fn the_end_of_a_background_command_is_reported_once() {
     let dir = tempfile::tempdir().unwrap();
     let (sender, mut ends) = tokio::sync::mpsc::channel(8);
-    let registry = ProcessRegistry::with_listener(ProcessLimits::default(), move |scope, id, notice| {
-        sender.try_send(format!("{scope} {}", notice.replace(&id[..8.min(id.len())], "ID"))).unwrap();
+    let registry = ProcessRegistry::with_listener(ProcessLimits::default(), move |notice| {
+        let (word, rest) = notice.text.split_once(" (").unwrap();
+        let (_, rest) = rest.split_once(", ").unwrap();
+        sender.try_send(format!("{} {word} (ID, {rest}", notice.scope)).unwrap();
     });
     let exec = ExecTool::new(Arc::new(LocalMachine), registry.clone(), options(dir.path()));
     let process = BackgroundTool::new(registry, options(dir.path()).scope);
@@ -255,6 +257,75 @@ async fn the_end_of_a_background_command_is_reported_once() {
     call(&exec, json!({"command": "sleep 0.2; echo a; echo  b; exit 3", "background": true})).await.unwrap();
     assert_eq!(ends.recv().await.unwrap(), "agent:main Exec failed (ID, code 3) :: a b");
     assert!(ends.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn strict_rules_for_inline_code_ask_a_person_even_if_everything_may_run() {
+    struct Deciding(ApprovalDecision, Mutex<Vec<String>>);
+    impl ApprovalBroker for Deciding {
+        fn request<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
+            self.1.lock().unwrap().push(request.reason.clone());
+            Box::pin(async { self.0 })
+        }
+    }
+    let code = "awk 'BEGIN { print 1 + 1 }'";
+    let denied = Err("exec denied: awk is given code to run".to_owned());
+    for (strict, decision, command, expect, n_asked) in [
+        (true, ApprovalDecision::Deny, "echo one > f; cat f", Ok("one".to_owned()), 0),
+        (true, ApprovalDecision::Deny, code, denied, 2),
+        (true, ApprovalDecision::AllowAlways, code, Ok("2".to_owned()), 2),
+        (false, ApprovalDecision::Deny, code, Ok("2".to_owned()), 0),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Arc::new(Deciding(decision, Mutex::default()));
+        let (exec, _) = tools(CommandOptions {
+            strict_inline_eval: strict,
+            approvals: broker.clone(),
+            approvals_file: Some(dir.path().join("exec-approvals.json")),
+            ..options(dir.path())
+        });
+        // Not even a permanent approval lasts.
+        for _ in 0..2 {
+            assert_eq!(call(&exec, json!({"command": command})).await.map(|(text, _)| text), expect, "{command}");
+        }
+        assert_eq!(*broker.1.lock().unwrap(), vec!["awk is given code to run"; n_asked], "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_may_set_or_remove_the_time_limit_under_each_of_its_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let limited = CommandOptions { timeout: Some(Duration::from_millis(100)), ..options(dir.path()) };
+    let (exec, _) = tools(limited);
+    for name in ["timeout", "timeoutSeconds", "timeoutSec"] {
+        let (text, _) = call(&exec, json!({"command": "sleep 0.5; echo done", name: 0})).await.unwrap();
+        assert_eq!(text, "done");
+        let (text, _) = call(&exec, json!({"command": "sleep 300", name: 0.2})).await.unwrap();
+        assert_eq!(text, "Command timed out after 0.2 seconds");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_success_is_reported_only_on_request() {
+    for (notices, expected) in
+        [(ExitNotices::Off, [false, false]), (ExitNotices::Usual, [false, true]), (ExitNotices::All, [true, true])]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let ends = Arc::new(Mutex::new(Vec::new()));
+        let listener = Arc::clone(&ends);
+        let limits = ProcessLimits::default();
+        let registry = ProcessRegistry::with_listener(limits, move |notice| listener.lock().unwrap().push(notice.text));
+        let options = CommandOptions { exit_notices: notices, ..options(dir.path()) };
+        let process = BackgroundTool::new(registry.clone(), options.scope.clone());
+        let exec = ExecTool::new(Arc::new(LocalMachine), registry, options);
+        for (command, is_reported) in [("sleep 0.1", expected[0]), ("sleep 0.1; exit 2", expected[1])] {
+            let (_, details) = call(&exec, json!({"command": command, "background": true})).await.unwrap();
+            let poll = json!({"action": "poll", "sessionId": details["sessionId"], "timeout": 10_000});
+            assert_ne!(call(&process, poll).await.unwrap().1["status"], "running");
+            let n_ends = std::mem::take(&mut *ends.lock().unwrap()).len();
+            assert_eq!(n_ends, usize::from(is_reported), "{notices:?} {command}");
+        }
+    }
 }
 
 /// Approves, and takes the obstacle away that stands for the sandbox.
