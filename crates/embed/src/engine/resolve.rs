@@ -150,6 +150,7 @@ pub(super) async fn scope(
         prompt,
         extensions: extensions(parts, &request, &hooks),
         hooks,
+        model_params: parts.config.agents.params_of(&agent_id),
         agent_id,
         workspace,
         machine,
@@ -160,14 +161,6 @@ pub(super) async fn scope(
         compaction,
         summaries: summaries(parts),
         pruning: parts.config.agents.defaults.pruning.clone(),
-        model_params: parts
-            .config
-            .agents
-            .defaults
-            .models
-            .iter()
-            .map(|(name, entry)| (name.clone(), entry.params.clone()))
-            .collect(),
         timeouts: parts.settings.timeouts,
         silence: parts.config.defaults.silence,
         cli_backends: parts.config.agents.defaults.cli_backends.clone(),
