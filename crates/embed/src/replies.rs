@@ -135,8 +135,10 @@ pub struct ReplyOptions {
     pub verbose: Verbose,
     /// Format of messages about tools.
     pub tool_result_format: ToolFormat,
-    /// Whether only text inside final tags is for people.
+    /// Whether only text inside final tags is for people, whatever the model.
     pub enforce_final_tag: bool,
+    /// Whether reasoning that is not part of the text is hidden, because no thinking was asked for.
+    pub hide_native_reasoning: bool,
     /// Whether failed tools without side effects are not reported at the end of a run.
     pub suppress_tool_errors: bool,
     /// Home directory, shown as `~` in messages about tools.

@@ -59,6 +59,8 @@ pub enum StreamEvent {
 pub enum BlockKind {
     /// Text.
     Text,
+    /// Text that accompanies the work and is not part of the answer.
+    Commentary,
     /// Thinking, possibly redacted.
     Thinking {
         /// Whether the provider hides the reasoning.

@@ -233,7 +233,7 @@ fn update_line(event: &StreamEvent, kinds: &mut Vec<&'static str>) -> Option<Str
     Some(match event {
         StreamEvent::BlockStart { kind, .. } => {
             kinds.push(match kind {
-                BlockKind::Text => "text",
+                BlockKind::Text | BlockKind::Commentary => "text",
                 BlockKind::Thinking { .. } => "thinking",
                 BlockKind::ToolCall { .. } => "toolcall",
             });

@@ -55,7 +55,7 @@ impl LineWriter {
 
     fn block_start(&mut self, index: usize, kind: &BlockKind) -> Value {
         let (name, encoded) = match kind {
-            BlockKind::Text => ("text", json!({"type": "text_start", "contentIndex": index})),
+            BlockKind::Text | BlockKind::Commentary => ("text", json!({"type": "text_start", "contentIndex": index})),
             BlockKind::Thinking { redacted: false } => {
                 ("thinking", json!({"type": "thinking_start", "contentIndex": index}))
             }

@@ -199,7 +199,7 @@ impl EventWriter {
             }
             StreamEvent::BlockStart { index, kind } => {
                 let word = match kind {
-                    BlockKind::Text => EventLineKind::Text,
+                    BlockKind::Text | BlockKind::Commentary => EventLineKind::Text,
                     BlockKind::Thinking { .. } => EventLineKind::Thinking,
                     BlockKind::ToolCall { .. } => EventLineKind::ToolCall,
                 };

@@ -12,7 +12,7 @@ use super::compaction::CompactionConfig;
 use super::elevated::ElevatedConfig;
 use super::exec::ExecConfig;
 use super::node::Node;
-use super::params::StreamParams;
+use super::params::{ModelParams, StreamParams};
 use super::pruning::PruningConfig;
 use super::streaming::{BlockStreaming, HumanDelay};
 use super::tools;
@@ -34,6 +34,8 @@ pub struct AgentDefaults {
     pub model: ModelSetting,
     /// Settings of models by reference. If not empty, only the models listed here may be used, unless `allowed_models` is set.
     pub models: Vec<(String, ModelEntry)>,
+    /// Parameters for requests to any model (`params`).
+    pub params: StreamParams,
     /// The only models that may be used (`modelPolicy.allow`); takes precedence over the keys of `models`.
     pub allowed_models: Option<Vec<String>>,
     /// Working directory of the tools.
@@ -182,6 +184,10 @@ pub struct AgentConfig {
     pub primary: Option<String>,
     /// Its fallbacks. If set, even to an empty list, they replace the default ones.
     pub fallbacks: Option<Vec<String>>,
+    /// Parameters of its models by reference (`models`).
+    pub model_params: Vec<(String, StreamParams)>,
+    /// Parameters for its requests to any model (`params`).
+    pub params: StreamParams,
     /// Runtime that carries out its attempts.
     pub runtime: Option<String>,
     /// Thinking level of its models.
@@ -251,6 +257,20 @@ impl Agents {
         self.list.iter().find(|agent| agent.id == *id)
     }
 
+    /// Returns the request parameters of an agent's models.
+    pub(crate) fn params_of(&self, id: &AgentId) -> ModelParams {
+        let own = self.get(id);
+        let (defaults, of_model) =
+            (&self.defaults, |(name, params): &(String, StreamParams)| (Some(name.clone()), params.clone()));
+        let of_models = defaults.models.iter().map(|(name, entry)| (Some(name.clone()), entry.params.clone()));
+        let own_models = own.into_iter().flat_map(|agent| agent.model_params.iter().map(of_model));
+        std::iter::once((None, defaults.params.clone()))
+            .chain(of_models)
+            .chain(own_models)
+            .chain(own.map(|agent| (None, agent.params.clone())))
+            .collect()
+    }
+
     /// Returns the models of an agent; the defaults fill in what it does not set.
     pub fn models_of(&self, id: &AgentId) -> ModelSetting {
         let own = self.get(id);
@@ -294,6 +314,7 @@ impl AgentDefaults {
         Self {
             model: ModelSetting { primary, fallbacks: fallbacks.unwrap_or_default() },
             models,
+            params: StreamParams::read(&node.get("params"), problems),
             allowed_models: node.get("modelPolicy").get("allow").texts(problems),
             workspace: node.get("workspace").text(problems),
             timeout_seconds: node.get("timeoutSeconds").number(problems),
@@ -334,6 +355,10 @@ impl AgentConfig {
             agent_dir: node.get("agentDir").text(problems),
             primary,
             fallbacks,
+            model_params: (node.get("models").members(problems).into_iter())
+                .map(|(name, entry)| (name.to_owned(), StreamParams::read(&entry.get("params"), problems)))
+                .collect(),
+            params: StreamParams::read(&node.get("params"), problems),
             runtime: node.get("runtime").text(problems),
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
             run_retries: read_retries(&node.get("runRetries"), problems),

@@ -14,7 +14,7 @@ pub struct StreamParams {
     pub temperature: Option<f64>,
     /// Maximum number of output tokens.
     pub max_tokens: Option<u64>,
-    /// How long the provider caches the prompt. Only sent to Anthropic's own API.
+    /// How long the provider caches the prompt. Only sent to servers that are known to accept it.
     pub cache_retention: Option<CacheRetention>,
     /// Further members of the request body, named as the provider names them. Only sent in the Anthropic and OpenAI formats.
     pub extra: Map<String, Value>,
@@ -147,6 +147,25 @@ impl StreamParams {
         if let Value::Array(list) = list {
             list.extend(betas.into_iter().filter(|beta| !beta.is_empty()).map(Value::from));
         }
+    }
+}
+
+/// Configured request parameters of an agent's models, from the general to the specific.
+#[derive(Clone, Debug, Default)]
+pub struct ModelParams(Vec<(Option<String>, StreamParams)>);
+
+impl ModelParams {
+    /// Returns the parameters of a model, named `provider/model`: where several levels set one, the most specific.
+    pub(crate) fn of(&self, model: &str) -> StreamParams {
+        let fitting = self.0.iter().filter(|(of, _)| of.as_deref().is_none_or(|of| of == model));
+        fitting.fold(StreamParams::default(), |below, (_, params)| params.clone().over(below))
+    }
+}
+
+/// Levels in order: the model that each is for, or `None` for all, and its parameters.
+impl FromIterator<(Option<String>, StreamParams)> for ModelParams {
+    fn from_iter<I: IntoIterator<Item = (Option<String>, StreamParams)>>(levels: I) -> Self {
+        Self(levels.into_iter().collect())
     }
 }
 

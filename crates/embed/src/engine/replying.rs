@@ -1,5 +1,7 @@
 //! Formatting and delivery of replies: from the request, else from the configuration of its channel, else from the table of channels.
 
+use pinch_llm::thinking::ThinkingLevel;
+
 use crate::config::streaming::{ChannelDelivery, CoalesceConfig, ReplyThreads};
 use crate::delivery::{DeliveryTerms, Pace, SinkLimits};
 use crate::parts::Parts;
@@ -130,6 +132,7 @@ fn reply_options(parts: &Parts, scope: &RunScope) -> ReplyOptions {
     ReplyOptions {
         tool_result_format: channel.tool_format(request),
         enforce_final_tag: request.enforce_final_tag,
+        hide_native_reasoning: request.think_level == Some(ThinkingLevel::Off),
         suppress_tool_errors: parts.config.suppress_tool_errors,
         block_streaming: blocks.is_some(),
         block_reply_break: blocks.as_ref().map(|blocks| blocks.break_at).unwrap_or_default(),

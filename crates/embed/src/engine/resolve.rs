@@ -145,6 +145,7 @@ pub(super) async fn scope(
         prompt,
         extensions: extensions(parts, &request, &hooks),
         hooks,
+        model_params: parts.config.agents.params_of(&agent_id),
         agent_id,
         workspace,
         machine,
@@ -155,14 +156,6 @@ pub(super) async fn scope(
         compaction: compaction_rules(parts),
         summaries: summaries(parts),
         pruning: parts.config.agents.defaults.pruning.clone(),
-        model_params: parts
-            .config
-            .agents
-            .defaults
-            .models
-            .iter()
-            .map(|(name, entry)| (name.clone(), entry.params.clone()))
-            .collect(),
         timeouts: parts.settings.timeouts,
         silence: parts.config.defaults.silence,
         cli_backends: parts.config.agents.defaults.cli_backends.clone(),

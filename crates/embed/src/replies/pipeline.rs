@@ -35,6 +35,7 @@ use token_guard::TokenGuard;
 /// Turns the events of a session into replies.
 pub struct Replies {
     options: ReplyOptions,
+    final_tag: FinalTag,
     scan: Scan,
     blocks: Blocks,
     /// Stages that the host inserted before `scan`.
@@ -53,6 +54,8 @@ pub struct Replies {
     drafts: Drafts,
     open: StreamedBlocks,
     has_text: bool,
+    /// Whether the current answer has reasoning that is not part of its text.
+    has_native_reasoning: bool,
     /// Blocks of the current answer that were delivered.
     delivered: Vec<BlockReply>,
     /// Whether the next answer replaces a failed one.
@@ -88,6 +91,7 @@ impl Replies {
         )
         .with_texts(options.texts.clone());
         Self {
+            final_tag,
             scan: Scan::new(final_tag),
             blocks: Blocks::new(options.block_reply_break, options.chunking, delivery),
             raw,
@@ -103,6 +107,7 @@ impl Replies {
             drafts: Drafts::new(if options.block_streaming { Preview::default() } else { options.preview }),
             open: StreamedBlocks::default(),
             has_text: false,
+            has_native_reasoning: false,
             delivered: Vec::new(),
             restarted: false,
             ignored: false,
@@ -145,6 +150,12 @@ impl Replies {
         self.reset_message();
     }
 
+    /// Sets whether only text inside final tags is for people in the answers that follow.
+    pub(crate) fn enforce_final_tag(&mut self, is_enforced: bool) {
+        self.final_tag = if is_enforced { FinalTag::Enforced } else { FinalTag::Optional };
+        self.scan = Scan::new(self.final_tag);
+    }
+
     /// Flushes all buffers. Nothing more will come.
     pub fn finish(&mut self, out: &mut Pieces) {
         let (mut raw, mut scanned, mut between) = (Pieces::new(), Pieces::new(), Pieces::new());
@@ -177,6 +188,19 @@ impl Replies {
     /// Returns the options of the replies.
     pub(crate) fn options(&self) -> &ReplyOptions {
         &self.options
+    }
+
+    /// Returns whether only text inside final tags is for people.
+    pub(crate) fn enforces_final_tag(&self) -> bool {
+        self.final_tag == FinalTag::Enforced
+    }
+
+    /// Returns what happens to the reasoning of the last answer.
+    pub(crate) fn reasoning_level(&self) -> ReasoningLevel {
+        match self.hides_reasoning() {
+            true => ReasoningLevel::Off,
+            false => self.options.reasoning,
+        }
     }
 
     /// Returns the visible texts of the run, including directives, from which the final payloads are made.
@@ -275,6 +299,12 @@ impl Replies {
         self.reasoning.reset();
         self.open = StreamedBlocks::default();
         self.has_text = false;
+        self.has_native_reasoning = false;
+    }
+
+    /// Returns whether the reasoning of the current answer, which is not part of its text, is hidden.
+    fn hides_reasoning(&self) -> bool {
+        self.options.hide_native_reasoning && self.has_native_reasoning
     }
 
     fn stream_event(&mut self, event: &StreamEvent, out: &mut Pieces) {
@@ -285,16 +315,19 @@ impl Replies {
                     self.text("\n", out);
                 }
                 if matches!(kind, BlockKind::Thinking { .. }) {
+                    self.has_native_reasoning = true;
                     self.reasoning.begin_block(*index);
                 }
                 self.open.start(*index, kind);
             }
             StreamEvent::Delta { index, text } => match self.open.add(*index, text) {
                 DeltaKind::Text => self.text(text, out),
+                DeltaKind::Thinking if self.hides_reasoning() => {}
                 DeltaKind::Thinking => self.thought(text, out),
                 DeltaKind::Nothing => {}
             },
             StreamEvent::BlockEnd { index, block } => match &**block {
+                Block::Text(text) if text.is_commentary() => {}
                 Block::Text(text) => {
                     let missing = self.open.end_text(*index, &text.text);
                     if !missing.is_empty() {
@@ -302,6 +335,7 @@ impl Replies {
                     }
                     self.feed(Piece::TextEnd, out);
                 }
+                Block::Thinking(_) if self.hides_reasoning() => {}
                 Block::Thinking(thinking) => {
                     if self.options.reasoning == ReasoningLevel::Stream {
                         out.extend(self.reasoning.end_block(*index, &thinking.thinking).map(Piece::Reasoning));
@@ -342,18 +376,17 @@ impl Replies {
             return;
         }
         self.last_assistant = Some(Arc::clone(message));
-        let final_tag = if self.options.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
         // Tagged reasoning is treated like thinking blocks.
         let promoted = promote(&message.content);
         let content = promoted.as_deref().unwrap_or(&message.content);
-        let text = visible_text(content, final_tag);
+        let text = visible_text(content, self.final_tag);
         if !self.has_reported_text {
             self.report_whole(&text, out);
         }
-        let thinking =
-            if self.options.reasoning == ReasoningLevel::Off { String::new() } else { reasoning_of(content) };
+        let level = self.reasoning_level();
+        let thinking = if level == ReasoningLevel::Off { String::new() } else { reasoning_of(content) };
         let formatted = format_reasoning(&thinking, self.options.texts.get(Phrase::Reasoning));
-        let sends = self.options.reasoning == ReasoningLevel::On
+        let sends = level == ReasoningLevel::On
             && self.options.block_streaming
             && !formatted.is_empty()
             && formatted != self.reasoning_block;
@@ -372,7 +405,7 @@ impl Replies {
         if sends && !is_before {
             self.through_stages(vec![Piece::Block(block)], out);
         }
-        if self.options.reasoning == ReasoningLevel::Stream {
+        if level == ReasoningLevel::Stream {
             self.whole_thought(&thinking, out);
             self.end_reasoning(out);
         }

@@ -35,6 +35,8 @@ pub struct Scan {
     doubtful: Option<String>,
     thinking: bool,
     in_final: bool,
+    /// Whether a final tag was opened.
+    has_final: bool,
 }
 
 impl Scan {
@@ -144,6 +146,11 @@ impl Scan {
         self.thinking
     }
 
+    /// Returns whether the text so far opened a final tag.
+    pub fn has_final(&self) -> bool {
+        self.has_final
+    }
+
     fn release(&mut self, run: &mut CharRun<'_>) {
         let held = std::mem::take(&mut self.held);
         self.put(&held, run);
@@ -178,7 +185,10 @@ impl Scan {
             }
             TagKind::Final if self.thinking => {}
             TagKind::Final if tag.closes => self.in_final = false,
-            TagKind::Final => self.in_final |= !tag.empty,
+            TagKind::Final => {
+                self.in_final |= !tag.empty;
+                self.has_final |= !tag.empty;
+            }
         }
     }
 }

@@ -18,10 +18,15 @@ const MAX_PAYLOAD: usize = 16_384;
 
 /// Returns the visible text of a message: its text blocks without markup and reasoning, joined by line breaks.
 pub fn visible_text(content: &[Arc<Block>], final_tag: FinalTag) -> Cow<'_, str> {
-    let texts = content.iter().filter_map(|block| block.as_text()).map(|text| visible_of_block(text, final_tag));
+    let answer = content.iter().filter(|block| !is_commentary(block));
+    let texts = answer.filter_map(|block| block.as_text()).map(|text| visible_of_block(text, final_tag));
     let mut texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).collect();
     let text = if texts.len() == 1 { texts.swap_remove(0) } else { trimmed(texts.join("\n")).into() };
     and_then(text, sanitise)
+}
+
+fn is_commentary(block: &Block) -> bool {
+    matches!(block, Block::Text(text) if text.is_commentary())
 }
 
 /// Maximum number of passes, since a removal may reveal further scaffolding.

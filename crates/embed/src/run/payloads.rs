@@ -107,6 +107,9 @@ pub fn build_payloads(input: &PayloadInput<'_>, texts: Vec<(String, Option<Reply
     }
     let mut answers: Vec<(Cow<'_, str>, Option<ReplySpan>)> =
         texts.into_iter().map(|(text, span)| (text.into(), span)).collect();
+    if input.enforce_final_tag {
+        answers.extend(input.last_assistant.and_then(untagged).map(|text| (text, None)));
+    }
     if answers.is_empty() {
         let final_tag = if input.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
         answers.extend(input.last_assistant.map(|message| (last_words(message, final_tag), None)));
@@ -147,6 +150,19 @@ pub(crate) fn last_words(message: &AssistantMessage, final_tag: FinalTag) -> Cow
     }
     let kept = strip_reasoning(&whole, Unclosed::Preserve);
     visible_of_block(&kept, final_tag).into_owned().into()
+}
+
+/// Returns the text of an answer that was meant to be in final tags but has none: the model ignored that it should use them. Otherwise
+/// nothing of it would be shown.
+fn untagged(message: &AssistantMessage) -> Option<Cow<'_, str>> {
+    let is_whole = matches!(message.stop_reason, StopReason::Stop | StopReason::Length);
+    let opens_final = |text: &str| {
+        let mut scan = Scan::new(FinalTag::Enforced);
+        scan.text(text, &mut Pieces::new());
+        scan.has_final()
+    };
+    let texts = || message.content.iter().filter_map(|block| block.as_text());
+    (is_whole && !texts().any(opens_final)).then(|| last_words(message, FinalTag::Optional))
 }
 
 /// Returns whether a text begins with a thinking tag that is never closed.

@@ -10,7 +10,7 @@ use pinch_coding_agent::images::ImageIntake;
 use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::tools::facts::SessionFacts;
 use pinch_llm::model::Model;
-use pinch_llm::request::Timeouts;
+use pinch_llm::request::{CacheRetention, Timeouts};
 use pinch_ports::Fence;
 use pinch_stdx::host::Host;
 use pinch_tools::loops::LoopGuard;
@@ -21,6 +21,7 @@ use super::system_prompt::RunPrompt;
 use super::tools::ToolOffer;
 use crate::compaction::SummaryPlan;
 use crate::config::cli::CliBackends;
+use crate::config::params::ModelParams;
 use crate::config::preset::SilenceLimits;
 use crate::config::pruning::PruningConfig;
 use crate::key::AgentId;
@@ -63,8 +64,8 @@ pub struct RunScope {
     pub summaries: SummaryPlan,
     /// How old tool results are shortened in requests.
     pub pruning: Option<PruningConfig>,
-    /// Configured parameters of models, by `provider/model`.
-    pub model_params: Vec<(String, StreamParams)>,
+    /// Configured parameters of models.
+    pub model_params: ModelParams,
     /// Time limits of model requests; see [`RunScope::timeouts_for`].
     pub timeouts: Timeouts,
     /// How long models may be silent, overriding `timeouts`.
@@ -91,17 +92,16 @@ impl RunScope {
     /// Returns the parameters for calls of a model: those of the request, then the configured ones.
     pub fn stream_params(&self, model: &Model) -> StreamParams {
         let name = format!("{}/{}", model.provider, model.id);
-        let configured = self.model_params.iter().find(|(of, _)| *of == name).map(|(_, params)| params.clone());
-        let mut params = self.request.stream_params.clone().over(configured.unwrap_or_default());
-        if model.provider.as_str() != ANTHROPIC {
+        let mut params = self.request.stream_params.clone().over(self.model_params.of(&name));
+        let wire = &model.dialect.wire;
+        if !wire.takes_cache_retention() {
             params.cache_retention = None;
+        } else if !wire.caches_by_default && self.host.env().get("PI_CACHE_RETENTION").is_none() {
+            params.cache_retention.get_or_insert(CacheRetention::None);
         }
         params
     }
 }
-
-/// The provider whose cache retention can be configured.
-const ANTHROPIC: &str = "anthropic";
 
 impl fmt::Debug for RunScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -41,6 +41,7 @@ impl PromptInputs<'_> {
             ToolSummary { name: spec.name.clone(), summary: text }
         };
         params.tools = Some(self.tools.iter().map(|tool| summary(tool.spec())).collect());
+        params.reasoning_tags |= self.model.dialect.replies.final_tags;
         params.runtime.model = Some(format!("{}/{}", self.model.provider, self.model.id));
         params
     }
@@ -95,6 +96,13 @@ impl RunPrompt {
     pub fn for_model(&self, model: &Arc<Model>) -> PromptFor {
         let (this, model) = (self.clone(), Arc::clone(model));
         Arc::new(move |tools| this.make(tools, &model))
+    }
+
+    /// Returns whether a model is asked for its answer inside final tags. A prompt from the request asks for them only if the request
+    /// says so.
+    pub(crate) fn asks_for_final_tags(&self, model: &Model) -> bool {
+        let PromptFacts { params, whole, .. } = &*self.facts;
+        params.reasoning_tags || (whole.is_none() && model.dialect.replies.final_tags)
     }
 
     fn make(&self, tools: &ToolSet, model: &Model) -> PromptSections {

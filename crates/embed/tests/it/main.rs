@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod answers;
+mod caching;
 mod channels;
 mod chats;
 mod client_tools;

@@ -44,7 +44,7 @@ impl Fold {
         match event {
             StreamEvent::Start(message) => self.base = Arc::clone(message),
             StreamEvent::BlockStart { kind, .. } => self.blocks.push(match kind {
-                BlockKind::Text => FoldedBlock::Text(String::new()),
+                BlockKind::Text | BlockKind::Commentary => FoldedBlock::Text(String::new()),
                 BlockKind::Thinking { redacted } => FoldedBlock::Thinking { text: String::new(), redacted: *redacted },
                 BlockKind::ToolCall { id, name } => FoldedBlock::Call {
                     call: Box::new(ToolCall::new(id.clone(), name.clone(), serde_json::Map::new())),

@@ -57,6 +57,16 @@ pub struct Text {
     pub signature: Option<String>,
 }
 
+impl Text {
+    /// Returns whether the text accompanies the work and is not part of the answer, which OpenAI's Responses format records in the
+    /// signature.
+    pub fn is_commentary(&self) -> bool {
+        let signature = self.signature.as_deref().filter(|signature| signature.starts_with('{'));
+        let read = signature.and_then(|signature| serde_json::from_str::<serde_json::Value>(signature).ok());
+        read.is_some_and(|read| read["phase"] == "commentary")
+    }
+}
+
 /// The model's reasoning.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thinking {

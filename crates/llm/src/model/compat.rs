@@ -29,6 +29,7 @@ fn apply_flag(dialect: &mut Dialect, name: &str, on: bool) {
         "supportsReasoningEffort" => &mut wire.reasoning_effort,
         "supportsUsageInStreaming" => &mut wire.usage_in_streaming,
         "supportsFinishReason" => &mut replies.finish_reason,
+        "requiresFinalTags" => &mut replies.final_tags,
         "requiresToolResultName" => &mut history.tool_result_name,
         "requiresAssistantAfterToolResult" => &mut history.assistant_after_tool_result,
         "requiresThinkingAsText" => &mut history.thinking_as_text,
@@ -53,6 +54,10 @@ fn apply_flag(dialect: &mut Dialect, name: &str, on: bool) {
         "supportsAdditionalTools" => &mut wire.additional_tools,
         "supportsToolSearch" => &mut wire.tool_search,
         "supportsMidConvoToolAdditions" => &mut wire.mid_convo_tool_additions,
+        "supportsPromptCacheKey" => {
+            wire.prompt_cache_key = if on { PromptCacheKey::Enabled } else { PromptCacheKey::Disabled };
+            return;
+        }
         // The older way to omit one header.
         "sendSessionIdHeader" => {
             wire.affinity.format = if on { AffinityFormat::OpenAi } else { AffinityFormat::OpenAiNoSession };
@@ -141,6 +146,18 @@ mod tests {
         assert_eq!(dialect.wire.max_tokens_field, MaxTokensField::MaxTokens);
         assert_eq!(dialect.wire.affinity, Affinity { send: false, format: AffinityFormat::OpenRouter });
         assert_eq!(dialect.wire.fallbacks[0].rates.input, 5.0);
+    }
+
+    #[test]
+    fn cache_settings_can_be_enabled_for_other_servers() {
+        let takes = |compat: Value| {
+            let mut dialect = Dialect::default();
+            dialect.wire.cache_settings = false;
+            apply(&mut dialect, compat.as_object().unwrap());
+            dialect.wire.takes_cache_retention()
+        };
+        assert!(takes(json!({"supportsPromptCacheKey": true})) && takes(json!({"promptCacheKeyMode": "enabled"})));
+        assert!(takes(json!({"cacheControlFormat": "anthropic"})) && !takes(json!({"supportsPromptCacheKey": false})));
     }
 
     #[test]

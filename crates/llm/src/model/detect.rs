@@ -18,6 +18,8 @@ pub struct ModelFacts<'a> {
     pub base_url: &'a str,
     /// The model.
     pub id: &'a str,
+    /// Whether the model's thinking is separate from its text.
+    pub reasoning: bool,
 }
 
 /// [`ModelFacts`] with the host parsed once from the base URL.
@@ -42,10 +44,18 @@ impl KnownHost<'_> {
 
 /// Returns the quirks that follow from provider, host and id.
 pub fn detect(facts: ModelFacts<'_>) -> Dialect {
-    let ModelFacts { api, provider, base_url, id } = facts;
+    let ModelFacts { api, provider, base_url, id, reasoning } = facts;
     let mut dialect = by_format(KnownHost { api, provider, host: &host(base_url), id });
     dialect.history.transcript = TranscriptRules::detect(api, provider, id);
+    dialect.replies.final_tags = !reasoning && writes_reasoning_as_text(provider);
     dialect
+}
+
+/// Returns whether models of this provider write their reasoning into the answer unless their thinking is separate.
+fn writes_reasoning_as_text(provider: &str) -> bool {
+    let provider = provider.trim().to_lowercase();
+    matches!(provider.as_str(), "ollama" | "google-gemini-cli" | "google-generative-ai")
+        || ["google-antigravity", "minimax"].iter().any(|name| provider.contains(name))
 }
 
 /// Returns the quirks of the wire format at this provider.
@@ -57,6 +67,11 @@ fn by_format(facts: KnownHost<'_>) -> Dialect {
         // Google's own formats accept all of JSON Schema; only models behind other formats need a reduced one.
         ApiId::GOOGLE_GENERATIVE_AI | ApiId::GOOGLE_VERTEX | ApiId::CLOUD_CODE_ASSIST => return google(facts),
         ApiId::MISTRAL_CONVERSATIONS => mistral(facts),
+        ApiId::BEDROCK_CONVERSE_STREAM => {
+            let mut dialect = Dialect::default();
+            dialect.wire.caches_by_default = false;
+            dialect
+        }
         _ => Dialect::default(),
     };
     by_provider(facts, &mut dialect);
@@ -186,6 +201,8 @@ fn completions(facts: KnownHost<'_>) -> Dialect {
     };
     wire.cache_markers = facts.provider == "openrouter" && facts.id.starts_with("anthropic/");
     wire.long_cache_retention = !(workers || gateway);
+    wire.cache_settings = facts.on("api.openai.com");
+    wire.prompt_cache_options = since_gpt_5_6(facts.id);
     if open_router {
         wire.affinity = Affinity { send: true, format: AffinityFormat::OpenRouter };
     }
@@ -200,8 +217,12 @@ fn responses(facts: KnownHost<'_>) -> Dialect {
     let open_router = facts.is("openrouter", "openrouter.ai");
     let format = if open_router { AffinityFormat::OpenRouter } else { AffinityFormat::OpenAi };
     dialect.wire.affinity = Affinity { send: true, format };
-    dialect.wire.prompt_cache_options = gpt_version(facts.id).is_some_and(|version| version >= (5, 6));
+    dialect.wire.prompt_cache_options = since_gpt_5_6(facts.id);
     dialect
+}
+
+fn since_gpt_5_6(id: &str) -> bool {
+    gpt_version(id).is_some_and(|version| version >= (5, 6))
 }
 
 /// Parses the generation and version of an OpenAI model: 5 and 6 for `gpt-5.6-sol` or `openai/gpt-5.6`.
@@ -215,9 +236,10 @@ fn gpt_version(id: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::dialect::WireFlags;
 
     fn completions_of(provider: &str, base_url: &str) -> Dialect {
-        detect(ModelFacts { api: ApiId::OPENAI_COMPLETIONS, provider, base_url, id: "m" })
+        detect(ModelFacts { api: ApiId::OPENAI_COMPLETIONS, provider, base_url, id: "m", reasoning: false })
     }
 
     #[test]
@@ -230,7 +252,9 @@ mod tests {
     #[test]
     fn gemini_quirks_follow_the_model_id() {
         let of = |id: &str| {
-            let dialect = detect(ModelFacts { api: ApiId::GOOGLE_GENERATIVE_AI, provider: "google", base_url: "", id });
+            let facts =
+                ModelFacts { api: ApiId::GOOGLE_GENERATIVE_AI, provider: "google", base_url: "", id, reasoning: false };
+            let dialect = detect(facts);
             let history = dialect.history;
             (dialect.wire.google_thinking, history.google_call_ids, history.google_images_in_results)
         };
@@ -248,8 +272,36 @@ mod tests {
     fn only_the_host_is_compared_not_the_path() {
         let plain = completions_of("me", "http://localhost/v1");
         assert_eq!(completions_of("me", "http://localhost/openrouter.ai/v1"), plain);
-        assert_eq!(plain.wire, Dialect::default().wire);
+        assert_eq!(plain.wire, WireFlags { cache_settings: false, ..WireFlags::default() });
         assert!(!completions_of("me", "https://api.deepseek.com").wire.store);
         assert!(completions_of("deepseek", "http://localhost").wire.store, "the provider alone keeps OpenAI's members");
+    }
+
+    #[test]
+    fn final_tags_are_for_models_without_separate_thinking() {
+        let of = |provider: &str, reasoning| {
+            let facts = ModelFacts { api: ApiId::OPENAI_COMPLETIONS, provider, base_url: "", id: "m", reasoning };
+            detect(facts).replies.final_tags
+        };
+        for provider in
+            ["ollama", " Ollama ", "google-gemini-cli", "google-generative-ai", "my-google-antigravity", "minimax-cn"]
+        {
+            assert_eq!((of(provider, false), of(provider, true)), (true, false), "{provider}");
+        }
+        assert!(!of("google", false) && !of("anthropic", false) && !of("lab", false));
+    }
+
+    #[test]
+    fn cache_settings_are_for_servers_that_are_known_to_accept_them() {
+        let takes = |base_url: &str| completions_of("me", base_url).wire.takes_cache_retention();
+        assert!(takes("https://api.openai.com/v1") && !takes("http://localhost/v1"));
+        let of = |api: &str| detect(ModelFacts { api, provider: "me", base_url: "", id: "m", reasoning: false }).wire;
+        assert!(
+            of(ApiId::ANTHROPIC_MESSAGES).takes_cache_retention()
+                && of(ApiId::OPENAI_RESPONSES).takes_cache_retention()
+        );
+        assert!(
+            of(ApiId::ANTHROPIC_MESSAGES).caches_by_default && !of(ApiId::BEDROCK_CONVERSE_STREAM).caches_by_default
+        );
     }
 }

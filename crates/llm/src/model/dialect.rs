@@ -65,6 +65,10 @@ pub struct WireFlags {
     pub cache_markers: bool,
     /// Whether long cache retention is accepted.
     pub long_cache_retention: bool,
+    /// Whether the server is known to accept settings for its prompt cache.
+    pub cache_settings: bool,
+    /// Whether agents cache prompts unless configured otherwise.
+    pub caches_by_default: bool,
     /// When the conversation's id is sent as a cache key.
     pub prompt_cache_key: PromptCacheKey,
     /// Headers that keep a conversation on one machine.
@@ -124,6 +128,8 @@ impl Default for WireFlags {
             vllm_priority: None,
             cache_markers: false,
             long_cache_retention: true,
+            cache_settings: true,
+            caches_by_default: true,
             prompt_cache_key: PromptCacheKey::Auto,
             affinity: Affinity::default(),
             temperature: true,
@@ -143,6 +149,13 @@ impl Default for WireFlags {
             additional_tools: false,
             tool_search: false,
         }
+    }
+}
+
+impl WireFlags {
+    /// Returns whether a configured cache retention is for this server.
+    pub fn takes_cache_retention(&self) -> bool {
+        self.cache_settings || self.cache_markers || self.prompt_cache_key == PromptCacheKey::Enabled
     }
 }
 
@@ -231,11 +244,13 @@ pub struct ReplyTraits {
     pub finish_reason: bool,
     /// Whether replies contain their cost.
     pub billed_cost: bool,
+    /// Whether an agent asks for its answer inside `<final>` tags, because the model writes its reasoning as text.
+    pub final_tags: bool,
 }
 
 impl Default for ReplyTraits {
     fn default() -> Self {
-        Self { finish_reason: true, billed_cost: false }
+        Self { finish_reason: true, billed_cost: false, final_tags: false }
     }
 }
 

@@ -63,7 +63,8 @@ impl Model {
         let base_url = text("baseUrl").unwrap_or("");
         let compat = map.get("compat").and_then(Value::as_object);
 
-        let mut dialect = detect::detect(detect::ModelFacts { api, provider, base_url, id });
+        let reasoning = map.get("reasoning").and_then(Value::as_bool).unwrap_or(false);
+        let mut dialect = detect::detect(detect::ModelFacts { api, provider, base_url, id, reasoning });
         if let Some(compat) = compat {
             compat::apply(&mut dialect, compat);
         }
@@ -73,7 +74,7 @@ impl Model {
             api: api.into(),
             provider: provider.into(),
             base_url: base_url.to_owned(),
-            reasoning: map.get("reasoning").and_then(Value::as_bool).unwrap_or(false),
+            reasoning,
             thinking: thinking_map(map.get("thinkingLevelMap"), compat),
             images: map.get("input").and_then(Value::as_array).is_some_and(|kinds| kinds.iter().any(|k| k == "image")),
             rates: Rates::from_record(&record["cost"]),

@@ -116,6 +116,7 @@ impl ReplyBuilder {
         self.start(emit);
         let index = self.slots.len();
         let kind = match &slot {
+            OpenBlock::Text(text) if text.is_commentary() => BlockKind::Commentary,
             OpenBlock::Text(_) | OpenBlock::Done(_) => BlockKind::Text,
             OpenBlock::Thinking(thinking) => BlockKind::Thinking { redacted: thinking.redacted },
             OpenBlock::Call { call, .. } => BlockKind::ToolCall { id: call.id.clone(), name: call.name.clone() },

@@ -115,6 +115,7 @@ pub(crate) fn in_words(event: &StreamEvent) -> String {
         StreamEvent::Start(_) => "start".into(),
         StreamEvent::BlockStart { index, kind } => match kind {
             BlockKind::Text => format!("{index} text"),
+            BlockKind::Commentary => format!("{index} commentary"),
             BlockKind::Thinking { .. } => format!("{index} thinking"),
             BlockKind::ToolCall { id, name } => format!("{index} call {id} {name}"),
         },

@@ -187,7 +187,7 @@ pub(in crate::cases) fn event_json(event: &StreamEvent, kinds: &[BlockKind]) -> 
     let name = |index: usize| match kinds.get(index) {
         Some(BlockKind::Thinking { .. }) => "thinking",
         Some(BlockKind::ToolCall { .. }) => "toolcall",
-        Some(BlockKind::Text) | None => "text",
+        Some(BlockKind::Text | BlockKind::Commentary) | None => "text",
     };
     Some(match event {
         StreamEvent::Start(_) => json!({"type": "start"}),

@@ -68,18 +68,20 @@ impl Provider for Capture {
 async fn options(given: &Value) -> Result<CallOptions, String> {
     let (provider, model) = (given["provider"].as_str().unwrap_or("openai"), given["model"].as_str().unwrap_or("m"));
     let name = format!("{provider}/{model}");
+    // Which options a server accepts depends on its wire format.
+    let api = if provider == "anthropic" { "anthropic-messages" } else { "openai-completions" };
     let params = given.get("params").cloned().unwrap_or_else(|| json!({}));
     let document = json!({
         "agents": {"defaults": {"model": {"primary": name}, "models": {name: {"params": params}}, "workspace": "~/w"}},
         "models": {"providers": {provider: {
-            "baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions", "apiKey": "k",
+            "baseUrl": "http://127.0.0.1:9/v1", "api": api, "apiKey": "k",
             "models": [{"id": model, "contextWindow": 200_000, "maxTokens": 8_192}],
         }}},
     });
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let captured = Arc::default();
     let mut providers = ProviderRegistry::new();
-    providers.register("openai-completions", Arc::new(Capture(Arc::clone(&captured))));
+    providers.register(api, Arc::new(Capture(Arc::clone(&captured))));
     let engine = world::builder(dir.path(), document).providers(providers).build();
     let mut request = engine.request("s1", None, None, "hi");
     // Where a request and its caller both set an option, the later one wins.

@@ -100,6 +100,7 @@ fn rules_of(input: &Value) -> TranscriptRules {
         provider: word(&input["provider"]),
         base_url: "",
         id: word(&input["modelId"]),
+        reasoning: false,
     };
     detect(facts).history.transcript
 }

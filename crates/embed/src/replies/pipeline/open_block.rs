@@ -18,6 +18,7 @@ enum Kind {
     /// Number of bytes received, and the last of them.
     Text(usize, String),
     Thinking,
+    Commentary,
 }
 
 /// The kind of text that a delta extends.
@@ -25,7 +26,7 @@ enum Kind {
 pub(super) enum DeltaKind {
     Text,
     Thinking,
-    /// Neither, or the block is unknown.
+    /// Something that is not for people, or the block is unknown.
     Nothing,
 }
 
@@ -36,6 +37,7 @@ impl StreamedBlocks {
         let kind = match kind {
             BlockKind::Text => Kind::Text(0, String::new()),
             BlockKind::Thinking { .. } => Kind::Thinking,
+            BlockKind::Commentary => Kind::Commentary,
             BlockKind::ToolCall { .. } => return,
         };
         self.0.push(StreamedBlock { index, kind, has_ended: false });
@@ -53,7 +55,7 @@ impl StreamedBlocks {
                 DeltaKind::Text
             }
             Some(Kind::Thinking) => DeltaKind::Thinking,
-            None => DeltaKind::Nothing,
+            Some(Kind::Commentary) | None => DeltaKind::Nothing,
         }
     }
 

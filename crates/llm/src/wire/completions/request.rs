@@ -89,7 +89,10 @@ fn put_cache_key(put: &mut impl FnMut(&str, Value), request: &Request, retention
         put("prompt_cache_key", session.into());
     }
     if long && wire.prompt_cache_key != PromptCacheKey::Disabled {
-        put("prompt_cache_retention", "24h".into());
+        match wire.prompt_cache_options {
+            true => put("prompt_cache_options", json!({"ttl": "30m"})),
+            false => put("prompt_cache_retention", "24h".into()),
+        }
     }
 }
 

@@ -151,7 +151,10 @@ impl<M: Manner> ResponsesDecoder<M> {
         let id = item.id.get().unwrap_or("");
         let slot = match kind {
             OutputKind::Reasoning => OpenBlock::Thinking(Thinking::default()),
-            OutputKind::Message => OpenBlock::Text(TextBlock::default()),
+            OutputKind::Message => {
+                let signature = item.phase.non_empty().map(|phase| convert::write_signature("", Some(phase)));
+                OpenBlock::Text(TextBlock { signature, ..TextBlock::default() })
+            }
             OutputKind::Call | OutputKind::CustomCall { .. } => {
                 self.has_calls = true;
                 let call_id = item.call_id.get().unwrap_or("");
