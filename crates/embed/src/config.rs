@@ -292,7 +292,10 @@ mod tests {
         assert_eq!((now.messages.mode, now.messages.debounce.as_millis()), (InboxMode::Steer, 500));
         assert_eq!((now.auth.cooldowns.series[0], now.session.reset.daily_at_hour), (30_000, Some(5)));
         assert!(now.agents.defaults.max_concurrent >= Some(8));
-        assert_eq!((now.defaults.reserve_divisor.get(), PresetValues::default().reserve_divisor.get()), (4, 2));
+        assert_eq!(
+            (now.defaults.reserve_divisor.map(std::num::NonZero::get), PresetValues::default().reserve_divisor),
+            (Some(4), None)
+        );
         for text in ["{}", "{preset: '2026.2'}"] {
             let (then, _) = read(text);
             assert_eq!(then.agents.defaults.timeout(None).map(|limit| limit.as_secs()), Some(600));

@@ -40,11 +40,10 @@ pub struct PresetValues {
     pub main_slots: usize,
     /// How conversations are summarised.
     pub compaction: CompactionConfig,
-    /// The reserve for answers is at most the window divided by this.
-    pub reserve_divisor: NonZeroU64,
+    /// The reserve for answers is at most the window divided by this; `None`: it does not depend on the window.
+    pub reserve_divisor: Option<NonZeroU64>,
 }
 
-const HALF: NonZeroU64 = NonZeroU64::new(2).unwrap();
 const QUARTER: NonZeroU64 = NonZeroU64::new(4).unwrap();
 
 impl Default for PresetValues {
@@ -58,7 +57,7 @@ impl Default for PresetValues {
             reset: ResetRules::default(),
             main_slots: 4,
             compaction: CompactionConfig::default(),
-            reserve_divisor: HALF,
+            reserve_divisor: None,
         }
     }
 }
@@ -176,7 +175,7 @@ impl Preset {
                     timeout: Duration::from_secs(180),
                     ..CompactionConfig::default()
                 },
-                reserve_divisor: QUARTER,
+                reserve_divisor: Some(QUARTER),
             },
         }
     }

@@ -174,7 +174,7 @@ pub(super) fn compaction_rules(parts: &Parts) -> CompactionRules {
     for of_model in rules.of_models.values_mut() {
         of_model.reserve_tokens = of_model.reserve_tokens.map(|tokens| tokens.max(floor));
     }
-    rules.reserve_divisor = Some(parts.config.defaults.reserve_divisor);
+    rules.reserve_divisor = parts.config.defaults.reserve_divisor;
     rules
 }
 

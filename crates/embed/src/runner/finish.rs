@@ -119,7 +119,7 @@ impl Runner<'_> {
             prompt_tokens: usage.context_tokens(),
             window: model.context_window,
             reserve: self.scope.compaction.unlimited(model).reserve_tokens,
-            effective_reserve: self.scope.compaction.for_model(model).reserve_tokens,
+            effective_reserve: self.scope.compaction.for_model(model).reserve_tokens.min(model.context_window),
         });
         agent.receipt = answer.map(|answer| {
             let requested = self.requested.as_ref();
