@@ -293,6 +293,9 @@ pub struct ThinkingBudgets {
 
 /// Option of the Anthropic format in [`CallOptions::native`]: a list of beta features, added to the header `anthropic-beta`.
 pub const BETAS: &str = "anthropicBeta";
+/// The beta feature with a context window of a million tokens. Subscriptions do not have it, and their requests are sent without it. Source:
+/// Anthropic's documentation of context windows.
+pub const ONE_MILLION_BETA: &str = "context-1m-2025-08-07";
 
 /// Options of a call.
 #[derive(Clone, Default)]

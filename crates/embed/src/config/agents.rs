@@ -259,16 +259,15 @@ impl Agents {
 
     /// Returns the request parameters of an agent's models.
     pub(crate) fn params_of(&self, id: &AgentId) -> ModelParams {
-        let own = self.get(id);
-        let (defaults, of_model) =
-            (&self.defaults, |(name, params): &(String, StreamParams)| (Some(name.clone()), params.clone()));
-        let of_models = defaults.models.iter().map(|(name, entry)| (Some(name.clone()), entry.params.clone()));
-        let own_models = own.into_iter().flat_map(|agent| agent.model_params.iter().map(of_model));
-        std::iter::once((None, defaults.params.clone()))
-            .chain(of_models)
-            .chain(own_models)
-            .chain(own.map(|agent| (None, agent.params.clone())))
-            .collect()
+        let of_model = |name: &str, params: &StreamParams| (Some(name.to_owned()), params.clone());
+        let of_all = |params: &StreamParams| (None, params.clone());
+        let mut levels = vec![of_all(&self.defaults.params)];
+        levels.extend(self.defaults.models.iter().map(|(name, entry)| of_model(name, &entry.params)));
+        if let Some(own) = self.get(id) {
+            levels.extend(own.model_params.iter().map(|(name, params)| of_model(name, params)));
+            levels.push(of_all(&own.params));
+        }
+        levels.into_iter().collect()
     }
 
     /// Returns the models of an agent; the defaults fill in what it does not set.

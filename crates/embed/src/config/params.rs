@@ -1,7 +1,7 @@
 //! `agents.defaults.models["provider/model"].params`: request parameters of a model.
 
 use pinch_coding_agent::document::Problem;
-use pinch_llm::request::CacheRetention;
+use pinch_llm::request::{BETAS, CacheRetention, ONE_MILLION_BETA};
 use serde_json::{Map, Value};
 
 use super::node::Node;
@@ -36,9 +36,6 @@ const BODY_MEMBERS: [&str; 11] = [
     "top_k",
     "top_p",
 ];
-
-/// The beta feature that `context1m` switches on. Source: Anthropic's documentation of context windows.
-const ONE_MILLION: &str = "context-1m-2025-08-07";
 
 impl StreamParams {
     /// Sets the sampling temperature.
@@ -115,7 +112,9 @@ impl StreamParams {
                     };
                     params.add_betas(betas);
                 }
-                "context1m" if member.flag(problems) == Some(true) => params.add_betas(vec![ONE_MILLION.to_owned()]),
+                "context1m" if member.flag(problems) == Some(true) => {
+                    params.add_betas(vec![ONE_MILLION_BETA.to_owned()])
+                }
                 "context1m" => {}
                 "extraBody" | "extra_body" => {
                     let members = member.value().and_then(|_| member.object(problems));
@@ -143,7 +142,7 @@ impl StreamParams {
     }
 
     fn add_betas(&mut self, betas: Vec<String>) {
-        let list = self.native.entry(pinch_llm::request::BETAS).or_insert_with(|| Value::Array(Vec::new()));
+        let list = self.native.entry(BETAS).or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(list) = list {
             list.extend(betas.into_iter().filter(|beta| !beta.is_empty()).map(Value::from));
         }

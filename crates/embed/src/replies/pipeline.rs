@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pinch_agent_core::event::{AgentEvent, RunEnd};
-use pinch_agent_core::tool::ToolOutput;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::event::{BlockKind, StreamEvent};
 use pinch_llm::message::{AssistantMessage, Block, Message, StopReason};
@@ -20,7 +19,7 @@ use super::preview::{Drafts, Preview};
 use super::reasoning::{ReasoningTracker, format_reasoning, promote, reasoning_of};
 use super::scan::{FinalTag, Scan};
 use super::sent::Sent;
-use super::tool_notes::{LastToolError, ToolMeta, ToolNotes};
+use super::tool_notes::{LastToolError, ToolMeta, ToolNotes, progress_of};
 use super::user_text::visible_text;
 use crate::texts::Phrase;
 
@@ -529,12 +528,6 @@ impl Replies {
 /// Returns whether the message is a copy of something a channel delivered, kept for display, rather than an answer.
 pub(crate) fn is_mirror(message: &AssistantMessage) -> bool {
     message.model.as_str() == "delivery-mirror"
-}
-
-/// Returns the progress that a running tool reports to people.
-fn progress_of(so_far: &ToolOutput) -> Option<&str> {
-    let progress = &so_far.details.as_ref()?["progress"];
-    progress["text"].as_str().filter(|_| progress["visibility"] == "channel")
 }
 
 fn compaction_note(data: Value) -> Piece {

@@ -369,3 +369,9 @@ fn error_in(value: &Value) -> Option<String> {
     });
     named.or_else(|| value["status"].as_str()).map(str::to_owned)
 }
+
+/// Returns the progress that a running tool reports to people.
+pub(super) fn progress_of(so_far: &ToolOutput) -> Option<&str> {
+    let progress = &so_far.details.as_ref()?["progress"];
+    progress["text"].as_str().filter(|_| progress["visibility"] == "channel")
+}

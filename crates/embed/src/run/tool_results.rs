@@ -1,6 +1,6 @@
 //! Limits the length of tool results.
 
-use pinch_llm::message::{Block, block};
+use pinch_llm::message::Block;
 
 /// Minimum of the limit in characters; each text keeps at least as many.
 const MIN_KEPT: usize = 2_000;
@@ -18,7 +18,12 @@ pub fn per_result_limit(context_window: u64) -> usize {
 
 /// Returns the content with each text truncated to its share of the limit, in characters; `None` if it fits. Images are kept.
 pub fn shortened(content: &[Block], limit: usize) -> Option<Vec<Block>> {
-    let total = block::join_text(content, "").chars().count();
+    let texts = || content.iter().filter_map(Block::as_text);
+    // Most results are short, also in bytes, which are not counted one by one.
+    if texts().map(str::len).sum::<usize>() <= limit {
+        return None;
+    }
+    let total: usize = texts().map(|text| text.chars().count()).sum();
     if total <= limit {
         return None;
     }

@@ -14,7 +14,7 @@ use crate::model::record::DEFAULT_MAX_TOKENS;
 use crate::model::thinking::{LevelRule, clamp};
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
-use crate::request::{BETAS, CacheRetention, NativeThinking, Request, ThinkingChoice};
+use crate::request::{BETAS, CacheRetention, NativeThinking, ONE_MILLION_BETA, Request, ThinkingChoice};
 use crate::schema::clean::{self, SchemaDialect};
 use crate::thinking::ThinkingLevel;
 use crate::wire::headers::{self, AuthKey, HeaderLayers};
@@ -444,16 +444,13 @@ fn betas<'a>(request: &'a Request, thinking: &ThinkingParam, tools: &Tools, subs
         betas.push("server-side-fallback-2026-07-01");
     }
     let requested = request.options.native.get(BETAS).and_then(Value::as_array).into_iter().flatten();
-    for beta in requested.filter_map(Value::as_str).filter(|beta| !(subscription && *beta == ONE_MILLION)) {
+    for beta in requested.filter_map(Value::as_str).filter(|beta| !(subscription && *beta == ONE_MILLION_BETA)) {
         if !betas.contains(&beta) {
             betas.push(beta);
         }
     }
     betas
 }
-
-/// The beta feature with a window of a million tokens; subscriptions do not have it, and the server refuses their requests with it.
-const ONE_MILLION: &str = "context-1m-2025-08-07";
 
 fn all_headers(
     request: &Request,
