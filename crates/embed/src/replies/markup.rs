@@ -73,11 +73,13 @@ pub(crate) fn trimmed(mut text: String) -> String {
     text
 }
 
-/// Returns whether a text contains a word, ignoring case. `lower` must be in lower case.
-pub(super) fn contains_ignoring_case(text: &str, lower: &str) -> bool {
-    let Some(first) = lower.bytes().next() else { return true };
-    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text.as_bytes()).any(|at| {
-        text.as_bytes()[at..].get(..lower.len()).is_some_and(|head| head.eq_ignore_ascii_case(lower.as_bytes()))
+/// Returns whether a text may contain a marker: a bracket, `<` or `[`, followed by a word of these, ignoring case; white space and a slash
+/// between them are ignored. The words must be in lower case. Only what follows a bracket is compared, so that prose costs one search.
+pub(super) fn has_marker(text: &str, bracket: u8, words: &[&str]) -> bool {
+    memchr::memchr_iter(bracket, text.as_bytes()).any(|at| {
+        let inner = text[at + 1..].trim_start();
+        let inner = inner.strip_prefix('/').map_or(inner, str::trim_start);
+        words.iter().any(|word| inner.len() >= word.len() && may_begin(inner, word))
     })
 }
 
@@ -119,7 +121,7 @@ const MEMORIES: [&str; 2] = ["relevant-memories", "relevant_memories"];
 
 /// Removes `<invoke>` calls and the tags around them, as written by MiniMax models.
 fn strip_minimax(text: &str) -> Cow<'_, str> {
-    if !contains_ignoring_case(text, MINIMAX) {
+    if !has_marker(text, b'<', &[MINIMAX]) {
         return text.into();
     }
     let lower = text.to_ascii_lowercase();
@@ -196,7 +198,7 @@ fn memories_at(text: &str) -> Leak {
 
 /// Removes blocks of injected memories, outside code.
 pub fn strip_memories(text: &str) -> Cow<'_, str> {
-    if !MEMORIES.iter().any(|name| contains_ignoring_case(text, name)) {
+    if !has_marker(text, b'<', &MEMORIES) {
         return text.into();
     }
     let lower = text.to_ascii_lowercase();

@@ -8,7 +8,7 @@ use pinch_llm::message::Block;
 use super::api_error;
 use super::code::CodeState;
 use super::markup::{
-    and_then, contains_ignoring_case, strip_internal_blocks, strip_memories, strip_tool_xml, trimmed, visible_of_block,
+    and_then, has_marker, strip_internal_blocks, strip_memories, strip_tool_xml, trimmed, visible_of_block,
 };
 use super::scan::FinalTag;
 use super::tags;
@@ -64,7 +64,7 @@ pub fn without_scaffolding(text: &str) -> Cow<'_, str> {
 }
 
 fn without_final_tags(text: &str) -> Cow<'_, str> {
-    if !contains_ignoring_case(text, "final") {
+    if !has_marker(text, b'<', &["final"]) {
         return text.into();
     }
     let mut code = CodeState::default();

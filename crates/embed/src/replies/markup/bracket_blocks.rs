@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Leak, code_at, contains_ignoring_case, may_begin};
+use super::{Leak, code_at, has_marker, may_begin};
 
 #[expect(clippy::unwrap_used, reason = "the patterns are constant")]
 fn pattern(text: &str) -> Regex {
@@ -86,14 +86,10 @@ pub(super) fn bracket_block_at(text: &str) -> Leak {
     closing.map_or(Leak::Undecided, |closing| Leak::Whole(closing.end))
 }
 
-/// Returns whether there may be a marker: compiling the patterns takes longer than a whole run, so they are only compiled if needed.
-fn may_have_markers(text: &str) -> bool {
-    text.contains('[') && contains_ignoring_case(text, "tool_")
-}
-
 /// Returns the markers outside code.
 fn markers(text: &str) -> Vec<Marker> {
-    if !may_have_markers(text) {
+    // Compiling the pattern takes longer than a whole run, so it is only compiled if needed.
+    if !has_marker(text, b'[', &["tool_"]) {
         return Vec::new();
     }
     let mut markers: Vec<Marker> = MARKER

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Leak, may_begin};
+use super::{Leak, has_marker, may_begin};
 
 const CALL: &str = "[tool call:";
 const RESULT: &str = "[tool result for id";
@@ -11,7 +11,7 @@ const ARGUMENTS: &str = "arguments:";
 
 /// Removes `[Tool Call: …]` with its arguments, `[Tool Result for ID …]` with what follows, and `[Historical context: …]`.
 pub fn strip_downgraded(text: &str) -> Cow<'_, str> {
-    if ![CALL, RESULT, CONTEXT].iter().any(|mark| contains_ignoring_case(text, mark)) {
+    if !has_marker(text, b'[', &[CALL, RESULT, CONTEXT].map(|mark| &mark[1..])) {
         return text.into();
     }
     let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
@@ -130,8 +130,4 @@ fn json_end(text: &str) -> Option<usize> {
 
 fn has_prefix(text: &str, lower: &str) -> bool {
     text.get(..lower.len()).is_some_and(|head| head.eq_ignore_ascii_case(lower))
-}
-
-fn contains_ignoring_case(text: &str, lower: &str) -> bool {
-    text.match_indices('[').any(|(at, _)| has_prefix(&text[at..], lower))
 }

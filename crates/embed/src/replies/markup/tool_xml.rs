@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::{Leak, code_at, contains_ignoring_case, may_begin};
+use super::{Leak, code_at, has_marker, may_begin};
 
 const NAMES: [&str; 7] =
     ["tool_calls", "tool_call", "tool_result", "function_calls", "function_call", "function_response", "function"];
 
 /// Removes tags of tool calls including the call. A tag around prose is an example and is kept.
 pub fn strip_tool_xml(text: &str) -> Cow<'_, str> {
-    if !NAMES.iter().any(|name| contains_ignoring_case(text, name)) {
+    if !has_marker(text, b'<', &NAMES) {
         return text.into();
     }
     let is_code = code_at(text);
