@@ -19,7 +19,8 @@ const CLIPPY: &[&str] =
 /// The library of the fuzz targets is outside of the workspace. It shares the workspace's build output.
 const FUZZ_CLIPPY: &[&str] =
     &["clippy", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target", "--", "-D", "warnings"];
-const DOC: &[&str] = &["doc", "--locked", "--workspace", "--no-deps"];
+/// With the same features as the lints, so that dependencies are not checked once more.
+const DOC: &[&str] = &["doc", "--locked", "--workspace", "--all-features", "--no-deps"];
 
 /// A step: its name and its function.
 type CiStep = (&'static str, fn() -> anyhow::Result<StepOutcome>);

@@ -49,7 +49,8 @@ impl CargoTool {
         }
         let folder = folder()?;
         let root = folder.to_str().context("the target directory is no text")?;
-        cargo::run(&["install", "--locked", "--root", root, "--version", self.version, self.name], &[])
+        // Optimising takes longer than the tool needs for its work.
+        cargo::run(&["install", "--debug", "--locked", "--root", root, "--version", self.version, self.name], &[])
     }
 
     fn find(&self) -> anyhow::Result<Option<PathBuf>> {
