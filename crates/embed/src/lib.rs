@@ -28,6 +28,8 @@ pub mod prompt;
 
 pub mod history;
 
+pub(crate) mod guarding;
+
 pub(crate) mod system_events;
 
 pub mod plugin;

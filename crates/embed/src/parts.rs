@@ -28,7 +28,7 @@ use crate::run::system_prompt::PromptMaker;
 use crate::runtime::AttemptRuntime;
 use crate::system_events::SystemEvents;
 use crate::texts::TextTable;
-use pinch_ports::{ApprovalBroker, HealthStore, QuestionBroker, RunLeases, SessionIndex};
+use pinch_ports::{ApprovalBroker, Guardrail, HealthStore, QuestionBroker, RunLeases, SessionIndex};
 use pinch_tools::process::ProcessRegistry;
 
 pub(crate) mod credentials;
@@ -64,6 +64,8 @@ pub(crate) struct HostParts {
     pub(crate) texts: TextTable,
     /// Approves commands before they run.
     pub(crate) approvals: Arc<dyn ApprovalBroker>,
+    /// Decides about every tool call; `None`: nobody.
+    pub(crate) guardrail: Option<Arc<dyn Guardrail>>,
     /// The sandboxes of all runs.
     pub(crate) sandboxes: Sandboxes,
     /// Answers questions of agents; `None`: nobody can be asked.

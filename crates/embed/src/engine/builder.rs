@@ -15,7 +15,7 @@ use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::store::{JsonlStore, SessionStore};
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_llm::provider::ProviderRegistry;
-use pinch_ports::{ApprovalBroker, DenyAll, HealthStore, QuestionBroker, RunLeases, SessionIndex};
+use pinch_ports::{ApprovalBroker, DenyAll, Guardrail, HealthStore, QuestionBroker, RunLeases, SessionIndex};
 use pinch_stdx::host::Host;
 use pinch_tools::process::{ProcessLimits, ProcessRegistry};
 
@@ -95,6 +95,7 @@ impl EngineBuilder {
                 texts: TextTable::default(),
                 approvals: Arc::new(DenyAll),
                 questions: None,
+                guardrail: None,
                 sandboxes: Sandboxes::default(),
                 processes: reporting(&events),
                 events,
@@ -164,6 +165,13 @@ impl EngineBuilder {
     /// Sets who is asked before `exec` runs a command that is not allowed yet. By default nobody is asked, and the command does not run.
     pub fn approvals(mut self, approvals: Arc<dyn ApprovalBroker>) -> Self {
         self.parts.approvals = approvals;
+        self
+    }
+
+    /// Sets who decides about every tool call, before the hooks of plugins and extensions, and again about what they change. What it blocks
+    /// does not run, and the model is told why. By default nobody decides. A command-line runtime runs its own tools, unasked.
+    pub fn guardrail(mut self, guardrail: Arc<dyn Guardrail>) -> Self {
+        self.parts.guardrail = Some(guardrail);
         self
     }
 

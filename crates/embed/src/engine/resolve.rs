@@ -25,6 +25,7 @@ use crate::compaction::{self, SummaryPlan};
 use crate::config::Config;
 use crate::config::agents::AgentDefaults;
 use crate::config::compaction::SummaryModelSetting;
+use crate::guarding::RunGuardrail;
 use crate::history::{self, HistoryLimit};
 use crate::key::{self, AgentId};
 use crate::models::candidates::{self, CandidateRequest};
@@ -143,7 +144,7 @@ pub(super) async fn scope(
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
         prompt,
-        extensions: extensions(parts, &request, &hooks),
+        extensions: extensions(parts, &request, &agent_id, &hooks),
         hooks,
         model_params: parts.config.agents.params_of(&agent_id),
         agent_id,
@@ -220,14 +221,20 @@ fn summaries(parts: &Parts) -> SummaryPlan {
     })
 }
 
-/// Returns the extensions of a run's session: those of the host, then the history limit.
-fn extensions(parts: &Parts, request: &RunRequest, hooks: &RunHooks) -> Extensions {
+/// Returns the extensions of a run's session: those of the host and its plugins, between the two decisions of the guardrail, then the
+/// history limit.
+fn extensions(parts: &Parts, request: &RunRequest, agent_id: &AgentId, hooks: &RunHooks) -> Extensions {
     let key = request.session_key.as_deref().unwrap_or("");
     let limit = history::limit_for(&parts.config.channels, key).filter(|limit| *limit > 0);
     let limit = limit.map(|limit| Arc::new(HistoryLimit(limit)) as Arc<dyn Extension>);
     let registered = &parts.registered;
+    let guardrail = registered.guardrail.clone();
+    let guardrail = guardrail
+        .map(|guardrail| RunGuardrail::new(guardrail, agent_id.to_string(), request.session_key.clone()).extensions());
+    let (first, last) = guardrail.map_or((None, None), |[first, last]| (Some(first), Some(last)));
     let of_host = registered.extensions.iter().cloned().chain(registered.plugins.extensions());
-    Extensions::load(&parts.host, of_host.chain(hooks.of_session()).chain(limit))
+    let hooks = of_host.chain(hooks.of_session());
+    Extensions::load(&parts.host, first.into_iter().chain(hooks).chain(last).chain(limit))
 }
 
 /// Returns the runtimes of a run: the one that the request or the configuration names, else one per model. `pi` is an alias of `native`.

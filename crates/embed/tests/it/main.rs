@@ -17,6 +17,7 @@ mod delivery;
 mod dropped;
 mod ending;
 mod failover;
+mod guardrails;
 mod host;
 mod keys;
 #[cfg(unix)]
