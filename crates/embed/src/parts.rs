@@ -59,6 +59,8 @@ pub(crate) struct HostParts {
     pub(crate) prompt: Option<PromptMaker>,
     /// Product name for the system prompt.
     pub(crate) product: String,
+    /// Whether agents get the first files of their workspaces.
+    pub(crate) workspace_templates: bool,
     pub(crate) reply_stages: Option<ReplyStages>,
     /// Texts for people.
     pub(crate) texts: TextTable,

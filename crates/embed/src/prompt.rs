@@ -4,6 +4,7 @@
 //! last, so that providers can cache the rest.
 
 pub mod bootstrap;
+pub(crate) mod templates;
 pub mod runtime_line;
 pub mod params;
 mod tool_lines;

@@ -85,6 +85,16 @@ phrases! {
     NoAnswerVerify "error.no_answer_verify" = "The agent couldn't generate a response. Tools that change things have run: please verify what was done before you try again.";
     RunRejected "error.run_rejected" = "The message was not processed: it was rejected by a rule of this agent.";
     Budget "error.budget" = "The limit of this run is reached ({spent}).";
+    BudgetTokens "error.budget_tokens" = "tokens: {used} of {limit}";
+    BudgetCost "error.budget_cost" = "US dollars: {used} of {limit}";
+    BudgetSeconds "error.budget_seconds" = "seconds: {used} of {limit}";
+    BudgetAttempts "error.budget_attempts" = "attempts: {used} of {limit}";
+    RetryLimit "error.retry_limit" = "Request failed after repeated internal retries. Please try again, or use /new to start a fresh session.";
+    RequestRateLimited "error.request_rate_limited" = "LLM request rate limited.";
+    RequestBilling "error.request_billing" = "LLM request failed: billing.";
+    RequestUnauthorized "error.request_unauthorized" = "LLM request unauthorized.";
+    RequestFailed "error.request_failed" = "LLM request failed.";
+    ProviderError "error.provider" = "LLM error";
     Seconds "time.seconds" = "{n} seconds";
     Second "time.second" = "1 second";
     Minutes "time.minutes" = "{n} minutes";

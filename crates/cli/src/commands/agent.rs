@@ -99,7 +99,8 @@ pub(super) fn engine_builder(
     config: Config,
     plugins: &[Arc<dyn Plugin>],
 ) -> EngineBuilder {
-    let builder = Engine::builder(state_dir).host(host.clone()).config(config).builtin_tools(TOOLS);
+    let builder =
+        Engine::builder(state_dir).host(host.clone()).config(config).builtin_tools(TOOLS).workspace_templates();
     plugins.iter().cloned().fold(builder, EngineBuilder::hooks)
 }
 

@@ -40,6 +40,8 @@ pub struct AgentDefaults {
     pub allowed_models: Option<Vec<String>>,
     /// Working directory of the tools.
     pub workspace: Option<String>,
+    /// Whether workspaces get no first files (`skipBootstrap`).
+    pub skip_bootstrap: bool,
     /// Time limit per run, in seconds.
     pub timeout_seconds: Option<f64>,
     /// Runtime that carries out attempts.
@@ -318,6 +320,7 @@ impl AgentDefaults {
             workspace: node.get("workspace").text(problems),
             timeout_seconds: node.get("timeoutSeconds").number(problems),
             runtime: node.get("runtime").text(problems),
+            skip_bootstrap: node.get("skipBootstrap").flag(problems).unwrap_or(false),
             max_concurrent_subagents: node
                 .get("subagents")
                 .get("maxConcurrent")

@@ -90,6 +90,7 @@ impl EngineBuilder {
                 extensions: Vec::new(),
                 plugins: PluginSet::default(),
                 prompt: None,
+                workspace_templates: false,
                 product: PRODUCT.to_owned(),
                 reply_stages: None,
                 texts: TextTable::default(),
@@ -159,6 +160,14 @@ impl EngineBuilder {
     /// restricts which commands may run, `exec` and `process` replace `bash`.
     pub fn builtin_tools<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.parts.toolbox.enable(names);
+        self
+    }
+
+    /// Gives agents the first files of their workspaces, such as AGENTS.md and SOUL.md, unless `agents.defaults.skipBootstrap` is set. A
+    /// brand-new workspace also gets instructions for a first conversation and, where git is installed, a repository. Nothing is
+    /// overwritten, and a directory that a request names gets nothing.
+    pub fn workspace_templates(mut self) -> Self {
+        self.parts.workspace_templates = true;
         self
     }
 

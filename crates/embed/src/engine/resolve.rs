@@ -35,6 +35,7 @@ use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
 use crate::plugin::RunHooks;
+use crate::prompt::templates;
 use crate::run::cli_sessions::CliSessions;
 use crate::run::failover::CandidateAttempt;
 use crate::run::request::BlockReplies;
@@ -122,8 +123,10 @@ pub(super) async fn scope(
     let planned = sandboxed::plan(parts, &request, &agent_id, &workspace);
     check_enforced(&parts.config, &agent_id, planned.is_some())?;
     complete_caller(&mut request, &agent_id);
-    pinch_stdx::fs::create_private_dir(&workspace)
-        .map_err(|error| RunError::Config(format!("cannot create the workspace {}: {error}", workspace.display())))?;
+    pinch_stdx::fs::create_private_dir(&workspace).map_err(|error| not_created(&workspace, &error))?;
+    if fallback.is_some() && parts.registered.workspace_templates && !parts.config.agents.defaults.skip_bootstrap {
+        templates::create(&workspace, &parts.host).await.map_err(|error| not_created(&workspace, &error))?;
+    }
     let shared = SharedWithSession::new(&parts.settings);
     let mut skills = prompting::skills(parts, &agent_id, &workspace);
     let (workspace, mut sandbox) = match &planned {
@@ -165,6 +168,10 @@ pub(super) async fn scope(
         fence,
         request,
     })
+}
+
+fn not_created(workspace: &Path, error: &std::io::Error) -> RunError {
+    RunError::Config(format!("cannot create the workspace {}: {error}", workspace.display()))
 }
 
 /// Returns when conversations are compacted, and what is reserved for answers.

@@ -162,7 +162,7 @@ pub(crate) fn seed(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn write_new(path: &Path, content: &[u8]) -> std::io::Result<()> {
+pub(super) fn write_new(path: &Path, content: &[u8]) -> std::io::Result<()> {
     match File::create_new(path) {
         Ok(mut file) => file.write_all(content),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),

@@ -3,7 +3,7 @@
 pub use pinch_llm::error::leading_status;
 use serde_json::Value;
 
-use crate::texts::Phrase;
+use crate::texts::{Phrase, TextTable};
 
 /// Details of an error text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,10 +96,10 @@ pub fn info(text: &str) -> Option<ApiErrorInfo> {
 }
 
 /// Formats an error text for display if there is no better message.
-pub fn shown(text: &str) -> String {
+pub fn shown(text: &str, texts: &TextTable) -> String {
     let text = text.trim();
     if text.is_empty() {
-        return Phrase::UnknownError.english().to_owned();
+        return texts.get(Phrase::UnknownError).to_owned();
     }
     let status = leading_status(text);
     if let Some((status, rest)) = status.filter(|(_, rest)| !rest.starts_with('{') && !rest.is_empty()) {
@@ -107,7 +107,8 @@ pub fn shown(text: &str) -> String {
     }
     match info(text) {
         Some(ApiErrorInfo { status, kind, message: Some(message) }) => {
-            let head = status.map_or_else(|| "LLM error".to_owned(), |status| format!("HTTP {status}"));
+            let head =
+                status.map_or_else(|| texts.get(Phrase::ProviderError).to_owned(), |status| format!("HTTP {status}"));
             cut(&kind.map_or_else(|| format!("{head}: {message}"), |kind| format!("{head} {kind}: {message}")))
         }
         _ => cut(text),

@@ -281,12 +281,10 @@ impl Chunker {
         let fits = |at: &usize| *at >= least && is_good(*at);
         let preference = self.options.preference;
         if preference == BreakPreference::Paragraph {
-            let mut end = window.len();
-            while let Some(at) = window[..end].rfind("\n\n") {
-                if let Some(at) = [at, at + 1].into_iter().find(fits) {
-                    return Some(at);
-                }
-                end = at + 1;
+            let mut ends =
+                window.rmatch_indices('\n').filter_map(|(at, _)| second_feed(window, at).map(|next| (at, next)));
+            if let Some(at) = ends.find_map(|(at, next)| [at, next].into_iter().find(fits)) {
+                return Some(at);
             }
         }
         if preference != BreakPreference::Sentence
@@ -313,10 +311,9 @@ impl Chunker {
         let preference = self.options.preference;
         let fits = |at: &usize| self.is_good(*at);
         if preference == BreakPreference::Paragraph {
-            for (at, _) in window.match_indices("\n\n") {
-                if let Some(at) = [at, at + 1].into_iter().find(fits) {
-                    return Some(Break::At(at));
-                }
+            let mut ends = window.match_indices('\n').filter_map(|(at, _)| Some((at, second_feed(&window, at)?)));
+            if let Some(at) = ends.find_map(|(at, next)| [at, next].into_iter().find(fits)) {
+                return Some(Break::At(at));
             }
         }
         if preference != BreakPreference::Sentence
@@ -348,6 +345,9 @@ impl Chunker {
         };
         let mut piece = std::mem::take(&mut self.reopened);
         piece.push_str(&self.text[self.head..self.head + (end - n_reopened)]);
+        if piece.ends_with('\r') {
+            piece.pop();
+        }
         let is_blank = piece.trim().is_empty();
         match found {
             Break::Fence { next, closing, reopen, .. } => {
@@ -373,7 +373,7 @@ impl Chunker {
                 } else {
                     let mut chars = rest.chars();
                     let after_space = if chars.next().is_some_and(char::is_whitespace) { chars.as_str() } else { rest };
-                    after_space.trim_start_matches('\n')
+                    after_space.trim_start_matches(['\r', '\n'])
                 };
                 self.head = self.text.len() - kept.len();
             }
@@ -410,12 +410,12 @@ impl Chunker {
             match self.paragraph_end(&window) {
                 Some((at, next)) => {
                     let (head, n_reopened_units) = (self.head, self.options.unit.len(&self.reopened));
-                    let piece =
-                        format!("{}{}", self.reopened, &self.text[self.head..self.head + (at - self.reopened.len())]);
+                    let paragraph = &self.text[self.head..self.head + (at - self.reopened.len())];
+                    let piece = format!("{}{}", self.reopened, paragraph.trim_end_matches('\r'));
                     self.head += next - self.reopened.len();
                     self.reopened.clear();
                     let n_newlines =
-                        self.text.len() - self.head - self.text[self.head..].trim_start_matches('\n').len();
+                        self.text.len() - self.head - self.text[self.head..].trim_start_matches(['\r', '\n']).len();
                     self.head += n_newlines;
                     self.settle(head, n_reopened_units);
                     if !piece.trim().is_empty() {
@@ -435,11 +435,19 @@ impl Chunker {
     fn paragraph_end(&self, window: &str) -> Option<(usize, usize)> {
         window.match_indices('\n').find_map(|(at, _)| {
             let rest = &window[at + 1..];
-            let after_space = rest.trim_start_matches([' ', '\t']);
+            let after_space = rest.trim_start_matches([' ', '\t', '\r']);
             let is_end = after_space.starts_with('\n');
-            (is_end && self.is_good(at)).then(|| (at, window.len() - after_space.trim_start_matches('\n').len()))
+            let next = || window.len() - after_space.trim_start_matches(['\r', '\n']).len();
+            (is_end && self.is_good(at)).then(|| (at, next()))
         })
     }
+}
+
+/// Returns the position of the line feed that ends a blank line after another one, at `at`.
+fn second_feed(text: &str, at: usize) -> Option<usize> {
+    let rest = &text[at + 1..];
+    let n_return = usize::from(rest.starts_with('\r'));
+    rest[n_return..].starts_with('\n').then_some(at + 1 + n_return)
 }
 
 /// Returns the best place to split a text longer than the minimum: the end of its last paragraph, line, sentence or word within the
@@ -448,7 +456,7 @@ pub(crate) fn pick_break(text: &str, options: &Chunking) -> Option<usize> {
     let window = options.unit.prefix(text, options.max_chars);
     let least = options.unit.prefix(text, options.min_chars).len();
     let last = [
-        window.rfind("\n\n").map(|at| at + 2),
+        window.rmatch_indices('\n').find_map(|(at, _)| second_feed(window, at)).map(|at| at + 1),
         window.rfind('\n').map(|at| at + 1),
         sentence_ends(window, Tail::MayContinue).last(),
     ];

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use pinch_llm::message::Block;
 
+use crate::texts::TextTable;
+
 use super::api_error;
 use super::code::CodeState;
 use super::markup::{
@@ -100,7 +102,8 @@ fn marked_payload(text: &str) -> Option<String> {
     let kind = payload["error"]["type"].as_str().or_else(|| payload["error"]["code"].as_str()).unwrap_or("");
     let status =
         ["status", "code"].iter().find_map(|name| payload["error"][*name].as_u64().or(payload[*name].as_u64()));
-    (kind.ends_with("_error") || status.is_some_and(|status| status >= 400)).then(|| api_error::shown(rest))
+    (kind.ends_with("_error") || status.is_some_and(|status| status >= 400))
+        .then(|| api_error::shown(rest, &TextTable::default()))
 }
 
 /// Drops leading blank lines, and paragraphs that repeat the preceding one. Code is left alone.

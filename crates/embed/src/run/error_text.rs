@@ -7,6 +7,7 @@ use pinch_llm::error::rejection::is_role_ordering;
 use pinch_llm::error::text::{is_format, is_overloaded_text, is_timeout_text};
 use pinch_llm::message::{AssistantMessage, StopReason};
 
+use crate::reason::FailoverReason;
 use crate::replies::api_error::{self, leading_status, without_error_prefix};
 use crate::replies::user_text::{tidy, without_scaffolding};
 use crate::texts::{Phrase, TextTable};
@@ -36,7 +37,7 @@ pub fn assistant_error_text(message: &AssistantMessage, texts: &TextTable) -> Op
 
 /// Returns the message for an error: our own for known errors, otherwise the provider's.
 pub fn error_text(raw: &str, subject: ErrorSubject<'_>, texts: &TextTable) -> String {
-    known_text(raw, subject, texts).unwrap_or_else(|| api_error::shown(raw))
+    known_text(raw, subject, texts).unwrap_or_else(|| api_error::shown(raw, texts))
 }
 
 /// Returns our own message for an error, from the first matching rule, or `None`.
@@ -177,6 +178,17 @@ fn transport_phrase(lower: &str) -> Option<Phrase> {
     })
 }
 
+/// Returns the text for a failure that the provider did not explain.
+pub(super) fn unexplained(reason: Option<FailoverReason>) -> Phrase {
+    match reason {
+        Some(FailoverReason::RateLimit) => Phrase::RequestRateLimited,
+        Some(FailoverReason::Billing) => Phrase::RequestBilling,
+        Some(FailoverReason::Auth | FailoverReason::AuthPermanent) => Phrase::RequestUnauthorized,
+        Some(FailoverReason::Timeout) => Phrase::Timeout,
+        _ => Phrase::RequestFailed,
+    }
+}
+
 /// Returns the message for a billing failure.
 pub fn billing_text(subject: ErrorSubject<'_>, texts: &TextTable) -> String {
     let who = match (subject.provider, subject.model) {
@@ -231,7 +243,7 @@ pub fn sanitise_error(text: &str, texts: &TextTable) -> String {
         return say(Phrase::InvalidStream);
     }
     if is_payload || is_http {
-        return api_error::shown(raw);
+        return api_error::shown(raw, texts);
     }
     if prefix {
         if is_rate_limit_text(raw) {
@@ -241,7 +253,7 @@ pub fn sanitise_error(text: &str, texts: &TextTable) -> String {
             return say(Phrase::Overloaded);
         }
         let known = transport_phrase(&lower).or_else(|| is_timeout_text(raw).then_some(Phrase::Timeout));
-        return known.map_or_else(|| api_error::shown(raw), say);
+        return known.map_or_else(|| api_error::shown(raw, texts), say);
     }
     tidy(&text).into_owned()
 }

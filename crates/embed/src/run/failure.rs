@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pinch_stdx::cancel::CancelReason;
 
-use super::error_text::{ErrorSubject, billing_text, known_text, sanitise_error};
+use super::error_text::{ErrorSubject, billing_text, known_text, sanitise_error, unexplained};
 use super::meta::{RunErrorKind, RunMeta};
 use super::result::{FailoverError, RunError, RunResult};
 use crate::reason::FailoverReason;
@@ -196,6 +196,13 @@ fn model_error_text(error: &FailoverError, texts: &TextTable) -> String {
     let subject = ErrorSubject { provider: provider.as_deref(), model: model.as_deref() };
     if error.reason == Some(FailoverReason::Billing) && error.source.is_some() {
         return billing_text(subject, texts);
+    }
+    let is_unexplained = match &error.source {
+        Some(source) => source.text.trim().is_empty() && error.reason != Some(FailoverReason::RateLimit),
+        None => error.reason == Some(FailoverReason::Timeout),
+    };
+    if is_unexplained {
+        return texts.get(unexplained(error.reason)).to_owned();
     }
     if let Some(text) = error.source.as_ref().and_then(|_| known_text(&error.message, subject, texts)) {
         return text;

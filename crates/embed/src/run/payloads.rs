@@ -116,7 +116,7 @@ pub fn build_payloads(input: &PayloadInput<'_>, texts: Vec<(String, Option<Reply
     }
     if let Some(message) = failed {
         let raw = message.error_message.as_deref().unwrap_or("");
-        answers.retain(|(text, _)| !repeats_error(text, error.as_deref().unwrap_or(""), raw));
+        answers.retain(|(text, _)| !repeats_error(text, error.as_deref().unwrap_or(""), raw, phrases));
     }
     let has_answer = answers.iter().any(|(text, _)| !text.trim().is_empty());
     payloads.extend(answers.into_iter().map(|(text, span)| {
@@ -200,9 +200,9 @@ fn finish(mut payloads: Vec<Payload>) -> Vec<Payload> {
 }
 
 /// Returns whether a text of a failed answer only repeats the failure.
-fn repeats_error(text: &str, shown: &str, raw: &str) -> bool {
+fn repeats_error(text: &str, shown: &str, raw: &str, phrases: &TextTable) -> bool {
     let text = text.trim();
-    let forms = [shown, raw, &api_error::shown(raw), RETURNED_ERROR].map(str::trim).map(str::to_owned);
+    let forms = [shown, raw, &api_error::shown(raw, phrases), RETURNED_ERROR].map(str::trim).map(str::to_owned);
     let repeats = forms.iter().any(|form| {
         !form.is_empty() && (form == text || (!normal_form(form).is_empty() && normal_form(form) == normal_form(text)))
     });

@@ -1,6 +1,7 @@
 //! The system prompt that reaches the model, skills, and the report of their sizes.
 
 use pinch_embed::Caller;
+use pinch_embed::engine::EngineBuilder;
 use pinch_embed::prompt::PromptMode;
 use pinch_embed::run::request::{BootstrapContext, RunTrigger};
 use pinch_llm::message::Provenance;
@@ -8,7 +9,7 @@ use pinch_testing::server::Recorded;
 use serde_json::{Value, json};
 
 use crate::host::tool;
-use crate::world::{World, answer, call, stream};
+use crate::world::{World, answer, call, stream, within};
 
 fn system(request: &Recorded) -> String {
     let body = request.json();
@@ -165,6 +166,44 @@ async fn skills_are_listed_with_the_reason_why_they_cannot_be_used() {
     let problems: Vec<String> = skills.problems.iter().map(ToString::to_string).collect();
     assert!(problems.iter().any(|problem| problem.contains("larger than 256000 bytes")), "{problems:?}");
     assert!(problems.iter().any(|problem| problem.contains("leads out of the skill directory")), "{problems:?}");
+}
+
+#[tokio::test]
+async fn a_new_agent_gets_the_first_files_of_its_workspace_unless_they_are_switched_off() {
+    let names = |world: &World, dir: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(world.path(dir)).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let all = ["AGENTS.md", "BOOTSTRAP.md", "HEARTBEAT.md", "IDENTITY.md", "SOUL.md", "TOOLS.md", "USER.md"];
+    for (is_off, expect) in [(false, &all[..]), (true, &[])] {
+        let world = World::with(|config| config["agents"]["defaults"]["skipBootstrap"] = is_off.into()).await;
+        let engine = world.built(EngineBuilder::workspace_templates);
+        for _ in 0..3 {
+            world.server.reply(stream(answer("m1", "Hello.")));
+        }
+        within(engine.run(world.request("s1", "hello")).finish()).await.unwrap();
+        assert_eq!(names(&world, "workspace"), expect);
+        let prompt = system(world.server.requests().last().unwrap());
+        assert_eq!(prompt.contains("## Session Startup"), !is_off);
+        if !is_off {
+            assert!(prompt.contains("Your first conversation") && prompt.contains("commit your changes"), "{prompt}");
+            world.write("workspace/SOUL.md", "Mine.");
+            std::fs::remove_file(world.path("workspace/BOOTSTRAP.md")).unwrap();
+            within(engine.run(world.request("s1", "hello")).finish()).await.unwrap();
+            assert_eq!(std::fs::read_to_string(world.path("workspace/SOUL.md")).unwrap(), "Mine.");
+            assert!(!world.path("workspace/BOOTSTRAP.md").exists());
+        }
+        // A directory that the request names belongs to somebody else.
+        let request = world.request("s2", "hello").workspace_dir(world.path("project"));
+        within(engine.run(request).finish()).await.unwrap();
+        assert_eq!(names(&world, "project"), [""; 0]);
+    }
+    let world = World::new().await;
+    world.server.reply(stream(answer("m1", "Hello.")));
+    world.ask("s1", "hello").await.unwrap();
+    assert_eq!(names(&world, "workspace"), [""; 0], "a host decides whether its agents get them");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures::future::BoxFuture;
 use pinch_embed::delivery::{OutgoingBlock, Receipt, ReplySink, SendFailure};
 use pinch_embed::run::UsageLine;
+use pinch_embed::run::request::Budget;
 use pinch_embed::texts::{Phrase, TextTable};
 use serde_json::json;
 
@@ -44,6 +45,33 @@ async fn a_host_can_replace_every_text_for_people() {
     let run = within(engine.run(world.request("s2", "go")).deliver(Arc::new(Notices::default()))).await;
     let left: Vec<String> = run.still_to_send().into_iter().map(|payload| payload.reply.text).collect();
     assert!(left.iter().any(|text| text.contains("Wieder in 2 Minuten.")), "{left:?}");
+}
+
+#[tokio::test]
+async fn failures_without_an_explanation_and_limits_are_worded_by_the_host() {
+    let texts = TextTable::default()
+        .replace_all([
+            ("error.request_failed", "Das ging schief."),
+            ("error.provider", "Fehler"),
+            ("error.retry_limit", "Zu viele Versuche."),
+            ("error.budget", "Schluss: {spent}"),
+            ("error.budget_attempts", "{used} von {limit} Versuchen"),
+        ])
+        .unwrap();
+    let world = World::new().await;
+    let left = async |config: &serde_json::Value, session: &str, budget: Budget| {
+        let engine = world.configured(config).texts(texts.clone()).build();
+        let mut request = world.request(session, "go");
+        request.budget = budget;
+        let run = within(engine.run(request).deliver(Arc::new(Notices::default()))).await;
+        run.still_to_send().into_iter().map(|payload| payload.reply.text).collect::<Vec<_>>()
+    };
+    world.server.reply(refusal(529, "overloaded_error", "busy")).repeat_last();
+    let attempts = Budget { attempts: Some(1), ..Budget::default() };
+    assert_eq!(left(&world.document(), "s1", attempts).await, ["Schluss: 1 von 1 Versuchen"]);
+    let mut once = world.document();
+    once["agents"]["defaults"]["runRetries"] = json!({"base": 1, "perProfile": 0, "min": 1, "max": 1});
+    assert_eq!(left(&once, "s2", Budget::default()).await, ["Zu viele Versuche."]);
 }
 
 #[tokio::test]

@@ -319,3 +319,26 @@ fn choices_without_tools_are_kept_for_servers_that_accept_them() {
     assert_eq!(choice("anthropic-messages", "tool_choice"), Value::Null);
     assert_eq!(choice("google-generative-ai", "toolConfig"), Value::Null);
 }
+
+/// OpenAI's models since GPT-5.6 take the lifetime of cached prompts in another member than earlier ones.
+#[test]
+fn completions_name_the_lifetime_of_cached_prompts_as_the_model_expects() {
+    let cache = |id: &str, retention: CacheRetention| {
+        let mut request = request(model_with(APIS[1], "https://api.openai.com/v1", json!({"id": id})));
+        request.options.session_id = Some("s1".into());
+        request.options.cache_retention = Some(retention);
+        let body = body(&request);
+        ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"].map(|name| body[name].clone())
+    };
+    let (key, options, old, nothing) = (json!("s1"), json!({"ttl": "30m"}), json!("24h"), Value::Null);
+    for (id, expect) in [
+        ("gpt-5.5", [key.clone(), nothing.clone(), old]),
+        ("gpt-5.6", [key.clone(), options.clone(), nothing.clone()]),
+        ("gpt-5.10-mini", [key.clone(), options.clone(), nothing.clone()]),
+        ("gpt-6", [key.clone(), options, nothing.clone()]),
+    ] {
+        assert_eq!(cache(id, CacheRetention::Long), expect, "{id}");
+        assert_eq!(cache(id, CacheRetention::Short), [key.clone(), nothing.clone(), nothing.clone()], "{id}");
+        assert_eq!(cache(id, CacheRetention::None), [nothing.clone(), nothing.clone(), nothing.clone()], "{id}");
+    }
+}

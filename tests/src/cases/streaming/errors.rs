@@ -40,7 +40,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
             json!({"maxDimensionPx": found.max_px, "messageIndex": found.message_idx, "contentIndex": found.content_idx})
         }),
         "parse_image_size_mb" => image_size_mb(given).into(),
-        "format_raw_error" => api_error::shown(given).into(),
+        "format_raw_error" => api_error::shown(given, &TextTable::default()).into(),
         "format_assistant_error" => {
             let failed = input["stopReason"] == "error";
             let subject = ErrorSubject { provider: input["provider"].as_str(), model: input["model"].as_str() };

@@ -42,6 +42,22 @@ fn words(text: &str) -> String {
 }
 
 #[test]
+fn lines_and_paragraphs_may_end_with_carriage_returns() {
+    let text = "One two.\r\nThree four.\r\n\r\nFive six.\r\n\r\nSeven.";
+    for preference in [BreakPreference::Paragraph, BreakPreference::Newline] {
+        let options = Chunking { min_chars: 4, max_chars: 30, preference, ..Chunking::default() };
+        let (mut chunker, mut pieces) = (Chunker::new(options), Vec::new());
+        chunker.append(text);
+        chunker.drain(Drain::Ready, &mut |piece, _| pieces.push(piece.trim_end().to_owned()));
+        pieces.push(chunker.buffered());
+        assert_eq!(pieces, ["One two.\r\nThree four.", "Five six.\r\n\r\nSeven."], "{preference:?}");
+    }
+    let options = Chunking { min_chars: 4, max_chars: 40, ..Chunking::default() };
+    let text = "One two.\r\nThree four.\r\n\r\nFive six.\r\nSeven, eight.";
+    assert_eq!(pick_break(text, &options), Some("One two.\r\nThree four.\r\n\r\n".len()));
+}
+
+#[test]
 fn a_long_fence_is_closed_and_reopened() {
     let text = "Code:\n\n```rust\nlet a = 1;\nlet b = 2;\nlet c = 3;\n```\n\nDone.";
     insta::assert_json_snapshot!(cut(chunking(5, 32, BreakPreference::Paragraph), &[text]), @r#"

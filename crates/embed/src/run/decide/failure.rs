@@ -10,7 +10,7 @@ use pinch_llm::error::{LlmError, LlmErrorKind};
 use super::state::{NextStep, RunState};
 use super::{Action, Decision, Finish, Mark, Wait, WaitFor, thinking};
 use crate::reason::{FailoverReason, reason_of};
-use crate::run::error_text::image_size_text;
+use crate::run::error_text::{image_size_text, unexplained};
 use crate::run::outcome::{AttemptOutcome, FailureStage};
 use crate::run::result::{FailoverError, RunError, RunErrorKind};
 use crate::texts::Phrase;
@@ -223,13 +223,9 @@ fn about(state: &RunState) -> FailoverError {
 }
 
 fn failover_error(state: &RunState, reason: Option<FailoverReason>, error: &LlmError) -> FailoverError {
-    let message = match (error.text.trim(), reason) {
-        ("", Some(FailoverReason::RateLimit)) => "LLM request rate limited.",
-        ("", Some(FailoverReason::Billing)) => "LLM request failed: billing.",
-        ("", Some(FailoverReason::Auth | FailoverReason::AuthPermanent)) => "LLM request unauthorized.",
-        ("", Some(FailoverReason::Timeout)) => Phrase::Timeout.english(),
-        ("", _) => "LLM request failed.",
-        (text, _) => text,
+    let message = match error.text.trim() {
+        "" => unexplained(reason).english(),
+        text => text,
     };
     FailoverError {
         message: message.to_owned(),

@@ -310,9 +310,7 @@ impl RunState {
             return Action::Finish(Finish::Error {
                 kind: RunErrorKind::RetryLimit,
                 message: format!("Exceeded retry limit after {} attempts (max={max}).", self.iterations),
-                text: "Request failed after repeated internal retries. Please try again, or use /new to start a fresh \
-                       session."
-                    .into(),
+                text: self.terms.texts.get(Phrase::RetryLimit).to_owned(),
             });
         }
         if let Some(over) = self.over_budget() {
@@ -340,22 +338,23 @@ impl RunState {
     /// Ends the run if one of its limits is exceeded.
     pub(super) fn over_budget(&self) -> Option<Action> {
         let budget = &self.terms.budget;
-        let spent = |what: &str, used: String, limit: String| Some(format!("{what}: {used} of {limit}"));
-        let message = if let Some(limit) = budget.reached_tokens(&self.usage) {
-            spent("tokens", self.usage.context_tokens().to_string(), limit.to_string())
+        let spent = |what: Phrase, used: String, limit: String| Some((what, used, limit));
+        let (what, used, limit) = if let Some(limit) = budget.reached_tokens(&self.usage) {
+            spent(Phrase::BudgetTokens, self.usage.context_tokens().to_string(), limit.to_string())
         } else if let Some(limit) = budget.reached_cost(&self.usage) {
-            spent("US dollars", format!("{:.4}", self.usage.cost.total), limit.to_string())
+            spent(Phrase::BudgetCost, format!("{:.4}", self.usage.cost.total), limit.to_string())
         } else if let Some(limit) = budget.deadline.filter(|limit| self.elapsed >= *limit) {
-            spent("seconds", self.elapsed.as_secs().to_string(), limit.as_secs().to_string())
+            spent(Phrase::BudgetSeconds, self.elapsed.as_secs().to_string(), limit.as_secs().to_string())
         } else if let Some(limit) = budget.attempts.filter(|limit| self.n_attempts() >= *limit) {
-            spent("attempts", self.n_attempts().to_string(), limit.to_string())
+            spent(Phrase::BudgetAttempts, self.n_attempts().to_string(), limit.to_string())
         } else {
             None
         }?;
+        let in_words = |texts: &TextTable| texts.fill(what, [("used", &used), ("limit", &limit)]);
         Some(Action::Finish(Finish::Error {
             kind: RunErrorKind::Budget,
-            text: self.terms.texts.fill(Phrase::Budget, [("spent", &message)]),
-            message,
+            text: self.terms.texts.fill(Phrase::Budget, [("spent", &in_words(&self.terms.texts))]),
+            message: in_words(&TextTable::default()),
         }))
     }
 
