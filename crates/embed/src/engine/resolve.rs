@@ -23,7 +23,7 @@ use super::offering::{RunMachines, SharedWithSession, elevated, loop_guard, offe
 use super::{prompting, sandboxed};
 use crate::compaction::{self, SummaryPlan};
 use crate::config::Config;
-use crate::config::agents::AgentDefaults;
+use crate::config::agents::{AgentDefaults, Agents};
 use crate::config::compaction::SummaryModelSetting;
 use crate::history::{self, HistoryLimit};
 use crate::key::{self, AgentId};
@@ -120,7 +120,7 @@ pub(super) async fn scope(
     check_header(parts, &request)?;
     let planned = sandboxed::plan(parts, &request, &agent_id, &workspace);
     check_enforced(&parts.config, &agent_id, planned.is_some())?;
-    complete_caller(&mut request, &agent_id);
+    complete_caller(&parts.config.agents, &mut request, &agent_id);
     pinch_stdx::fs::create_private_dir(&workspace)
         .map_err(|error| RunError::Config(format!("cannot create the workspace {}: {error}", workspace.display())))?;
     let shared = SharedWithSession::new(&parts.settings);
@@ -183,7 +183,7 @@ pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<Poli
     let RunWorkspace { dir, agent_id, .. } = workspace(parts, &request)?;
     let is_sandboxed = sandboxed::plan(parts, &request, &agent_id, &dir).is_some();
     check_enforced(&parts.config, &agent_id, is_sandboxed)?;
-    complete_caller(&mut request, &agent_id);
+    complete_caller(&parts.config.agents, &mut request, &agent_id);
     // Tool names do not depend on the machine.
     let machines = RunMachines::of(parts, &request, &dir, &agent_id, None);
     let offer =
@@ -194,9 +194,10 @@ pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<Poli
 }
 
 /// Fills in what the engine knows about the caller.
-fn complete_caller(request: &mut RunRequest, agent_id: &AgentId) {
+pub(super) fn complete_caller(agents: &Agents, request: &mut RunRequest, agent_id: &AgentId) {
     request.caller.agent = Some(agent_id.as_str().to_owned());
-    request.caller.session_key.clone_from(&request.session_key);
+    let key = request.session_key.as_deref();
+    request.caller.session_key = key.map(|key| workspace::lookup_key(agents, key).into_owned().into());
 }
 
 /// Returns how summaries are made: by a lighter model if there is one with credentials.
@@ -222,8 +223,10 @@ fn summaries(parts: &Parts) -> SummaryPlan {
 
 /// Returns the extensions of a run's session: those of the host, then the history limit.
 fn extensions(parts: &Parts, request: &RunRequest, hooks: &RunHooks) -> Extensions {
-    let key = request.session_key.as_deref().unwrap_or("");
-    let limit = history::limit_for(&parts.config.channels, key).filter(|limit| *limit > 0);
+    let caller = &request.caller;
+    let key = caller.session_key.as_deref().unwrap_or_default();
+    let limit = history::limit_for(&parts.config.channels, key, caller.account.as_deref());
+    let limit = limit.filter(|limit| *limit > 0);
     let limit = limit.map(|limit| Arc::new(HistoryLimit(limit)) as Arc<dyn Extension>);
     let registered = &parts.registered;
     let of_host = registered.extensions.iter().cloned().chain(registered.plugins.extensions());

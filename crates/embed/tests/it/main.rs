@@ -17,6 +17,7 @@ mod delivery;
 mod dropped;
 mod ending;
 mod failover;
+mod history_limits;
 mod host;
 mod keys;
 #[cfg(unix)]
