@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinch_llm::error::{Emitted, LlmError, LlmErrorKind};
 use pinch_llm::ids::ProviderId;
-use pinch_llm::message::{AssistantMessage, ToolCall, Usage};
+use pinch_llm::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::CancelReason;
 use serde_json::Value;
@@ -60,6 +60,8 @@ pub struct AttemptOutcome {
     pub has_payload: bool,
     /// Whether a tool result in the context is larger than allowed.
     pub oversized_tool_results: bool,
+    /// Whether a tool was running when the attempt was stopped.
+    pub stopped_tool: bool,
     /// The calls of client tools that ended the attempt.
     pub client_tool_calls: Vec<ClientToolCall>,
     /// Whether a tool ended the turn to yield to something else.
@@ -154,6 +156,7 @@ impl AttemptOutcome {
             emitted: Emitted::Nothing,
             has_payload: false,
             oversized_tool_results: false,
+            stopped_tool: false,
             client_tool_calls: Vec::new(),
             yielded: false,
         }
@@ -162,6 +165,12 @@ impl AttemptOutcome {
     /// Returns whether a tool ran that may have had side effects.
     pub fn has_mutated(&self) -> bool {
         self.tools.iter().any(|tool| tool.mutates)
+    }
+
+    /// Returns whether there is an answer to deliver. Text before a tool call is none.
+    pub fn has_answer(&self) -> bool {
+        let stop = self.last_assistant.as_ref().map(|answer| answer.stop_reason);
+        self.has_payload && stop != Some(StopReason::ToolUse)
     }
 
     /// Returns whether the attempt was stopped, including by its time limit.

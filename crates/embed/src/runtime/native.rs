@@ -293,7 +293,7 @@ impl Attempts for NativeAttempts {
             while let Some(event) = run.next().await {
                 match event {
                     Ok(event) => {
-                        watcher.observe(&event);
+                        watcher.observe(&event, &cancel);
                         // A model that still calls a tool is stopped before the tool runs.
                         if plan.start == AttemptStart::FinalReply && calls_tools(&event) {
                             cancel.cancel(CancelReason::Yield);

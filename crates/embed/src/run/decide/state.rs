@@ -146,7 +146,7 @@ pub(super) enum NextStep {
     /// The next model.
     FailOver(Box<FailoverError>),
     /// The handling of a timeout.
-    TimedOut { has_payload: bool },
+    TimedOut { has_answer: bool },
     /// The handling of an overflow.
     Overflow,
 }
