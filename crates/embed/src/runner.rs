@@ -30,6 +30,7 @@ use crate::run::decide::{Action, Decision, Finish, Mark, Observation, Repair, Re
 use crate::run::failover::{
     Candidate, CandidateAttempt, CandidateObservation, FailoverState, NextCandidate, ProviderHealth, next_candidate,
 };
+use crate::run::outcome::AttemptStart;
 use crate::run::request::ProfileSource;
 use crate::run::result::{AttemptReport, FailedCandidate, RunMeta};
 use crate::run::scope::RunScope;
@@ -315,11 +316,15 @@ impl Runner<'_> {
         let began = Instant::now();
         if !self.outcomes.is_empty() {
             self.held.clear();
-            self.replies.restart();
+            // What a model showed before it was asked to go on is kept.
+            if plan.start != AttemptStart::Continue {
+                self.replies.restart();
+            }
         }
         self.replies.enforce_final_tag(self.scope.prompt.asks_for_final_tags(model));
         let meter = BudgetMeter::new(state);
-        let outcome = self.pull(attempts, model, plan, Arc::clone(&auth), &self.cancel.clone(), meter).await?;
+        let mut outcome = self.pull(attempts, model, plan, Arc::clone(&auth), &self.cancel.clone(), meter).await?;
+        outcome.has_sent = self.replies.sent().any();
         self.look_at_the_clock(state);
         if state.may_renew_login(&outcome) {
             let is_renewed = auth.renew(model, &self.cancel).await;

@@ -309,7 +309,13 @@ fn after_attempt(state: &mut RunState, outcome: &AttemptOutcome) -> Decision {
         }
         AttemptEnd::Failed { error, .. } if overflow::is_overflow(error) => overflow::begin(state, outcome, error),
         AttemptEnd::Failed { stage, error } => failure::failed(state, *stage, error),
-        AttemptEnd::Good if failure::is_incomplete(outcome) => {
+        AttemptEnd::Good if outcome.missing_answer().is_some_and(|missing| state.may_ask_again(missing)) => {
+            Decision::only(state.attempt())
+        }
+        AttemptEnd::Good
+            if failure::is_incomplete(outcome)
+                || (!state.terms.may_say_nothing && outcome.missing_answer().is_some()) =>
+        {
             Decision::only(Action::Finish(Finish::Incomplete { verify: outcome.has_mutated() }))
         }
         AttemptEnd::Good => {

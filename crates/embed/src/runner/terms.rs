@@ -11,6 +11,7 @@ use crate::profiles::order::Selection;
 use crate::run::RunError;
 use crate::run::decide::{ProfileSlot, RunTerms, TransientRetries};
 use crate::run::failover::Candidate;
+use crate::run::request::{ReplyExpectation, RunTrigger};
 use crate::run::scope::RunScope;
 use crate::runtime::Capabilities;
 
@@ -56,6 +57,10 @@ pub(super) fn of(
     terms.budget = request.budget;
     terms.can_compact = runtime.compaction;
     terms.logs_prompt = runtime.logs_prompt;
+    terms.can_ask_again = runtime.resumable;
+    terms.reply_required = request.reply == ReplyExpectation::Required && runtime.resumable;
+    terms.may_say_nothing =
+        !terms.reply_required && matches!(request.trigger, RunTrigger::Heartbeat | RunTrigger::Memory);
     terms.texts = parts.registered.texts.clone();
     terms.larger_window_follows = candidate.larger_window_follows;
     Ok(terms)

@@ -262,7 +262,7 @@ impl Attempts for NativeAttempts {
                         return;
                     }
                 },
-                AttemptStart::Resume | AttemptStart::FinalReply => Default::default(),
+                AttemptStart::Resume | AttemptStart::Continue | AttemptStart::FinalReply => Default::default(),
             };
             if start != AttemptStart::FinalReply {
                 let model = self.session.model();
@@ -285,6 +285,7 @@ impl Attempts for NativeAttempts {
                     ..Prompt::default()
                 }),
                 AttemptStart::Resume => self.session.resume(&cancel),
+                AttemptStart::Continue => self.session.prompt_custom(&continue_note(), &cancel),
                 AttemptStart::FinalReply => {
                     self.session.options_mut().tool_choice = Some(ToolChoice::None);
                     self.session.prompt_custom(&final_reply_note(), &cancel)
@@ -410,12 +411,23 @@ impl RunControl for NativeControl {
     }
 }
 
+/// Returns the note for a model that stopped without any text.
+fn continue_note() -> CustomMessage {
+    let text = "Your last turn ended without any text for the user. Go on: finish what you were doing, and then answer the user. If the user \
+                needs no answer, reply with NO_REPLY.";
+    hidden_note("pinch.continue", text)
+}
+
 /// Returns the note for a model that stopped without a required answer.
 fn final_reply_note() -> CustomMessage {
     let text = "Your last turn ended without an answer for the user. Answer the user now, in plain text, from what you know so far. Tools are \
                 not available, and NO_REPLY is not an answer.";
+    hidden_note("pinch.final-reply", text)
+}
+
+fn hidden_note(custom_type: &str, text: &str) -> CustomMessage {
     CustomMessage {
-        custom_type: "pinch.final-reply".to_owned(),
+        custom_type: custom_type.to_owned(),
         content: Content::Text(text.into()),
         display: false,
         details: None,

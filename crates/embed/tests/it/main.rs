@@ -15,6 +15,7 @@ mod configured;
 mod control;
 mod delivery;
 mod dropped;
+mod empty_answers;
 mod ending;
 mod failover;
 mod history_limits;
