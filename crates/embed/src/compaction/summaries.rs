@@ -19,7 +19,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
-use super::safeguard;
+use super::{safeguard, sections};
 use crate::config::compaction::{CompactionConfig, SummaryMode};
 
 /// A model that writes summaries, and its credentials.
@@ -28,11 +28,16 @@ type AuthorisedModel = (Arc<Model>, Arc<dyn RequestAuth>);
 /// Chooses a model to write summaries instead of the run's.
 type LighterModel = Arc<dyn Fn(&Model) -> Option<AuthorisedModel> + Send + Sync>;
 
+/// Reads the text of a workspace's AGENTS.md.
+type InstructionsReader = Arc<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
+
 /// How the summaries of a run are made.
 #[derive(Clone)]
 pub struct SummaryPlan {
     config: CompactionConfig,
     lighter: LighterModel,
+    /// Reads the workspace's AGENTS.md, whose rules summaries repeat.
+    instructions: Option<InstructionsReader>,
 }
 
 impl SummaryPlan {
@@ -41,7 +46,26 @@ impl SummaryPlan {
         config: CompactionConfig,
         lighter: impl Fn(&Model) -> Option<AuthorisedModel> + Send + Sync + 'static,
     ) -> Self {
-        Self { config, lighter: Arc::new(lighter) }
+        Self { config, lighter: Arc::new(lighter), instructions: None }
+    }
+
+    /// Repeats the rules of a workspace in summaries; `read` returns the text of its AGENTS.md.
+    pub(crate) fn with_instructions(
+        mut self,
+        read: impl Fn() -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
+    ) -> Self {
+        self.instructions = Some(Arc::new(read));
+        self
+    }
+
+    /// Returns how long a compaction may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.config.timeout
+    }
+
+    async fn rules(&self) -> Option<String> {
+        let read = self.instructions.as_ref()?;
+        sections::workspace_rules(&read().await?)
     }
 }
 
@@ -109,7 +133,8 @@ impl Summaries {
         };
         match self.plan.config.mode {
             SummaryMode::Safeguard => {
-                safeguard::summarise(&summary_model, &self.plan.config, ahead.preparation, cancel).await
+                let rules = self.plan.rules().await;
+                safeguard::summarise(&summary_model, &self.plan.config, ahead.preparation, rules, cancel).await
             }
             SummaryMode::Default => summary_model.summarise(ahead.preparation, cancel).await,
         }

@@ -34,6 +34,7 @@ use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
 use crate::plugin::RunHooks;
+use crate::prompt::bootstrap;
 use crate::run::cli_sessions::CliSessions;
 use crate::run::failover::CandidateAttempt;
 use crate::run::request::BlockReplies;
@@ -139,6 +140,11 @@ pub(super) async fn scope(
         sandbox.prompt.elevated = Some(may_leave.level.name().to_owned());
     }
     let prompt = prompting::prompt(parts, &request, (&agent_id, &workspace), &hooks, &skills, sandbox.as_ref()).await;
+    let (place, confined) = (workspace.clone(), sandbox.as_ref().map(|sandbox| Arc::clone(&sandbox.machine)));
+    let summaries = summaries(parts).with_instructions(move || {
+        let (place, confined) = (place.clone(), confined.clone());
+        Box::pin(async move { bootstrap::instructions(&place, confined.as_deref()).await })
+    });
     Ok(RunScope {
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
@@ -154,7 +160,7 @@ pub(super) async fn scope(
         block_images: parts.settings.images.block,
         facts: shared.facts,
         compaction: compaction_rules(parts),
-        summaries: summaries(parts),
+        summaries,
         pruning: parts.config.agents.defaults.pruning.clone(),
         timeouts: parts.settings.timeouts,
         silence: parts.config.defaults.silence,
