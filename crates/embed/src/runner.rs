@@ -40,11 +40,12 @@ use crate::runtime::{AttemptEvent, AttemptRuntime, Attempts};
 
 pub(crate) mod spans;
 mod budget;
+mod terms;
 mod finish;
 mod final_reply;
 mod notice;
 mod hooks;
-mod terms;
+mod repair;
 
 use budget::BudgetMeter;
 
@@ -265,7 +266,9 @@ impl Runner<'_> {
                 },
                 Action::Repair(repair) => {
                     let repaired = match &auth {
-                        Some(auth) => Box::pin(self.repair(&mut *attempts, &repair, Arc::clone(auth))).await,
+                        Some(auth) => {
+                            Box::pin(self.repair(&mut *attempts, &repair, Arc::clone(auth), &mut state)).await
+                        }
                         None => RepairOutcome::NotCompacted { reason: "There was no attempt yet".to_owned() },
                     };
                     self.look_at_the_clock(&mut state);
@@ -457,25 +460,6 @@ impl Runner<'_> {
         }
         self.replies.finish(&mut rest);
         self.emit_replies(&mut rest).await;
-    }
-
-    async fn repair(
-        &mut self,
-        attempts: &mut dyn Attempts,
-        repair: &Repair,
-        auth: Arc<dyn RequestAuth>,
-    ) -> RepairOutcome {
-        self.emitter.emit(RunEvent::Repair(*repair)).await;
-        let cancel = self.cancel.clone();
-        self.active.set_compacting(matches!(repair, Repair::Compact { .. }));
-        let repaired = tokio::select! {
-            biased;
-            repaired = attempts.repair(repair, auth, cancel.clone()) => repaired,
-            _ = hard_end(&cancel) => RepairOutcome::NotCompacted { reason: "the run was stopped".to_owned() },
-        };
-        self.active.set_compacting(false);
-        self.emitter.emit(RunEvent::Repaired(repaired.clone())).await;
-        repaired
     }
 
     /// Records the marks of profiles.

@@ -11,7 +11,7 @@ use pinch_coding_agent::compaction::{
     CompactError, Strategy as _, Summarised, SummaryHooks, SummaryModel, SummaryPrompt, SummaryRetry, SummaryStep,
 };
 use pinch_coding_agent::recovery::RecoveryPlan;
-use pinch_llm::message::Message;
+use pinch_llm::message::{Message, Usage};
 use pinch_llm::model::Model;
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{CacheRetention, CallOptions, Request, SystemPrompt, ThinkingChoice};
@@ -84,6 +84,8 @@ pub(crate) struct Summaries {
     host: Host,
     /// Credentials of the current attempt.
     auth: Mutex<Option<Arc<dyn RequestAuth>>>,
+    /// Usage of the summaries since it was last taken.
+    used: Mutex<Usage>,
 }
 
 impl Summaries {
@@ -94,12 +96,17 @@ impl Summaries {
         options: CallOptions,
         host: Host,
     ) -> Self {
-        Self { plan, providers, model, options, host, auth: Mutex::default() }
+        Self { plan, providers, model, options, host, auth: Mutex::default(), used: Mutex::default() }
     }
 
     /// Sets the credentials for summaries written by the run's own model.
     pub(crate) fn authorise(&self, auth: Arc<dyn RequestAuth>) {
         *self.auth.lock().unwrap_or_else(PoisonError::into_inner) = Some(auth);
+    }
+
+    /// Returns the tokens and the cost of the summaries since the last call.
+    pub(crate) fn take_usage(&self) -> Usage {
+        std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns the models to ask, in order.
@@ -178,7 +185,13 @@ impl SummaryHooks for Summaries {
             let mut last = None;
             for writer in self.writers() {
                 match self.make(&writer, ahead, cancel).await {
-                    made @ (Ok(_) | Err(CompactError::Cancelled)) => return Some(made),
+                    Ok(made) => {
+                        if let Some(usage) = &made.usage {
+                            self.used.lock().unwrap_or_else(PoisonError::into_inner).add(usage);
+                        }
+                        return Some(Ok(made));
+                    }
+                    Err(CompactError::Cancelled) => return Some(Err(CompactError::Cancelled)),
                     Err(error) => {
                         tracing::warn!(%error, model = %writer.0.id, "a summary failed");
                         last = Some(Err(error));

@@ -18,7 +18,7 @@ use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, PromptFor, SessionControl, SessionError, SessionParts};
 use pinch_coding_agent::session_log::RecentSessions;
 use pinch_coding_agent::store::{SessionStore, StoreError};
-use pinch_llm::message::{Block, Content, Image, Message};
+use pinch_llm::message::{Block, Content, Image, Message, Usage};
 use pinch_llm::model::Model;
 use pinch_llm::normalise::repair::MISSING_RESULT;
 use pinch_llm::provider::{Provider, ProviderRegistry};
@@ -320,7 +320,8 @@ impl Attempts for NativeAttempts {
             }
             drop(run);
             self.session.options_mut().tool_choice = None;
-            let outcome = watcher.finish(&cancel, self.session.messages());
+            let mut outcome = watcher.finish(&cancel, self.session.messages());
+            outcome.usage.add(&self.take_repair_usage());
             // An entry after a compaction would make the compaction look older.
             if let Some(pruner) = self.pruner.clone().filter(|_| outcome.compactions == 0) {
                 let model = Arc::clone(self.session.model());
@@ -354,6 +355,10 @@ impl Attempts for NativeAttempts {
                 Repair::TruncateToolResults => repair::truncate_tool_results(&mut self.session).await,
             }
         })
+    }
+
+    fn take_repair_usage(&mut self) -> Usage {
+        self.summaries.take_usage()
     }
 
     fn compact<'a>(

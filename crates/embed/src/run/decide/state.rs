@@ -266,6 +266,11 @@ impl RunState {
         }
     }
 
+    /// Adds the usage of summaries made between attempts.
+    pub(crate) fn add_repair_usage(&mut self, usage: &Usage) {
+        self.usage.add(usage);
+    }
+
     /// Selects the first profile that may be used; false if there is none.
     pub(super) fn take_first(&mut self) -> bool {
         if self.terms.profiles.is_empty() {
