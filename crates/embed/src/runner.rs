@@ -21,7 +21,7 @@ use tracing::Instrument as _;
 
 use crate::delivery::ReplyEvent;
 use crate::models::ModelRef;
-use crate::models::window::{Window, WindowSource};
+use crate::models::window::Window;
 use crate::parts::Parts;
 use crate::parts::active::Registered;
 use crate::parts::credentials::advice;
@@ -238,10 +238,20 @@ impl Runner<'_> {
             Some(before) => before.next_model(terms),
             None => RunState::new(terms),
         };
-        let window = Window { tokens: model.context_window, source: WindowSource::Model };
+        let window = Window { tokens: model.context_window, ..terms::window(self.parts, model) };
         if window.is_too_small() {
             let error = FailoverError::window_too_small(window, model.provider.as_str(), model.id.as_str());
             return Ok(CandidateOutcome::Failed(Box::new(error), Box::new(state)));
+        }
+        if window.is_small() {
+            let (provider, id) = (model.provider.as_str(), model.id.as_str());
+            tracing::warn!(
+                provider,
+                model = id,
+                tokens = window.tokens,
+                source = window.source.as_str(),
+                "the context window is small"
+            );
         }
         let runtime = Arc::clone(&self.runtime);
         let mut attempts = tokio::select! {

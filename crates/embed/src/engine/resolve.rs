@@ -95,6 +95,7 @@ pub(super) fn request(
     let defaults = &parts.config.agents.defaults;
     let own = parts.config.agents.get(&agent);
     request.think_level = own.and_then(|agent| agent.thinking).or(defaults.thinking);
+    request.verbose_level = defaults.verbose.unwrap_or_default();
     request.timeout = defaults.timeout(None);
     let blocks = &defaults.block_streaming;
     if blocks.on == Some(true) {

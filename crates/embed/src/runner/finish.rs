@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pinch_llm::model::{Model, thinking};
 
-use super::{Runner, millis};
+use super::{Runner, millis, terms};
 use crate::delivery::Lifecycle;
 use crate::reason::reason_of;
 use crate::replies::piece::ReplySpan;
@@ -118,6 +118,7 @@ impl Runner<'_> {
         agent.budget = agent.last_call_usage.filter(|_| model.context_window > 0).map(|usage| ContextBudget {
             prompt_tokens: usage.context_tokens(),
             window: model.context_window,
+            source: terms::window(self.parts, model).source,
             reserve: self.scope.compaction.unlimited(model).reserve_tokens,
             effective_reserve: self.scope.compaction.for_model(model).reserve_tokens.min(model.context_window),
         });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pinch_llm::model::{Model, thinking};
 
 use crate::config::Preset;
+use crate::models::window::Window;
 use crate::parts::Parts;
 use crate::profiles::ProfileId;
 use crate::profiles::order::Selection;
@@ -64,4 +65,12 @@ pub(super) fn of(
     terms.texts = parts.registered.texts.clone();
     terms.larger_window_follows = candidate.larger_window_follows;
     Ok(terms)
+}
+
+/// Returns the window of a model and the source of its size. The model's own window may already be limited.
+pub(super) fn window(parts: &Parts, model: &Model) -> Window {
+    let (provider, id) = (&model.provider, model.id.as_str());
+    let own = parts.registry.find(provider, id).map_or(model.context_window, |own| own.context_window);
+    let configured = parts.config.models.window(provider, id);
+    Window::resolve(configured, Some(own), parts.config.agents.defaults.context_tokens)
 }

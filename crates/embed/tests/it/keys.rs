@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pinch_embed::replies::tool_notes::Verbose;
 use pinch_embed::run::RunError;
 use serde_json::{Value, json};
 
@@ -70,6 +71,45 @@ async fn the_context_window_can_be_capped() {
     let world = World::with(|config| config["agents"]["defaults"]["contextTokens"] = json!(9_000)).await;
     let error = world.ask("s1", "hello").await.unwrap_err().to_string();
     assert!(error.contains("9000") && world.keys().is_empty(), "{error}");
+}
+
+#[tokio::test]
+async fn the_source_of_the_context_window_is_reported() {
+    for (cap, of_local, model, expect) in [
+        (Value::Null, 100_000, "claude-sonnet-4-5", "model"),
+        (json!(50_000), 100_000, "claude-sonnet-4-5", "agentContextTokens"),
+        (Value::Null, 100_000, "small", "modelsConfig"),
+        (json!(50_000), 40_000, "small", "modelsConfig"),
+    ] {
+        let world = World::with(|config| {
+            if cap.is_number() {
+                config["agents"]["defaults"]["contextTokens"] = cap.clone();
+            }
+            config["models"]["providers"]["local"]["models"][0]["contextWindow"] = json!(of_local);
+        })
+        .await;
+        world.server.answer_with(|request| {
+            let is_local = request.path.starts_with("/v1/chat");
+            Some(stream(if is_local { fallback_answer("Yes.") } else { answer("m1", "Yes.") }))
+        });
+        let provider = if model == "small" { "local" } else { "anthropic" };
+        let request = world.request("s1", "hello").model(provider, model);
+        let meta = within(world.engine.run(request).finish()).await.unwrap().into_json()["meta"]["agentMeta"].take();
+        assert_eq!(meta["contextTokensSource"], expect, "{cap} {model}: {meta}");
+    }
+}
+
+#[tokio::test]
+async fn the_verbose_level_of_requests_is_configured() {
+    for (configured, expect) in [(Value::Null, Verbose::Off), (json!("full"), Verbose::Full)] {
+        let world = World::with(|config| {
+            if configured.is_string() {
+                config["agents"]["defaults"]["verboseDefault"] = configured.clone();
+            }
+        })
+        .await;
+        assert_eq!(world.engine.request("s1", None, None, "x").verbose_level, expect);
+    }
 }
 
 #[tokio::test]
