@@ -96,8 +96,8 @@ impl NativeRuntime {
             let (api, model) = (model.api.as_str(), model.id.as_str());
             tracing::warn!(api, model, "additional parameters of the model have no effect in its wire format");
         }
+        options.native = params.native_options();
         options.sampling_params = Some(params.extra).filter(|extra| !extra.is_empty());
-        options.native = params.native;
         // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let mut parts = SessionParts::new(scope.host.clone(), log, model, nobody);

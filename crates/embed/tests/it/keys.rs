@@ -145,3 +145,41 @@ async fn profiles_are_tried_in_order_and_cool_down_as_configured() {
     assert_eq!(rest("second", "cooldownUntil"), Some(1234), "{health}");
     assert_eq!(rest("first", "disabledUntil"), Some(2 * 3_600_000), "{health}");
 }
+
+#[tokio::test]
+async fn a_specific_level_undoes_the_fast_mode_and_the_betas_of_a_general_one() {
+    let with = async |of_agent: Value| {
+        World::with(|config| {
+            let provider = &mut config["models"]["providers"]["local"];
+            provider["api"] = json!("openai-responses");
+            let params = json!({"fastMode": true, "anthropicBeta": ["general"], "context1m": true});
+            config["agents"]["defaults"]["params"] = params;
+            config["agents"]["list"] = json!([{"id": "main", "params": of_agent}]);
+        })
+        .await
+    };
+    let sent = async |of_agent: Value, provider: &str, model: &str| {
+        let world = with(of_agent).await;
+        world.server.answer_with(|_| Some(refusal(400, "invalid_request_error", "no")));
+        let request = world.request("s1", "hello").model(provider, model);
+        drop(within(world.engine.run(request).finish()).await);
+        world.server.requests().swap_remove(0)
+    };
+    for (of_agent, tier) in [
+        (json!({}), json!("priority")),
+        (json!({"fastMode": false}), Value::Null),
+        (json!({"serviceTier": "flex"}), json!("flex")),
+    ] {
+        assert_eq!(sent(of_agent.clone(), "local", "small").await.json()["service_tier"], tier, "{of_agent}");
+    }
+    for (of_agent, has, lacks) in [
+        (json!({}), vec!["general", "context-1m"], vec![]),
+        (json!({"anthropicBeta": "own"}), vec!["own", "context-1m"], vec!["general"]),
+        (json!({"context1m": false}), vec!["general"], vec!["context-1m"]),
+    ] {
+        let request = sent(of_agent.clone(), "anthropic", MODEL).await;
+        let betas = request.header("anthropic-beta").unwrap_or_default();
+        assert!(has.iter().all(|beta| betas.contains(beta)), "{of_agent}: {betas}");
+        assert!(!lacks.iter().any(|beta: &&str| betas.contains(beta)), "{of_agent}: {betas}");
+    }
+}
