@@ -1,5 +1,7 @@
-//! The directories of a program run, and `~` in paths.
+//! The directories of a program run, `~` in paths, and files named on the command line.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use pinch_embed::stdx::host::Host;
@@ -44,6 +46,21 @@ pub(crate) fn expand_home(path: &Path, host: &Host) -> PathBuf {
     match (path.strip_prefix("~"), host.home()) {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => path.to_owned(),
+    }
+}
+
+/// Reads a file of UTF-8 text, which may be a pipe, without the white space around it. Fails if it is empty or longer than `max` bytes.
+pub(crate) fn trimmed_text(path: &Path, max: u64) -> Result<String, String> {
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let n_read = file.take(max + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if n_read as u64 > max {
+        return Err("the file is too long".to_owned());
+    }
+    // Some editors begin a file with a byte order mark.
+    match text.trim_start_matches('\u{feff}').trim() {
+        "" => Err("the file is empty".to_owned()),
+        text => Ok(text.to_owned()),
     }
 }
 

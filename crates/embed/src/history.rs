@@ -7,23 +7,25 @@ use std::sync::Arc;
 use pinch_coding_agent::extension::{ContextAction, Extension, ExtensionCx, HandlerFuture, Point, Points};
 use pinch_llm::message::Message;
 
-use crate::config::channels::ChannelsConfig;
-use crate::key;
+use crate::config::channels::{ChannelsConfig, HistoryLimits};
+use crate::key::{ChatAddress, PeerKind};
 
-/// Returns the limit for a conversation in user turns, by its key; `None` if none is configured.
-pub fn limit_for(channels: &ChannelsConfig, session_key: &str) -> Option<u64> {
-    let parsed = key::parse(session_key);
-    let rest = parsed.as_ref().map_or(session_key, |parsed| parsed.rest.as_str());
-    let mut parts = rest.split(':').filter(|part| !part.is_empty());
-    let channel = channels.get(&parts.next()?.trim().to_lowercase())?;
-    match parts.next()?.to_lowercase().as_str() {
-        "dm" | "direct" => {
-            let id = parts.collect::<Vec<_>>().join(":").to_lowercase();
-            let of_peer = channel.dms.get(without_thread(&id)).copied().flatten();
-            of_peer.or(channel.dm_history_limit)
+/// Returns the limit for a conversation in user turns, by its key; `None` if none is configured. `account` is the channel account of a
+/// conversation whose key names none. What is configured for the account comes before what is configured for the channel.
+pub fn limit_for(channels: &ChannelsConfig, session_key: &str, account: Option<&str>) -> Option<u64> {
+    let chat = ChatAddress::of(session_key).filter(|chat| !chat.is_subagent)?;
+    let channel = channels.get(&chat.channel)?;
+    let account = channel.account(chat.account.as_deref().or(account)).map(|account| &account.history);
+    let first =
+        |limit: &dyn Fn(&HistoryLimits) -> Option<u64>| account.and_then(limit).or_else(|| limit(&channel.history));
+    match chat.kind {
+        PeerKind::Direct => {
+            let peer = chat.id.to_lowercase();
+            let peer = without_thread(&peer);
+            first(&|limits| limits.of_peers.get(peer).copied()).or_else(|| first(&|limits| limits.of_direct_chats))
         }
-        "channel" | "group" => channel.history_limit,
-        _ => None,
+        PeerKind::Channel | PeerKind::Group => first(&|limits| limits.of_groups),
+        PeerKind::Room => None,
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! A key is `agent:<id>:<rest>` or an alias. Keys are for routing, session ids for storage; the two are never mixed.
 
+use std::borrow::Cow;
+
 use sha2::{Digest as _, Sha256};
 
 pub mod agent_id;
@@ -10,7 +12,7 @@ pub mod run_id;
 
 pub use agent_id::{AgentId, DEFAULT_AGENT_ID};
 pub use pinch_llm::ids::SessionId;
-pub use pinch_ports::SessionKey;
+pub use pinch_ports::{ChatAddress, PeerKind, SessionKey};
 pub use profile_id::ProfileId;
 pub use run_id::RunId;
 
@@ -37,6 +39,28 @@ pub fn parse(key: &str) -> Option<AgentKey<'_>> {
 /// Returns the agent that a key names. Keys of another form belong to the default agent.
 pub fn agent(key: &str) -> AgentId {
     parse(key).map_or_else(AgentId::default, |parsed| AgentId::normalise(parsed.agent_id))
+}
+
+/// Returns a key of the old form `<agent>:<channel>:<peer>` in today's form, for lookups of rules; any other key unchanged. The name of its
+/// lane and its entry in the index keep the form that it has.
+pub fn modern<'a>(
+    key: &'a str,
+    is_agent: &dyn Fn(&AgentId) -> bool,
+    is_channel: &dyn Fn(&str) -> bool,
+) -> Cow<'a, str> {
+    let parsed = parse(key);
+    let rest = parsed.as_ref().map_or(key.trim(), |parsed| parsed.rest.as_str());
+    let parts: Vec<&str> = rest.split(':').filter(|part| !part.is_empty()).collect();
+    let [agent, channel, peer @ ..] = parts.as_slice() else { return key.into() };
+    let agent = AgentId::normalise(agent);
+    // A key that was completed has the old one after the same agent.
+    let is_same = parsed.as_ref().is_none_or(|parsed| AgentId::normalise(parsed.agent_id) == agent);
+    if peer.is_empty() || !is_same || !is_agent(&agent) || !is_channel(channel) {
+        return key.into();
+    }
+    let names_chat = ChatAddress::of(&parts[1..].join(":")).is_some();
+    let kind = if names_chat { "" } else { "direct:" };
+    format!("agent:{agent}:{channel}:{kind}{}", peer.join(":")).into()
 }
 
 /// Returns whether a key starts with `agent:` but is malformed.
@@ -200,6 +224,22 @@ mod tests {
             assert_eq!(ok(bad), None, "{bad}");
         }
         assert!(is_malformed("AGENT:x") && !is_malformed("agent:x:y") && !is_malformed("main"));
+    }
+
+    #[test]
+    fn keys_of_the_old_form_are_read_as_direct_chats() {
+        let check = |key: &str, expect: &str| {
+            let found = modern(key, &|agent| agent.as_str() != "nobody", &|channel| channel != "pigeon");
+            assert_eq!(found, expect, "{key}");
+        };
+        check("main:whatsapp:+49", "agent:main:whatsapp:direct:+49");
+        check("Ops:signal:a:b", "agent:ops:signal:direct:a:b");
+        check("main:telegram:group:-100", "agent:main:telegram:group:-100");
+        check("agent:main:main:whatsapp:+49", "agent:main:whatsapp:direct:+49");
+        let kept = ["nobody:whatsapp:+49", "main:pigeon:+49", "main:whatsapp", "main", "agent:a:b:whatsapp:+49"];
+        for key in kept {
+            check(key, key);
+        }
     }
 
     #[test]

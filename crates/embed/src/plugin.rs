@@ -48,6 +48,7 @@ mod gateway_hooks;
 #[cfg(feature = "extension-process")]
 pub mod process;
 
+pub use crate::prompt::bootstrap::WorkspaceFile;
 pub use answers::{FirstAnswer, JoinedText, LastAnswer};
 pub use gateway_payloads::{
     BeforeReset, GatewayStart, GatewayStop, MessageChanges, MessageContext, MessageReceived, MessageSending,
@@ -56,8 +57,8 @@ pub use gateway_payloads::{
 pub use hook_point::{HookPoint, HookRules};
 pub(crate) use message_hooks::MessageHooks;
 pub use payloads::{
-    AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, HookContext, LlmInput,
-    LlmOutput, ModelOverride, PromptChanges, RunVerdict,
+    AgentBootstrap, AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, HookContext,
+    LlmInput, LlmOutput, ModelOverride, PromptChanges, RunVerdict,
 };
 pub use run_hooks::{PreparedPrompt, RunHooks};
 pub use session_payloads::{
@@ -110,6 +111,17 @@ pub trait Plugin: Extension {
     ) -> HandlerFuture<'a, PromptChanges> {
         let _ = (event, cx);
         Box::pin(async { Ok(PromptChanges::default()) })
+    }
+
+    /// Replaces the workspace files of the system prompt; `None` keeps them. Each plugin sees the files of the previous one. Called once per
+    /// run that has a system prompt of its own.
+    fn agent_bootstrap<'a>(
+        &'a self,
+        event: &'a AgentBootstrap,
+        cx: &'a HookContext,
+    ) -> HandlerFuture<'a, Option<Vec<WorkspaceFile>>> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(None) })
     }
 
     /// Called when a prompt is about to be sent.

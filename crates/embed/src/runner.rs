@@ -21,7 +21,7 @@ use tracing::Instrument as _;
 
 use crate::delivery::ReplyEvent;
 use crate::models::ModelRef;
-use crate::models::window::{Window, WindowSource};
+use crate::models::window::Window;
 use crate::parts::Parts;
 use crate::parts::active::Registered;
 use crate::parts::credentials::advice;
@@ -30,6 +30,7 @@ use crate::run::decide::{Action, Decision, Finish, Mark, Observation, Repair, Re
 use crate::run::failover::{
     Candidate, CandidateAttempt, CandidateObservation, FailoverState, NextCandidate, ProviderHealth, next_candidate,
 };
+use crate::run::outcome::AttemptStart;
 use crate::run::request::ProfileSource;
 use crate::run::result::{AttemptReport, FailedCandidate, RunMeta};
 use crate::run::scope::RunScope;
@@ -39,11 +40,12 @@ use crate::runtime::{AttemptEvent, AttemptRuntime, Attempts};
 
 pub(crate) mod spans;
 mod budget;
+mod terms;
 mod finish;
 mod final_reply;
 mod notice;
 mod hooks;
-mod terms;
+mod repair;
 
 use budget::BudgetMeter;
 
@@ -236,10 +238,20 @@ impl Runner<'_> {
             Some(before) => before.next_model(terms),
             None => RunState::new(terms),
         };
-        let window = Window { tokens: model.context_window, source: WindowSource::Model };
+        let window = Window { tokens: model.context_window, ..terms::window(self.parts, model) };
         if window.is_too_small() {
             let error = FailoverError::window_too_small(window, model.provider.as_str(), model.id.as_str());
             return Ok(CandidateOutcome::Failed(Box::new(error), Box::new(state)));
+        }
+        if window.is_small() {
+            let (provider, id) = (model.provider.as_str(), model.id.as_str());
+            tracing::warn!(
+                provider,
+                model = id,
+                tokens = window.tokens,
+                source = window.source.as_str(),
+                "the context window is small"
+            );
         }
         let runtime = Arc::clone(&self.runtime);
         let mut attempts = tokio::select! {
@@ -264,7 +276,9 @@ impl Runner<'_> {
                 },
                 Action::Repair(repair) => {
                     let repaired = match &auth {
-                        Some(auth) => Box::pin(self.repair(&mut *attempts, &repair, Arc::clone(auth))).await,
+                        Some(auth) => {
+                            Box::pin(self.repair(&mut *attempts, &repair, Arc::clone(auth), &mut state)).await
+                        }
                         None => RepairOutcome::NotCompacted { reason: "There was no attempt yet".to_owned() },
                     };
                     self.look_at_the_clock(&mut state);
@@ -315,11 +329,15 @@ impl Runner<'_> {
         let began = Instant::now();
         if !self.outcomes.is_empty() {
             self.held.clear();
-            self.replies.restart();
+            // What a model showed before it was asked to go on is kept.
+            if plan.start != AttemptStart::Continue {
+                self.replies.restart();
+            }
         }
         self.replies.enforce_final_tag(self.scope.prompt.asks_for_final_tags(model));
         let meter = BudgetMeter::new(state);
-        let outcome = self.pull(attempts, model, plan, Arc::clone(&auth), &self.cancel.clone(), meter).await?;
+        let mut outcome = self.pull(attempts, model, plan, Arc::clone(&auth), &self.cancel.clone(), meter).await?;
+        outcome.has_sent = self.replies.sent().any();
         self.look_at_the_clock(state);
         if state.may_renew_login(&outcome) {
             let is_renewed = auth.renew(model, &self.cancel).await;
@@ -452,25 +470,6 @@ impl Runner<'_> {
         }
         self.replies.finish(&mut rest);
         self.emit_replies(&mut rest).await;
-    }
-
-    async fn repair(
-        &mut self,
-        attempts: &mut dyn Attempts,
-        repair: &Repair,
-        auth: Arc<dyn RequestAuth>,
-    ) -> RepairOutcome {
-        self.emitter.emit(RunEvent::Repair(*repair)).await;
-        let cancel = self.cancel.clone();
-        self.active.set_compacting(matches!(repair, Repair::Compact { .. }));
-        let repaired = tokio::select! {
-            biased;
-            repaired = attempts.repair(repair, auth, cancel.clone()) => repaired,
-            _ = hard_end(&cancel) => RepairOutcome::NotCompacted { reason: "the run was stopped".to_owned() },
-        };
-        self.active.set_compacting(false);
-        self.emitter.emit(RunEvent::Repaired(repaired.clone())).await;
-        repaired
     }
 
     /// Records the marks of profiles.

@@ -12,7 +12,7 @@ use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::auth::RequestAuth;
 use pinch_coding_agent::compaction::Compacted;
 use pinch_coding_agent::event::SessionEvent;
-use pinch_llm::message::Image;
+use pinch_llm::message::{Image, Usage};
 use pinch_llm::model::Model;
 use pinch_stdx::cancel::Cancel;
 
@@ -168,6 +168,13 @@ pub trait Attempts: Send {
         auth: Arc<dyn RequestAuth>,
         cancel: Cancel,
     ) -> BoxFuture<'a, RepairOutcome>;
+
+    /// Returns the tokens and the cost of repairs since the last call.
+    ///
+    /// The default implementation returns none.
+    fn take_repair_usage(&mut self) -> Usage {
+        Usage::default()
+    }
 
     /// Compacts the conversation on request. `focus`: what the summary should focus on.
     ///

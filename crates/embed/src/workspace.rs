@@ -1,10 +1,12 @@
 //! Resolves the working directory and the agent of a run.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use crate::config::agents::Agents;
 use crate::config::paths::expand_home;
-use crate::key::{self, AgentId};
+use crate::key::{self, AgentId, DEFAULT_AGENT_ID};
+use crate::replies::channel;
 
 /// Why the request's directory was not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +82,19 @@ pub struct WorkspaceRequest<'a> {
     pub default_dir: &'a Path,
 }
 
+/// Returns the form of a session key by which rules are looked up; see [`key::modern`].
+pub fn lookup_key<'a>(agents: &Agents, session_key: &'a str) -> Cow<'a, str> {
+    let is_agent = |agent: &AgentId| agent.as_str() == DEFAULT_AGENT_ID || agents.get(agent).is_some();
+    key::modern(session_key, &is_agent, &channel::is_known)
+}
+
 /// Resolves the agent of a run: the named one, else the key's, else the default one.
 pub fn agent_of(agents: &Agents, named: Option<&str>, session_key: Option<&str>) -> (AgentId, AgentSource) {
     if let Some(named) = named.map(str::trim).filter(|id| !id.is_empty()) {
         return (AgentId::normalise(named), AgentSource::Explicit);
     }
-    match session_key.and_then(key::parse) {
+    let session_key = session_key.map(|key| lookup_key(agents, key));
+    match session_key.as_deref().and_then(key::parse) {
         Some(key) => (AgentId::normalise(key.agent_id), AgentSource::SessionKey),
         None => (agents.default_id(), AgentSource::Default),
     }

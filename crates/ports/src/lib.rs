@@ -19,4 +19,4 @@ pub use index::{EntryChange, OverrideSource, SessionEntry, SessionIndex, Session
 pub use lease::{LeaseError, LeaseRequest, LeaseWait, RunLease, RunLeases};
 pub use pinch_session::store::Fence;
 pub use question::{QuestionBroker, QuestionOption, QuestionReply, QuestionRequest, UserQuestion};
-pub use session_key::SessionKey;
+pub use session_key::{ChatAddress, PeerKind, SessionKey};

@@ -126,6 +126,7 @@ impl MemoryAttempts<'_> {
                 }
                 Vec::new()
             }
+            AttemptStart::Continue => vec![Arc::new(Message::user("Go on.", now))],
             AttemptStart::FinalReply => {
                 self.agent.options.tool_choice = Some(ToolChoice::None);
                 vec![Arc::new(Message::user("Answer now, without tools.", now))]

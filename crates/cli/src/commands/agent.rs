@@ -11,7 +11,7 @@ use futures::StreamExt;
 use pinch_embed::coding_agent::models::local_servers;
 use pinch_embed::config::{Config, ProviderConfig};
 use pinch_embed::engine::{Engine, EngineBuilder};
-use pinch_embed::key::{self, AgentId};
+use pinch_embed::key::{self, AgentId, DmScope, Peer};
 use pinch_embed::llm::model::Model;
 use pinch_embed::llm::thinking::ThinkingLevel;
 use pinch_embed::plugin::Plugin;
@@ -22,6 +22,7 @@ use pinch_embed::run::{RunError, RunRequest, RunResult};
 use pinch_embed::runner::RunEvent;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
+use pinch_embed::workspace::{self, AgentSource};
 use serde_json::{Value, json};
 
 use crate::embedded::{self, FailureContext};
@@ -32,17 +33,25 @@ use crate::{folders, output, signals};
 /// Arguments of `pinch agent`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Message to send (required)
+    /// Message to send (required, unless --message-file is used)
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     message: Option<String>,
 
-    /// Session to resume or create; this, --session-key or --agent is required
+    /// Read the message from a UTF-8 file or pipe, at most 4 MiB
+    #[arg(long, value_name = "FILE", conflicts_with = "message")]
+    message_file: Option<PathBuf>,
+
+    /// Session to resume or create; this, --session-key, --to or --agent is required
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
 
     /// Routing key of the session, e.g. agent:main:main
     #[arg(long, value_name = "KEY")]
     session_key: Option<String>,
+
+    /// Phone number (E.164) of the person whose direct chat to continue
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
+    to: Option<String>,
 
     /// Agent whose main session to use
     #[arg(long, value_name = "ID")]
@@ -71,6 +80,10 @@ pub(crate) struct Args {
     /// Model to use instead of the configured one
     #[arg(long, value_name = "ID")]
     model: Option<String>,
+
+    /// Runtime to use instead of the configured one: native (alias pi) or cli
+    #[arg(long, value_name = "ID")]
+    runtime: Option<String>,
 
     /// Working directory of tools, instead of the agent's workspace
     #[arg(long, value_name = "DIR")]
@@ -161,8 +174,7 @@ impl From<CommandFailure> for Stopped {
 
 async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
     let host = Host::system();
-    let message =
-        given(args.message.as_deref()).ok_or_else(|| CommandFailure::user("Message (--message) is required"))?;
+    let message = message(&args, &host)?;
     let state_dir = state_dir(args.state_dir.as_deref(), &host)?;
     let (config, problems) = load_config(args.config.as_deref(), &state_dir, &host)?;
     warn_of(&problems);
@@ -173,13 +185,13 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
         let of_config = |config| engine_builder(&state_dir, &host, config, &plugins).build();
         let mut engine = of_config(config.clone());
         warn_of(&engine.problems());
-        let mut done = finish(&engine, request(&args, message, &target, &engine, &cancel).await?).await;
+        let mut done = finish(&engine, request(&args, &message, &target, &engine, &cancel).await?).await;
         // Without a key, fall back to the model of a local server.
         if matches!(done, Err(RunError::NoModel))
             && let Some(model) = local_servers::find(&host).await.iter().find_map(|server| server.models.first())
         {
             engine = of_config(with_model(config, model));
-            done = finish(&engine, request(&args, message, &target, &engine, &cancel).await?).await;
+            done = finish(&engine, request(&args, &message, &target, &engine, &cancel).await?).await;
         }
         if !plugins.is_empty() {
             // They are still being notified of the end.
@@ -218,6 +230,20 @@ async fn run_once(args: Args) -> Result<ExitCode, Stopped> {
         tell(&failure);
     }
     Ok(code.unwrap_or_else(|| failed.map_or(ExitCode::SUCCESS, |kind| ExitCode::from(kind as u8))))
+}
+
+/// Maximum bytes of a file with a message, as in OpenClaw.
+const MAX_MESSAGE_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Returns the message: the given text, or the content of the file.
+fn message(args: &Args, host: &Host) -> Result<String, CommandFailure> {
+    let Some(path) = &args.message_file else {
+        let text = given(args.message.as_deref());
+        return text.map(str::to_owned).ok_or_else(|| CommandFailure::user("Message (--message) is required"));
+    };
+    let path = folders::expand_home(path, host);
+    let failed = |why| CommandFailure::user(format!("cannot read the message in {}: {why}", path.display()));
+    folders::trimmed_text(&path, MAX_MESSAGE_BYTES).map_err(failed)
 }
 
 /// Runs a request to its end. Reports waiting for another process on stderr.
@@ -272,18 +298,42 @@ impl<'a> SessionChoice<'a> {
         if let Some(name) = agent {
             check_agent(name, key, config)?;
         }
-        match (given(args.session_id.as_deref()), key, agent) {
-            (Some(id), key, agent) => Ok(Self::Id { id, key, agent }),
-            (None, Some(key), _) => Ok(Self::Key(key.into())),
-            (None, None, Some(agent)) => {
+        let to = given(args.to.as_deref());
+        match (given(args.session_id.as_deref()), key, to, agent) {
+            (Some(id), key, _, agent) => Ok(Self::Id { id, key, agent }),
+            (None, Some(key), _, _) => Ok(Self::Key(key.into())),
+            (None, None, Some(to), agent) => direct_chat(to, agent, config).map(|key| Self::Key(key.into())),
+            (None, None, None, Some(agent)) => {
                 let agent = AgentId::normalise(agent);
                 Ok(Self::Key(format!("agent:{agent}:{}", config.session.main_key).into()))
             }
-            (None, None, None) => {
-                Err(CommandFailure::user("Pass --session-id, --session-key, or --agent to choose a session"))
-            }
+            (None, None, None, None) => Err(CommandFailure::user(
+                "Pass --to <E.164>, --session-id, --session-key, or --agent to choose a session",
+            )),
         }
     }
+}
+
+/// Returns the session key of the direct chats with a phone number.
+fn direct_chat(to: &str, agent: Option<&str>, config: &Config) -> Result<String, CommandFailure> {
+    let is_separator = |c: char| c.is_whitespace() || matches!(c, '-' | '.' | '(' | ')');
+    let compact = to.replace(is_separator, "");
+    let digits = compact.strip_prefix('+').unwrap_or(&compact);
+    // E.164 numbers have at most 15 digits.
+    if !(1..=15).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(CommandFailure::user(format!("--to: not a phone number: {to}\nhint: write it as in +15551234567")));
+    }
+    let session = &config.session;
+    if matches!(session.dm_scope, DmScope::PerChannelPeer | DmScope::PerAccountChannelPeer) {
+        return Err(CommandFailure::user(
+            "--to names no channel, and session.dmScope separates the chats of each channel\nhint: name the chat with --session-key, as in \
+             agent:main:whatsapp:direct:+15551234567",
+        ));
+    }
+    let id = format!("+{digits}");
+    let peer = Peer { channel: "", account_id: None, kind: "direct", id: &id };
+    let agent = agent.map_or_else(|| config.agents.default_id(), AgentId::normalise);
+    Ok(key::peer_key(&agent, &peer, session.dm_scope, &session.main_key, &session.identity_links))
 }
 
 /// Checks that an agent exists and matches the session key.
@@ -297,8 +347,8 @@ pub(super) fn check_agent(name: &str, session_key: Option<&str>, config: &Config
         let names = known.iter().map(AgentId::as_str).collect::<Vec<_>>().join(", ");
         return Err(CommandFailure::user(format!("Unknown agent id \"{name}\". Available agents: {names}")));
     }
-    match session_key.and_then(key::parse).map(|key| AgentId::normalise(key.agent_id)) {
-        Some(of_key) if of_key != id => Err(CommandFailure::user(format!(
+    match workspace::agent_of(&config.agents, None, session_key) {
+        (of_key, AgentSource::SessionKey) if of_key != id => Err(CommandFailure::user(format!(
             "Agent id \"{name}\" does not match the agent \"{of_key}\" of the session key"
         ))),
         _ => Ok(()),
@@ -420,6 +470,9 @@ async fn request(
     }
     request.provider.clone_from(&args.provider);
     request.model.clone_from(&args.model);
+    if let Some(runtime) = given(args.runtime.as_deref()) {
+        request = request.runtime(runtime);
+    }
     if let Some(workspace) = &args.workspace {
         request.workspace_dir = Some(folders::working_directory()?.join(workspace));
     }

@@ -1,8 +1,6 @@
 //! `pinch …` without a command: a conversation in this directory, interactive, or printed as text or as events.
 
-use std::fmt::Display;
-use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,7 +14,7 @@ use pinch_embed::stdx::host::Host;
 
 use crate::commands::{export, interactive, list_models, rpc};
 use crate::exit::{Blame, CommandFailure, extension_failed, unwritten, warn};
-use crate::folders::expand_home;
+use crate::folders::{expand_home, trimmed_text};
 use crate::messages::Messages;
 use crate::wiring::SessionUser;
 use crate::{exit, output, signals, wiring};
@@ -157,17 +155,8 @@ const MAX_KEY_BYTES: u64 = 64 * 1024;
 /// Reads an API key from a file, which may be a pipe.
 fn api_key(path: &Path, host: &Host) -> Result<String, CommandFailure> {
     let path = expand_home(path, host);
-    let failed =
-        |why: &dyn Display| CommandFailure::user(format!("cannot read the API key in {}: {why}", path.display()));
-    let mut text = String::new();
-    let file = File::open(&path).map_err(|error| failed(&error))?;
-    let n_read = file.take(MAX_KEY_BYTES + 1).read_to_string(&mut text).map_err(|error| failed(&error))?;
-    let key = text.trim();
-    match (n_read as u64 > MAX_KEY_BYTES, key) {
-        (true, _) => Err(failed(&"the file is too long")),
-        (false, "") => Err(failed(&"the file is empty")),
-        (false, key) => Ok(key.to_owned()),
-    }
+    let failed = |why| CommandFailure::user(format!("cannot read the API key in {}: {why}", path.display()));
+    trimmed_text(&path, MAX_KEY_BYTES).map_err(failed)
 }
 
 fn print_help() -> Result<ExitCode, CommandFailure> {

@@ -39,6 +39,7 @@ impl Timeline {
                 let how = match plan.start {
                     pinch_embed::run::outcome::AttemptStart::Prompt => "prompt",
                     pinch_embed::run::outcome::AttemptStart::Resume => "resumes from the log",
+                    pinch_embed::run::outcome::AttemptStart::Continue => "asks the model to go on",
                     pinch_embed::run::outcome::AttemptStart::FinalReply => "asks for the answer, without tools",
                 };
                 let text = format!("{} with {profile}, thinking {}: {how}", self.model, plan.thinking);

@@ -148,9 +148,18 @@ async fn invalid_requests_are_usage_errors() {
     let user = user().await;
     fails(&user, &["--session-id", "s1"], 1, "Error: Message (--message) is required").await;
     fails(&user, &["--session-id", "s1", "--message", " "], 1, "Error: Message (--message) is required").await;
-    let whose = "Error: Pass --session-id, --session-key, or --agent to choose a session";
+    let whose = "Error: Pass --to <E.164>, --session-id, --session-key, or --agent to choose a session";
     fails(&user, &["--message", "x"], 1, whose).await;
     fails(&user, &["--message", "x", "--session-id", ""], 1, whose).await;
+    let number = "Error: --to: not a phone number: home\nhint: write it as in +15551234567";
+    fails(&user, &["--message", "x", "--to", "home"], 1, number).await;
+    user.write("blank.txt", "\n");
+    let blank = "Error: cannot read the message in HOME/blank.txt: the file is empty";
+    fails(&user, &["--session-id", "s1", "--message-file", "~/blank.txt"], 1, blank).await;
+    let runtime = "Error: unknown runtime \"theirs\"; registered: cli, native";
+    let ran = agent(&user, &["--session-id", "s1", "--message", "x", "--runtime", "theirs"]).await;
+    assert_eq!((ran.code, ran.err.lines().next()), (Some(2), Some(runtime)));
+    std::fs::remove_file(user.path("blank.txt")).unwrap();
     let level = "Error: Invalid thinking level \"much\". Valid values: off, minimal, low, medium, high, xhigh, max";
     fails(&user, &["--session-id", "s1", "--message", "x", "--thinking", "much"], 1, level).await;
     let level = "Error: Invalid verbose level \"much\". Valid values: on, full, off";
@@ -406,4 +415,53 @@ async fn the_state_directory_of_openclaw_is_used_if_pinch_has_none() {
     command.env("OPENCLAW_STATE_DIR", user.path("claw"));
     assert_eq!(user.ran(command.output().await.unwrap()), prints("fine\n"));
     assert_eq!(files(&user.path("claw/agents")), [user.path("claw/agents/main/sessions/s1.jsonl")]);
+}
+
+#[tokio::test]
+async fn a_message_is_read_from_a_file() {
+    let user = user().await;
+    user.write("message.txt", "\u{feff}- first line\nsecond line\n");
+    user.answer("one");
+    assert_eq!(agent(&user, &["--session-id", "s1", "--message-file", "~/message.txt"]).await, prints("one\n"));
+    assert_eq!(user.asked().unwrap()[0]["content"][0]["text"], "- first line\nsecond line");
+    user.write("long.txt", &"x".repeat(4 * 1024 * 1024 + 1));
+    let long = "Error: cannot read the message in HOME/long.txt: the file is too long";
+    fails(&user, &["--session-id", "s1", "--message-file", "~/long.txt"], 1, long).await;
+    let both = agent(&user, &["--session-id", "s1", "-m", "x", "--message-file", "~/message.txt"]).await;
+    assert_ne!(both.code, Some(0));
+    assert_eq!(user.server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_phone_number_names_the_session_of_its_direct_chats() {
+    let user = user().await;
+    let ask = async |scope: &str, args: &[&str]| {
+        user.answer("one");
+        let mut document: Value =
+            serde_json::from_slice(&std::fs::read(user.path(".pinch/pinch.json")).unwrap()).unwrap();
+        document["session"] = json!({"dmScope": scope});
+        configure(&user, &document);
+        agent(&user, &[args, &["-m", "x"]].concat()).await
+    };
+    let keys = |agent: &str| {
+        let index = std::fs::read(user.path(&format!(".pinch/agents/{agent}/sessions/sessions.json"))).unwrap();
+        let index: Value = serde_json::from_slice(&index).unwrap();
+        index.as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(ask("main", &["--to", "+1 (555) 123-4567"]).await, prints("one\n"));
+    assert_eq!(keys("main"), ["agent:main:main"]);
+    assert_eq!(ask("per-peer", &["--to", "15551234567", "--agent", "ops"]).await, prints("one\n"));
+    assert_eq!(keys("ops"), ["agent:ops:direct:+15551234567"]);
+    let ran = ask("per-channel-peer", &["--to", "+15551234567"]).await;
+    assert!(ran.code == Some(1) && ran.err.contains("--session-key"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn the_runtime_of_a_run_can_be_chosen() {
+    let user = user().await;
+    let mut document: Value = serde_json::from_slice(&std::fs::read(user.path(".pinch/pinch.json")).unwrap()).unwrap();
+    document["agents"]["defaults"]["runtime"] = json!("theirs");
+    configure(&user, &document);
+    user.answer("one");
+    assert_eq!(agent(&user, &["--session-id", "s1", "-m", "x", "--runtime", "pi"]).await, prints("one\n"));
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use pinch_coding_agent::compaction::instructions::SPLIT_SEPARATOR;
 use pinch_coding_agent::compaction::summarise::{history_prompt, prefix_prompt};
 use pinch_coding_agent::compaction::{CompactError, Preparation, Summarised, SummaryModel, serialise};
+use pinch_llm::error::LlmErrorKind;
 use pinch_llm::message::{Message, Usage};
 use pinch_stdx::cancel::Cancel;
 
@@ -45,7 +46,7 @@ struct Safeguard<'a, 'm> {
     usage: Option<Usage>,
 }
 
-/// Summarises the prepared messages.
+/// Summarises the prepared messages. `rules` are those of the workspace.
 ///
 /// # Errors
 /// [`CompactError`]; the conversation is unchanged.
@@ -53,6 +54,7 @@ pub(crate) async fn summarise(
     model: &SummaryModel<'_>,
     config: &CompactionConfig,
     preparation: &Preparation,
+    rules: Option<String>,
     cancel: &Cancel,
 ) -> Result<Summarised, CompactError> {
     let (history, prefix) = (&preparation.messages_to_summarise, &preparation.turn_prefix);
@@ -95,7 +97,7 @@ pub(crate) async fn summarise(
     let (older, recent) = kept.split_at(sections::recent_turns(&kept, config.recent_turns));
     let mut summary = safeguard.checked(older, prefix, previous).await?;
     let mut added: Vec<String> =
-        [sections::turns(recent), sections::tool_failures(&all)].into_iter().flatten().collect();
+        [sections::turns(recent), sections::tool_failures(&all), rules].into_iter().flatten().collect();
     // The limit applies to the whole summary; the newest turns are dropped first.
     let limit = match usize::try_from(window.saturating_mul(4) * MAX_SUMMARY_PERCENT / 100) {
         Ok(of_window) if of_window > 0 => of_window.min(MAX_SUMMARY),
@@ -190,13 +192,13 @@ impl Safeguard<'_, '_> {
         self.ask(history_prompt(&partial.join("\n\n"), None, Some(&merge))).await
     }
 
-    /// Summarises all messages; if that fails, leaves out those that are too long.
+    /// Summarises all messages; if that fails, leaves out those that are too long for the model, and the chunks that it refuses as too long.
     async fn with_fallback(
         &mut self,
         messages: &[Arc<Message>],
         previous: Option<String>,
     ) -> Result<String, CompactError> {
-        let error = match self.fold(messages, previous.clone(), "").await {
+        let error = match self.fold(messages, previous.clone()).await {
             Err(error) if !matches!(error, CompactError::Cancelled) => error,
             other => return other,
         };
@@ -210,26 +212,59 @@ impl Safeguard<'_, '_> {
                 format!("[Large {} (~{thousands}K tokens) omitted from summary]", role(message))
             })
             .collect();
-        if notes.is_empty() {
+        if notes.is_empty() && !is_too_long(&error) {
             return Err(error);
         }
         let rest: Vec<Arc<Message>> = messages.iter().filter(|message| !is_long(message)).cloned().collect();
-        self.fold(&rest, previous, &format!("\n\n{}", notes.join("\n"))).await
+        let notes = notes.iter().map(|note| format!("\n{note}")).collect::<String>();
+        let notes = if notes.is_empty() { notes } else { format!("\n{notes}") };
+        self.partial(&rest, previous, &notes).await
     }
 
     /// Summarises one chunk after another, each together with the summary so far.
-    async fn fold(
+    async fn fold(&mut self, messages: &[Arc<Message>], previous: Option<String>) -> Result<String, CompactError> {
+        let mut so_far = previous;
+        for chunk in chunk_by_max(messages, self.max_chunk) {
+            so_far = Some(self.next(&chunk, so_far.as_deref()).await?);
+        }
+        Ok(so_far.unwrap_or_else(|| NOTHING.to_owned()))
+    }
+
+    /// Like [`Self::fold`], but chunks that the model refuses as too long are only mentioned, as long as it accepts any.
+    async fn partial(
         &mut self,
         messages: &[Arc<Message>],
         previous: Option<String>,
         notes: &str,
     ) -> Result<String, CompactError> {
-        let mut so_far = previous;
-        for chunk in chunk_by_max(messages, self.max_chunk) {
-            let text = history_prompt(&serialise::conversation(&chunk), so_far.as_deref(), Some(&self.focus));
-            so_far = Some(self.ask(text).await?);
+        let (mut so_far, mut notes) = (previous, notes.to_owned());
+        let (mut n_made, mut refused) = (0, None);
+        let chunks = chunk_by_max(messages, self.max_chunk);
+        for chunk in &chunks {
+            match self.next(chunk, so_far.as_deref()).await {
+                Ok(summary) => {
+                    so_far = Some(summary);
+                    n_made += 1;
+                }
+                Err(error) if is_too_long(&error) => {
+                    let thousands = tokens_of(chunk).div_ceil(1000);
+                    let n = chunk.len();
+                    let plural = if n == 1 { "" } else { "s" };
+                    let _infallible =
+                        write!(notes, "\n\n[{n} message{plural} (~{thousands}K tokens) omitted from summary]");
+                    refused = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Ok(so_far.unwrap_or_else(|| NOTHING.to_owned()) + notes)
+        match refused {
+            Some(error) if n_made == 0 => Err(error),
+            _ => Ok(so_far.unwrap_or_else(|| NOTHING.to_owned()) + &notes),
+        }
+    }
+
+    async fn next(&mut self, chunk: &[Arc<Message>], so_far: Option<&str>) -> Result<String, CompactError> {
+        self.ask(history_prompt(&serialise::conversation(chunk), so_far, Some(&self.focus))).await
     }
 
     async fn ask(&mut self, text: String) -> Result<String, CompactError> {
@@ -266,6 +301,12 @@ fn focus(asked: Option<&str>, config: &CompactionConfig) -> String {
         focus.push_str(&text);
     }
     focus
+}
+
+/// Returns whether the model refused a request because of its length.
+fn is_too_long(error: &CompactError) -> bool {
+    let CompactError::Summary { source: Some(error), .. } = error else { return false };
+    error.kind == LlmErrorKind::ContextOverflow
 }
 
 fn role(message: &Message) -> &'static str {

@@ -1,4 +1,4 @@
-//! Parts of a summary that are copied verbatim: tool failures and the newest turns.
+//! Parts of a summary that are copied verbatim: tool failures, the newest turns, and the rules of the workspace.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,6 +12,41 @@ const MAX_FAILURES: usize = 8;
 const MAX_FAILURE: usize = 240;
 /// The longest text per repeated message, in characters.
 const MAX_TURN_TEXT: usize = 600;
+
+/// The longest rules of a workspace, in characters.
+const MAX_RULES: usize = 2_000;
+/// Headings in AGENTS.md whose sections are repeated after a compaction, with their former names.
+const RULES: [[&str; 2]; 2] = [["session startup", "every session"], ["red lines", "safety"]];
+
+/// Returns the rules in a workspace's AGENTS.md that a summary must not lose; `None` if there are none.
+pub(crate) fn workspace_rules(instructions: &str) -> Option<String> {
+    let found = RULES.iter().filter_map(|names| names.iter().find_map(|name| section_of(instructions, name)));
+    let rules = found.collect::<Vec<_>>().join("\n\n");
+    (!rules.is_empty()).then(|| {
+        let rules = cut(&rules, MAX_RULES);
+        format!("<workspace-critical-rules>\n{rules}\n</workspace-critical-rules>")
+    })
+}
+
+/// Returns a section of a Markdown document with its heading, up to the next heading of its level or above.
+fn section_of(document: &str, name: &str) -> Option<String> {
+    let (mut section, mut level, mut is_code) = (String::new(), None, false);
+    for line in document.lines() {
+        is_code ^= line.trim_start().starts_with("```");
+        let n_marks = line.bytes().take_while(|byte| *byte == b'#').count();
+        let title = line[n_marks..].strip_prefix(' ').map(str::trim).filter(|_| (1..=6).contains(&n_marks) && !is_code);
+        match (level, title) {
+            (None, Some(title)) if title.eq_ignore_ascii_case(name) => level = Some(n_marks),
+            (Some(of_section), Some(_)) if n_marks <= of_section => break,
+            _ => {}
+        }
+        if level.is_some() {
+            section.push_str(line);
+            section.push('\n');
+        }
+    }
+    Some(section.trim_end().to_owned()).filter(|section| section.lines().count() > 1)
+}
 
 /// Returns the section about failed tools, one line per call; `None` if none failed.
 pub fn tool_failures(messages: &[Arc<Message>]) -> Option<String> {

@@ -11,7 +11,7 @@ use pinch_coding_agent::compaction::{
     CompactError, Strategy as _, Summarised, SummaryHooks, SummaryModel, SummaryPrompt, SummaryRetry, SummaryStep,
 };
 use pinch_coding_agent::recovery::RecoveryPlan;
-use pinch_llm::message::Message;
+use pinch_llm::message::{Message, Usage};
 use pinch_llm::model::Model;
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{CacheRetention, CallOptions, Request, SystemPrompt, ThinkingChoice};
@@ -19,7 +19,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
-use super::safeguard;
+use super::{safeguard, sections};
 use crate::config::compaction::{CompactionConfig, SummaryMode};
 
 /// A model that writes summaries, and its credentials.
@@ -28,11 +28,16 @@ type AuthorisedModel = (Arc<Model>, Arc<dyn RequestAuth>);
 /// Chooses a model to write summaries instead of the run's.
 type LighterModel = Arc<dyn Fn(&Model) -> Option<AuthorisedModel> + Send + Sync>;
 
+/// Reads the text of a workspace's AGENTS.md.
+type InstructionsReader = Arc<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
+
 /// How the summaries of a run are made.
 #[derive(Clone)]
 pub struct SummaryPlan {
     config: CompactionConfig,
     lighter: LighterModel,
+    /// Reads the workspace's AGENTS.md, whose rules summaries repeat.
+    instructions: Option<InstructionsReader>,
 }
 
 impl SummaryPlan {
@@ -41,7 +46,26 @@ impl SummaryPlan {
         config: CompactionConfig,
         lighter: impl Fn(&Model) -> Option<AuthorisedModel> + Send + Sync + 'static,
     ) -> Self {
-        Self { config, lighter: Arc::new(lighter) }
+        Self { config, lighter: Arc::new(lighter), instructions: None }
+    }
+
+    /// Repeats the rules of a workspace in summaries; `read` returns the text of its AGENTS.md.
+    pub(crate) fn with_instructions(
+        mut self,
+        read: impl Fn() -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
+    ) -> Self {
+        self.instructions = Some(Arc::new(read));
+        self
+    }
+
+    /// Returns how long a compaction may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.config.timeout
+    }
+
+    async fn rules(&self) -> Option<String> {
+        let read = self.instructions.as_ref()?;
+        sections::workspace_rules(&read().await?)
     }
 }
 
@@ -60,6 +84,8 @@ pub(crate) struct Summaries {
     host: Host,
     /// Credentials of the current attempt.
     auth: Mutex<Option<Arc<dyn RequestAuth>>>,
+    /// Usage of the summaries since it was last taken.
+    used: Mutex<Usage>,
 }
 
 impl Summaries {
@@ -70,12 +96,17 @@ impl Summaries {
         options: CallOptions,
         host: Host,
     ) -> Self {
-        Self { plan, providers, model, options, host, auth: Mutex::default() }
+        Self { plan, providers, model, options, host, auth: Mutex::default(), used: Mutex::default() }
     }
 
     /// Sets the credentials for summaries written by the run's own model.
     pub(crate) fn authorise(&self, auth: Arc<dyn RequestAuth>) {
         *self.auth.lock().unwrap_or_else(PoisonError::into_inner) = Some(auth);
+    }
+
+    /// Returns the tokens and the cost of the summaries since the last call.
+    pub(crate) fn take_usage(&self) -> Usage {
+        std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns the models to ask, in order.
@@ -109,7 +140,8 @@ impl Summaries {
         };
         match self.plan.config.mode {
             SummaryMode::Safeguard => {
-                safeguard::summarise(&summary_model, &self.plan.config, ahead.preparation, cancel).await
+                let rules = self.plan.rules().await;
+                safeguard::summarise(&summary_model, &self.plan.config, ahead.preparation, rules, cancel).await
             }
             SummaryMode::Default => summary_model.summarise(ahead.preparation, cancel).await,
         }
@@ -153,7 +185,13 @@ impl SummaryHooks for Summaries {
             let mut last = None;
             for writer in self.writers() {
                 match self.make(&writer, ahead, cancel).await {
-                    made @ (Ok(_) | Err(CompactError::Cancelled)) => return Some(made),
+                    Ok(made) => {
+                        if let Some(usage) = &made.usage {
+                            self.used.lock().unwrap_or_else(PoisonError::into_inner).add(usage);
+                        }
+                        return Some(Ok(made));
+                    }
+                    Err(CompactError::Cancelled) => return Some(Err(CompactError::Cancelled)),
                     Err(error) => {
                         tracing::warn!(%error, model = %writer.0.id, "a summary failed");
                         last = Some(Err(error));

@@ -17,6 +17,7 @@ use super::pruning::PruningConfig;
 use super::streaming::{BlockStreaming, HumanDelay};
 use super::tools;
 use crate::key::AgentId;
+use crate::replies::tool_notes::Verbose;
 
 /// The agents of a configuration.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,8 @@ pub struct AgentDefaults {
     pub max_concurrent_subagents: Option<usize>,
     /// Thinking level.
     pub thinking: Option<ThinkingLevel>,
+    /// How much tool output replies include (`verboseDefault`).
+    pub verbose: Option<Verbose>,
     /// Upper limit for the context of any model, in tokens.
     pub context_tokens: Option<u64>,
     /// Level at which commands that may leave the sandbox do so (`elevatedDefault`).
@@ -328,6 +331,7 @@ impl AgentDefaults {
                 .and_then(|n| usize::try_from(n).ok()),
             max_concurrent: node.get("maxConcurrent").count(problems).and_then(|n| usize::try_from(n).ok()),
             thinking: read_thinking(&node.get("thinkingDefault"), problems),
+            verbose: node.get("verboseDefault").word(problems, &["off", "on", "full"], Verbose::parse),
             context_tokens: node.get("contextTokens").count(problems),
             elevated_level: node.get("elevatedDefault").word(
                 problems,

@@ -14,12 +14,8 @@ pub struct ChannelsConfig(BTreeMap<String, ChannelConfig>);
 /// One channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelConfig {
-    /// Number of user turns of a group or channel sent to the model; 0: all.
-    pub history_limit: Option<u64>,
-    /// Number of user turns of a direct chat sent to the model; 0: all.
-    pub dm_history_limit: Option<u64>,
-    /// The same for individual direct chats, by lower-case peer id.
-    pub dms: BTreeMap<String, Option<u64>>,
+    /// How much history is sent to the model.
+    pub history: HistoryLimits,
     /// How often agents react to messages (`reactionLevel`): `off`, `ack`, `minimal` or `extensive`.
     pub reaction_level: Option<String>,
     /// Capabilities of the channel and of individual accounts (`capabilities`).
@@ -28,8 +24,57 @@ pub struct ChannelConfig {
     pub unenforced: Vec<String>,
     /// How replies are delivered.
     pub delivery: ChannelDelivery,
-    /// Delivery settings of individual accounts, by id.
-    pub accounts: BTreeMap<String, ChannelDelivery>,
+    /// Settings of individual accounts, by id.
+    pub accounts: BTreeMap<String, AccountConfig>,
+}
+
+/// Settings of one account of a channel. Unset values are the channel's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountConfig {
+    /// How much history is sent to the model.
+    pub history: HistoryLimits,
+    /// How replies are delivered.
+    pub delivery: ChannelDelivery,
+}
+
+/// Numbers of user turns that are sent to the model; 0: all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistoryLimits {
+    /// Of a group or channel (`historyLimit`).
+    pub of_groups: Option<u64>,
+    /// Of a direct chat (`dmHistoryLimit`).
+    pub of_direct_chats: Option<u64>,
+    /// Of individual direct chats, by lower-case peer id (`dms.<id>.historyLimit`).
+    pub of_peers: BTreeMap<String, u64>,
+}
+
+impl AccountConfig {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        Self { history: HistoryLimits::read(node, problems), delivery: ChannelDelivery::read(node, problems) }
+    }
+}
+
+impl HistoryLimits {
+    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let dms = node.get("dms").members(problems).into_iter();
+        let of_peers =
+            dms.filter_map(|(id, peer)| Some((id.to_lowercase(), peer.get("historyLimit").count(problems)?)));
+        let of_peers = of_peers.collect();
+        Self {
+            of_groups: node.get("historyLimit").count(problems),
+            of_direct_chats: node.get("dmHistoryLimit").count(problems),
+            of_peers,
+        }
+    }
+}
+
+impl ChannelConfig {
+    /// Returns the settings of an account. Its id matches in any case if none matches exactly.
+    pub fn account(&self, id: Option<&str>) -> Option<&AccountConfig> {
+        let id = id?.trim();
+        let same = || self.accounts.iter().find(|(name, _)| name.eq_ignore_ascii_case(id)).map(|(_, own)| own);
+        self.accounts.get(id).or_else(same)
+    }
 }
 
 /// Capabilities of a channel, if configured as a list.
@@ -77,11 +122,7 @@ impl ChannelsConfig {
         let Some(config) = channel.and_then(|channel| self.get(&channel.trim().to_lowercase())) else {
             return ChannelDelivery::default();
         };
-        let named = |id: &str| {
-            let same = || config.accounts.iter().find(|(name, _)| name.eq_ignore_ascii_case(id)).map(|(_, own)| own);
-            config.accounts.get(id).or_else(same)
-        };
-        account.map(str::trim).and_then(named).map_or_else(|| config.delivery.clone(), |own| own.or(&config.delivery))
+        config.account(account).map_or_else(|| config.delivery.clone(), |own| own.delivery.or(&config.delivery))
     }
 
     /// Returns the settings of a channel. `channel` must be in lower case.
@@ -96,23 +137,15 @@ impl ChannelsConfig {
             if !channel.is_object() {
                 continue;
             }
-            let dms = channel.get("dms");
-            let dms = dms.members(problems).into_iter().map(|(id, peer)| {
-                let limit = peer.get("historyLimit").count(problems);
-                (id.to_lowercase(), limit)
-            });
-            let dms = dms.collect();
             let accounts = channel.get("accounts").members(problems).into_iter();
             let accounts = accounts.filter(|(_, account)| account.is_object());
-            let accounts =
-                accounts.map(|(id, account)| (id.to_owned(), ChannelDelivery::read(&account, problems))).collect();
+            let accounts = accounts.map(|(id, account)| (id.to_owned(), AccountConfig::read(&account, problems)));
+            let accounts = accounts.collect();
             let config = ChannelConfig {
                 unenforced: restrictions(&channel, problems),
                 reaction_level: channel.get("reactionLevel").text(problems),
                 capabilities: ChannelCapabilities::read(&channel, problems),
-                history_limit: channel.get("historyLimit").count(problems),
-                dm_history_limit: channel.get("dmHistoryLimit").count(problems),
-                dms,
+                history: HistoryLimits::read(&channel, problems),
                 delivery: ChannelDelivery::read(&channel, problems),
                 accounts,
             };

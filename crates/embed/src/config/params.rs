@@ -18,9 +18,18 @@ pub struct StreamParams {
     pub cache_retention: Option<CacheRetention>,
     /// Further members of the request body, named as the provider names them. Only sent in the Anthropic and OpenAI formats.
     pub extra: Map<String, Value>,
+    /// Whether answers are requested at the provider's fast tier (`fastMode`), unless a service tier is set.
+    pub fast_mode: Option<bool>,
+    /// Beta features of Anthropic (`anthropicBeta`).
+    pub anthropic_beta: Option<Vec<String>>,
+    /// Whether Anthropic's window of a million tokens is requested (`context1m`).
+    pub context_1m: Option<bool>,
     /// Options of one wire format; see [`pinch_llm::request::CallOptions::native`].
     pub native: Map<String, Value>,
 }
+
+/// The option of wire formats for the service tier.
+const SERVICE_TIER: &str = "serviceTier";
 
 /// Parameters that are members of request bodies under the same name.
 const BODY_MEMBERS: [&str; 11] = [
@@ -63,6 +72,9 @@ impl StreamParams {
     pub(crate) fn over(self, below: Self) -> Self {
         let (mut extra, mut native) = (below.extra, below.native);
         extra.extend(self.extra);
+        if self.fast_mode == Some(true) {
+            native.remove(SERVICE_TIER);
+        }
         native.extend(self.native);
         Self {
             extra,
@@ -70,7 +82,27 @@ impl StreamParams {
             temperature: self.temperature.or(below.temperature),
             max_tokens: self.max_tokens.or(below.max_tokens),
             cache_retention: self.cache_retention.or(below.cache_retention),
+            fast_mode: self.fast_mode.or(below.fast_mode),
+            anthropic_beta: self.anthropic_beta.or(below.anthropic_beta),
+            context_1m: self.context_1m.or(below.context_1m),
         }
+    }
+
+    /// Returns the options of wire formats: those that are set, and those that follow from other parameters.
+    pub(crate) fn native_options(&self) -> Map<String, Value> {
+        let mut native = self.native.clone();
+        if self.fast_mode == Some(true) && !native.contains_key(SERVICE_TIER) {
+            native.insert(SERVICE_TIER.to_owned(), "priority".into());
+        }
+        let one_million = (self.context_1m == Some(true)).then_some(ONE_MILLION_BETA);
+        let betas = self.anthropic_beta.iter().flatten().map(String::as_str).chain(one_million);
+        let betas: Vec<Value> = betas.map(Value::from).collect();
+        if !betas.is_empty()
+            && let Value::Array(list) = native.entry(BETAS).or_insert_with(|| Value::Array(Vec::new()))
+        {
+            list.extend(betas);
+        }
+        native
     }
 
     /// Reads the parameters of one model. Unknown ones are reported and ignored: most servers refuse a request with a member they do not know.
@@ -92,30 +124,22 @@ impl StreamParams {
                     });
                 }
                 "cacheControlTtl" => {}
-                "serviceTier" | "service_tier" => params.set_native("serviceTier", member.text(problems)),
-                // An explicit tier takes precedence.
-                "fastMode" => {
-                    let is_fast = member.flag(problems) == Some(true);
-                    if is_fast && !params.native.contains_key("serviceTier") {
-                        params.set_native("serviceTier", Some("priority".to_owned()));
-                    }
-                }
+                "serviceTier" | "service_tier" => params.set_native(SERVICE_TIER, member.text(problems)),
+                "fastMode" => params.fast_mode = member.flag(problems),
                 "transport" => {
                     let modes = ["auto", "sse", "websocket", "websocket-cached"];
                     let mode = member.word(problems, &modes, |word| modes.contains(&word).then(|| word.to_owned()));
                     params.set_native("transport", mode);
                 }
                 "anthropicBeta" => {
-                    let betas = match member.value() {
-                        Some(Value::String(list)) => list.split(',').map(|beta| beta.trim().to_owned()).collect(),
-                        _ => member.texts(problems).unwrap_or_default(),
+                    let betas: Option<Vec<String>> = match member.value() {
+                        Some(Value::String(list)) => Some(list.split(',').map(|beta| beta.trim().to_owned()).collect()),
+                        _ => member.texts(problems),
                     };
-                    params.add_betas(betas);
+                    params.anthropic_beta =
+                        betas.map(|betas| betas.into_iter().filter(|beta| !beta.is_empty()).collect());
                 }
-                "context1m" if member.flag(problems) == Some(true) => {
-                    params.add_betas(vec![ONE_MILLION_BETA.to_owned()])
-                }
-                "context1m" => {}
+                "context1m" => params.context_1m = member.flag(problems),
                 "extraBody" | "extra_body" => {
                     let members = member.value().and_then(|_| member.object(problems));
                     params.extra.extend(members.cloned().unwrap_or_default());
@@ -138,13 +162,6 @@ impl StreamParams {
     fn set_native(&mut self, name: &str, value: Option<String>) {
         if let Some(value) = value {
             self.native.insert(name.to_owned(), value.into());
-        }
-    }
-
-    fn add_betas(&mut self, betas: Vec<String>) {
-        let list = self.native.entry(BETAS).or_insert_with(|| Value::Array(Vec::new()));
-        if let Value::Array(list) = list {
-            list.extend(betas.into_iter().filter(|beta| !beta.is_empty()).map(Value::from));
         }
     }
 }

@@ -69,7 +69,7 @@ impl Engine {
     pub fn elevated_rules(&self, mut request: RunRequest) -> ElevatedRules {
         let parts = self.parts();
         let agent = request.agent(&parts.config.agents);
-        request.caller.session_key.clone_from(&request.session_key);
+        resolve::complete_caller(&parts.config.agents, &mut request, &agent);
         offering::elevated(&parts.config, &request, &agent)
     }
 

@@ -71,7 +71,9 @@ pub(super) async fn message(parts: &Arc<Parts>, key: &str, text: &str) -> Result
 
 /// Returns the canonical form of a key.
 pub(super) fn canonical(parts: &Parts, key: &str) -> Result<String, RunError> {
-    key::canonical(key, &parts.config.agents.default_id(), &parts.config.session.main_key).ok_or_else(|| {
+    // A key of the old form names its agent.
+    let (agent, _) = workspace::agent_of(&parts.config.agents, None, Some(key));
+    key::canonical(key, &agent, &parts.config.session.main_key).ok_or_else(|| {
         RunError::Config(format!("malformed session key {key:?}: expected agent:<id>:<name>, or a name alone"))
     })
 }

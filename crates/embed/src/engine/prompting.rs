@@ -59,7 +59,7 @@ pub(super) async fn prompt(
                 let is_heartbeat = request.trigger == RunTrigger::Heartbeat;
                 files.retain(|file| is_heartbeat && file.name == bootstrap::HEARTBEAT);
             }
-            bootstrap::inject(files, config.files)
+            bootstrap::inject(hooks.bootstrap(workspace, files).await, config.files)
         }
         Some(_) => Vec::new(),
     };

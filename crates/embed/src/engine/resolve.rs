@@ -23,7 +23,7 @@ use super::offering::{RunMachines, SharedWithSession, elevated, loop_guard, offe
 use super::{prompting, sandboxed};
 use crate::compaction::{self, SummaryPlan};
 use crate::config::Config;
-use crate::config::agents::AgentDefaults;
+use crate::config::agents::{AgentDefaults, Agents};
 use crate::config::compaction::SummaryModelSetting;
 use crate::guarding::RunGuardrail;
 use crate::history::{self, HistoryLimit};
@@ -35,7 +35,7 @@ use crate::models::window::Window;
 use crate::models::{implicit, lookup};
 use crate::parts::Parts;
 use crate::plugin::RunHooks;
-use crate::prompt::templates;
+use crate::prompt::{bootstrap, templates};
 use crate::run::cli_sessions::CliSessions;
 use crate::run::failover::CandidateAttempt;
 use crate::run::request::BlockReplies;
@@ -96,6 +96,7 @@ pub(super) fn request(
     let defaults = &parts.config.agents.defaults;
     let own = parts.config.agents.get(&agent);
     request.think_level = own.and_then(|agent| agent.thinking).or(defaults.thinking);
+    request.verbose_level = defaults.verbose.unwrap_or_default();
     request.timeout = defaults.timeout(None);
     let blocks = &defaults.block_streaming;
     if blocks.on == Some(true) {
@@ -122,7 +123,7 @@ pub(super) async fn scope(
     check_header(parts, &request)?;
     let planned = sandboxed::plan(parts, &request, &agent_id, &workspace);
     check_enforced(&parts.config, &agent_id, planned.is_some())?;
-    complete_caller(&mut request, &agent_id);
+    complete_caller(&parts.config.agents, &mut request, &agent_id);
     pinch_stdx::fs::create_private_dir(&workspace).map_err(|error| not_created(&workspace, &error))?;
     if fallback.is_some() && parts.registered.workspace_templates && !parts.config.agents.defaults.skip_bootstrap {
         templates::create(&workspace, &parts.host).await.map_err(|error| not_created(&workspace, &error))?;
@@ -143,6 +144,11 @@ pub(super) async fn scope(
         sandbox.prompt.elevated = Some(may_leave.level.name().to_owned());
     }
     let prompt = prompting::prompt(parts, &request, (&agent_id, &workspace), &hooks, &skills, sandbox.as_ref()).await;
+    let (place, confined) = (workspace.clone(), sandbox.as_ref().map(|sandbox| Arc::clone(&sandbox.machine)));
+    let summaries = summaries(parts).with_instructions(move || {
+        let (place, confined) = (place.clone(), confined.clone());
+        Box::pin(async move { bootstrap::instructions(&place, confined.as_deref()).await })
+    });
     Ok(RunScope {
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
@@ -158,7 +164,7 @@ pub(super) async fn scope(
         block_images: parts.settings.images.block,
         facts: shared.facts,
         compaction: compaction_rules(parts),
-        summaries: summaries(parts),
+        summaries,
         pruning: parts.config.agents.defaults.pruning.clone(),
         timeouts: parts.settings.timeouts,
         silence: parts.config.defaults.silence,
@@ -191,7 +197,7 @@ pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<Poli
     let RunWorkspace { dir, agent_id, .. } = workspace(parts, &request)?;
     let is_sandboxed = sandboxed::plan(parts, &request, &agent_id, &dir).is_some();
     check_enforced(&parts.config, &agent_id, is_sandboxed)?;
-    complete_caller(&mut request, &agent_id);
+    complete_caller(&parts.config.agents, &mut request, &agent_id);
     // Tool names do not depend on the machine.
     let machines = RunMachines::of(parts, &request, &dir, &agent_id, None);
     let offer =
@@ -202,9 +208,10 @@ pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<Poli
 }
 
 /// Fills in what the engine knows about the caller.
-fn complete_caller(request: &mut RunRequest, agent_id: &AgentId) {
+pub(super) fn complete_caller(agents: &Agents, request: &mut RunRequest, agent_id: &AgentId) {
     request.caller.agent = Some(agent_id.as_str().to_owned());
-    request.caller.session_key.clone_from(&request.session_key);
+    let key = request.session_key.as_deref();
+    request.caller.session_key = key.map(|key| workspace::lookup_key(agents, key).into_owned().into());
 }
 
 /// Returns how summaries are made: by a lighter model if there is one with credentials.
@@ -231,8 +238,10 @@ fn summaries(parts: &Parts) -> SummaryPlan {
 /// Returns the extensions of a run's session: those of the host and its plugins, between the two decisions of the guardrail, then the
 /// history limit.
 fn extensions(parts: &Parts, request: &RunRequest, agent_id: &AgentId, hooks: &RunHooks) -> Extensions {
-    let key = request.session_key.as_deref().unwrap_or("");
-    let limit = history::limit_for(&parts.config.channels, key).filter(|limit| *limit > 0);
+    let caller = &request.caller;
+    let key = caller.session_key.as_deref().unwrap_or_default();
+    let limit = history::limit_for(&parts.config.channels, key, caller.account.as_deref());
+    let limit = limit.filter(|limit| *limit > 0);
     let limit = limit.map(|limit| Arc::new(HistoryLimit(limit)) as Arc<dyn Extension>);
     let registered = &parts.registered;
     let guardrail = registered.guardrail.clone();

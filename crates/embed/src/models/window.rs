@@ -19,7 +19,7 @@ pub struct Window {
 }
 
 /// The source of a window's size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WindowSource {
     /// `models.providers`.
     ModelsConfig,
@@ -28,6 +28,7 @@ pub enum WindowSource {
     /// `agents.defaults.contextTokens`.
     AgentContextTokens,
     /// None: a default is used.
+    #[default]
     Default,
 }
 

@@ -16,6 +16,8 @@ pub enum HookPoint {
     BeforeAgentRun,
     /// [`Plugin::before_prompt_build`](super::Plugin::before_prompt_build).
     BeforePromptBuild,
+    /// [`Plugin::agent_bootstrap`](super::Plugin::agent_bootstrap).
+    AgentBootstrap,
     /// [`Plugin::llm_input`](super::Plugin::llm_input).
     LlmInput,
     /// [`Plugin::llm_output`](super::Plugin::llm_output).
@@ -54,11 +56,12 @@ pub enum HookPoint {
 
 impl HookPoint {
     /// All hooks.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::BeforeModelResolve,
         Self::BeforeAgentStart,
         Self::BeforeAgentRun,
         Self::BeforePromptBuild,
+        Self::AgentBootstrap,
         Self::LlmInput,
         Self::LlmOutput,
         Self::AgentEnd,
@@ -85,6 +88,7 @@ impl HookPoint {
             Self::BeforeAgentStart => "before_agent_start",
             Self::BeforeAgentRun => "before_agent_run",
             Self::BeforePromptBuild => "before_prompt_build",
+            Self::AgentBootstrap => "agent:bootstrap",
             Self::LlmInput => "llm_input",
             Self::LlmOutput => "llm_output",
             Self::AgentEnd => "agent_end",
@@ -118,6 +122,7 @@ impl HookPoint {
                 | Self::BeforeAgentStart
                 | Self::BeforeAgentRun
                 | Self::BeforePromptBuild
+                | Self::AgentBootstrap
                 | Self::BeforeToolCall
                 | Self::ToolResultPersist
                 | Self::BeforeMessageWrite

@@ -7,6 +7,7 @@ use pinch_llm::message::{AssistantMessage, Message, Usage};
 
 use super::answers::{CombineAnswers, FirstAnswer, JoinedText, LastAnswer};
 use crate::key::{AgentId, RunId, SessionId, SessionKey};
+use crate::prompt::bootstrap::WorkspaceFile;
 
 /// The run that a hook is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,6 +107,16 @@ pub struct BeforePromptBuild {
     pub prompt: String,
     /// The preceding conversation.
     pub messages: Vec<Arc<Message>>,
+}
+
+/// The workspace files of a system prompt were loaded.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AgentBootstrap {
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// The files for this session, in order, including those that are missing.
+    pub files: Vec<WorkspaceFile>,
 }
 
 /// Changes to the prompts.

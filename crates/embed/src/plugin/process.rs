@@ -15,11 +15,11 @@ use pinch_stdx::host::Host;
 use serde_json::{Value, json};
 
 use super::{
-    AfterToolCall, AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeMessageWrite, BeforeModelResolve,
+    AfterToolCall, AgentBootstrap, AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeMessageWrite, BeforeModelResolve,
     BeforePromptBuild, BeforeReset, BeforeToolCall, CompactionFinished, CompactionStarting, GatewayStart, GatewayStop,
     HookContext, HookPoint, HookRules, LlmInput, LlmOutput, MessageChanges, MessageContext, MessageReceived,
     MessageSending, MessageSent, MessageWrite, ModelOverride, Plugin, PromptChanges, RunVerdict, SessionContext,
-    SessionEnd, SessionStart, ToolCallChanges,
+    SessionEnd, SessionStart, ToolCallChanges, WorkspaceFile,
 };
 
 mod json;
@@ -143,6 +143,20 @@ impl Plugin for ProcessExtension {
             move || json::prompt_build(&event.prompt, &event.messages),
             move || run_context(cx),
             json::prompt_changes,
+        )
+    }
+
+    fn agent_bootstrap<'a>(
+        &'a self,
+        event: &'a AgentBootstrap,
+        cx: &'a HookContext,
+    ) -> HandlerFuture<'a, Option<Vec<WorkspaceFile>>> {
+        ask(
+            self,
+            HookPoint::AgentBootstrap,
+            move || json::bootstrap(event),
+            move || run_context(cx),
+            |answer| json::bootstrap_files(answer, event),
         )
     }
 

@@ -1,6 +1,7 @@
 //! The hooks of one run.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinch_coding_agent::extension::Extension;
@@ -11,11 +12,12 @@ use pinch_stdx::host::Host;
 
 use super::hook_point::HookPoint;
 use super::payloads::{
-    AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, HookContext, LlmInput,
-    LlmOutput, ModelOverride, PromptChanges, RunVerdict,
+    AgentBootstrap, AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, HookContext,
+    LlmInput, LlmOutput, ModelOverride, PromptChanges, RunVerdict,
 };
 use super::registry::PluginSet;
 use super::session_hooks::PluginHooks;
+use crate::prompt::bootstrap::WorkspaceFile;
 use crate::system_events::SystemEvents;
 
 /// The plugins of an engine, as seen by one run. A runtime uses `prepare` and `llm_input`; everything else belongs to the runner.
@@ -98,6 +100,18 @@ impl RunHooks {
         let event =
             BeforeAgentRun { prompt: prompt.to_owned(), provider: provider.to_owned(), model: model.to_owned() };
         self.plugins.verdict(&event, &self.cx).await
+    }
+
+    /// Lets plugins replace the workspace files of the system prompt.
+    pub(crate) async fn bootstrap(&self, workspace: &Path, files: Vec<WorkspaceFile>) -> Vec<WorkspaceFile> {
+        let mut event = AgentBootstrap { workspace: workspace.to_owned(), files };
+        for one in self.plugins.calls(HookPoint::AgentBootstrap) {
+            let replaced = one.ask(|plugin| plugin.agent_bootstrap(&event, &self.cx)).await.flatten();
+            if let Some(files) = replaced {
+                event.files = files;
+            }
+        }
+        event.files
     }
 
     /// Returns the user's prompt with the session's system events and the context that plugins prepend. Plugins are asked once per run, with the conversation so far.

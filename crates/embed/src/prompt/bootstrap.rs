@@ -118,6 +118,16 @@ pub(crate) async fn load(
     (files, problems)
 }
 
+/// Returns the text of a workspace's AGENTS.md, read like the files of the prompt; `None` if it is missing or unreadable.
+pub(crate) async fn instructions(workspace: &Path, confined: Option<&dyn Machine>) -> Option<String> {
+    let (path, root) = (workspace.join(FILES[0]), real_path(workspace));
+    let text = match confined {
+        Some(machine) => read_inside(machine, &path, &root).await,
+        None => read(&path, &root),
+    };
+    text.ok().flatten().map(|(_, text)| text)
+}
+
 /// Like [`read`], on a confined machine.
 async fn read_inside(machine: &dyn Machine, path: &Path, root: &Path) -> Result<Option<(PathBuf, String)>, String> {
     let is_missing = |error: &MachineError| error.code == "ENOENT";

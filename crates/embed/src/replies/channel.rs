@@ -54,6 +54,11 @@ const CHANNELS: &[ChannelRules] = &[
     rules("msteams", chars(4_000)),
 ];
 
+/// Returns whether a name is that of a known channel.
+pub(crate) fn is_known(channel: &str) -> bool {
+    !rules_of(channel).name.is_empty()
+}
+
 /// Returns the rules of a channel, or default ones if it is unknown.
 pub fn rules_of(channel: &str) -> &'static ChannelRules {
     CHANNELS.iter().find(|rules| rules.name.eq_ignore_ascii_case(channel.trim())).unwrap_or(&OTHER)

@@ -253,13 +253,13 @@ pub fn decide(state: &mut RunState, seen: Observation<'_>) -> Decision {
             after_attempt(state, outcome)
         }
         Observation::Repaired(repaired) => match std::mem::replace(&mut state.pending, NextStep::Attempt) {
-            NextStep::TimedOut { has_payload } => match repaired {
+            NextStep::TimedOut { has_answer } => match repaired {
                 RepairOutcome::Compacted => {
                     state.count_compaction();
                     Decision::only(state.attempt())
                 }
                 RepairOutcome::NotCompacted { .. } | RepairOutcome::Truncated { .. } | RepairOutcome::NotTruncated => {
-                    failure::timed_out(state, has_payload)
+                    failure::timed_out(state, has_answer)
                 }
             },
             NextStep::Attempt | NextStep::FailOver(_) | NextStep::Overflow => overflow::after_repair(state, repaired),
@@ -273,10 +273,10 @@ pub fn decide(state: &mut RunState, seen: Observation<'_>) -> Decision {
 }
 
 /// Ends a run that was stopped during an attempt or a repair.
-fn after_stop(state: &RunState, reason: CancelReason, has_payload: bool) -> Action {
+fn after_stop(state: &RunState, reason: CancelReason, has_answer: bool) -> Action {
     match reason {
         // The run may have been stopped by the deadline of its budget.
-        CancelReason::Deadline => state.over_budget().unwrap_or(Action::Finish(match has_payload {
+        CancelReason::Deadline => state.over_budget().unwrap_or(Action::Finish(match has_answer {
             true => Finish::Answer,
             false => Finish::TimedOut,
         })),
@@ -286,7 +286,7 @@ fn after_stop(state: &RunState, reason: CancelReason, has_payload: bool) -> Acti
 
 fn after_attempt(state: &mut RunState, outcome: &AttemptOutcome) -> Decision {
     if let (Some(reason), false) = (state.stopped, matches!(outcome.end, AttemptEnd::Good)) {
-        return Decision::only(after_stop(state, reason, outcome.has_payload));
+        return Decision::only(after_stop(state, reason, outcome.has_answer()));
     }
     match &outcome.end {
         // The runner stops an attempt that exceeds the budget.
@@ -295,21 +295,27 @@ fn after_attempt(state: &mut RunState, outcome: &AttemptOutcome) -> Decision {
         }
         AttemptEnd::Aborted(_) => Decision::only(Action::Finish(Finish::Aborted)),
         AttemptEnd::TimedOut { during_compaction: true } => {
-            Decision::only(Action::Finish(if outcome.has_payload { Finish::Answer } else { Finish::TimedOut }))
+            Decision::only(Action::Finish(if outcome.has_answer() { Finish::Answer } else { Finish::TimedOut }))
         }
         AttemptEnd::TimedOut { .. } => {
             let may_compact = state.terms.can_compact && state.timeout_compactions < MAX_TIMEOUT_COMPACTIONS;
             if may_compact && is_long(state, outcome) {
                 state.timeout_compactions += 1;
-                state.pending = NextStep::TimedOut { has_payload: outcome.has_payload };
+                state.pending = NextStep::TimedOut { has_answer: outcome.has_answer() };
                 let compact = Repair::Compact { trigger: CompactTrigger::TimeoutRecovery, observed_tokens: None };
                 return state.within_budget(Vec::new(), Action::Repair(compact));
             }
-            failure::timed_out(state, outcome.has_payload)
+            failure::timed_out(state, outcome.has_answer())
         }
         AttemptEnd::Failed { error, .. } if overflow::is_overflow(error) => overflow::begin(state, outcome, error),
         AttemptEnd::Failed { stage, error } => failure::failed(state, *stage, error),
-        AttemptEnd::Good if failure::is_incomplete(outcome) => {
+        AttemptEnd::Good if outcome.missing_answer().is_some_and(|missing| state.may_ask_again(missing)) => {
+            Decision::only(state.attempt())
+        }
+        AttemptEnd::Good
+            if failure::is_incomplete(outcome)
+                || (!state.terms.may_say_nothing && outcome.missing_answer().is_some()) =>
+        {
             Decision::only(Action::Finish(Finish::Incomplete { verify: outcome.has_mutated() }))
         }
         AttemptEnd::Good => {

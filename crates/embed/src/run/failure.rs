@@ -216,6 +216,9 @@ fn model_error_text(error: &FailoverError, texts: &TextTable) -> String {
     }
 }
 
+/// Message for an answer that the time limit interrupted.
+const CUT_OFF: &str = "The answer was cut off: the time limit of the run was reached";
+
 /// Formats a duration in words, rounded up.
 pub(crate) fn in_words(time: Duration, texts: &TextTable) -> String {
     let seconds = time.as_millis().div_ceil(1000).max(1);
@@ -258,7 +261,11 @@ impl RunResult {
             None => return None,
         };
         let message = match (&errors[..], kind) {
-            ([], FailureKind::Timeout) => "The answer was cut off: the time limit of the run was reached".to_owned(),
+            ([], FailureKind::Timeout) => CUT_OFF.to_owned(),
+            // Failures of tools do not explain why the answer ends.
+            (errors, FailureKind::Timeout) if meta.error.is_none() && meta.timed_out => {
+                [&[CUT_OFF], errors].concat().join("\n")
+            }
             ([], FailureKind::Cancelled) => "The run was cancelled.".to_owned(),
             ([], _) => {
                 meta.error.as_ref().map_or_else(|| "The answer failed".to_owned(), |error| error.message.clone())

@@ -8,6 +8,7 @@ use pinch_llm::thinking::ThinkingLevel;
 
 use super::outcome::FailureStage;
 use crate::key::{RunId, SessionId, SessionKey};
+use crate::models::window::WindowSource;
 use crate::profiles::ProfileId;
 use crate::prompt::PromptReport;
 use crate::reason::FailoverReason;
@@ -198,6 +199,8 @@ pub struct ContextBudget {
     pub prompt_tokens: u64,
     /// The model's window.
     pub window: u64,
+    /// The source of the window's size.
+    pub source: WindowSource,
     /// Tokens reserved for an answer, as configured.
     pub reserve: u64,
     /// Tokens reserved for an answer in this window.

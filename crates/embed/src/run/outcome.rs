@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinch_llm::error::{Emitted, LlmError, LlmErrorKind};
 use pinch_llm::ids::ProviderId;
-use pinch_llm::message::{AssistantMessage, ToolCall, Usage};
+use pinch_llm::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::CancelReason;
 use serde_json::Value;
@@ -31,8 +31,21 @@ pub enum AttemptStart {
     Prompt,
     /// The attempt continues from the log, which already contains the prompt.
     Resume,
+    /// The model stopped without any text, and is asked to go on.
+    Continue,
     /// The model stopped without a required answer, and is asked for one without tools.
     FinalReply,
+}
+
+/// What a model produced instead of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingAnswer {
+    /// Nothing.
+    Nothing,
+    /// Reasoning only.
+    OnlyReasoning,
+    /// No text before the limit of output tokens.
+    CutOff,
 }
 
 /// The outcome of one attempt: facts, without any decision.
@@ -58,8 +71,12 @@ pub struct AttemptOutcome {
     pub emitted: Emitted,
     /// Whether there is something to deliver: text, media or an image.
     pub has_payload: bool,
+    /// Whether a messaging tool has sent something during the run.
+    pub has_sent: bool,
     /// Whether a tool result in the context is larger than allowed.
     pub oversized_tool_results: bool,
+    /// Whether a tool was running when the attempt was stopped.
+    pub stopped_tool: bool,
     /// The calls of client tools that ended the attempt.
     pub client_tool_calls: Vec<ClientToolCall>,
     /// Whether a tool ended the turn to yield to something else.
@@ -153,7 +170,9 @@ impl AttemptOutcome {
             compactions: 0,
             emitted: Emitted::Nothing,
             has_payload: false,
+            has_sent: false,
             oversized_tool_results: false,
+            stopped_tool: false,
             client_tool_calls: Vec::new(),
             yielded: false,
         }
@@ -162,6 +181,33 @@ impl AttemptOutcome {
     /// Returns whether a tool ran that may have had side effects.
     pub fn has_mutated(&self) -> bool {
         self.tools.iter().any(|tool| tool.mutates)
+    }
+
+    /// Returns whether there is an answer to deliver. Text before a tool call is none.
+    pub fn has_answer(&self) -> bool {
+        let stop = self.last_assistant.as_ref().map(|answer| answer.stop_reason);
+        self.has_payload && stop != Some(StopReason::ToolUse)
+    }
+
+    /// Returns what a completed attempt ended with instead of an answer; `None` if there is one, or if none is needed.
+    pub fn missing_answer(&self) -> Option<MissingAnswer> {
+        let is_settled = self.has_payload || self.has_sent || self.yielded || self.last_tool_error.is_some();
+        if is_settled || !self.client_tool_calls.is_empty() {
+            return None;
+        }
+        let answer = self.last_assistant.as_ref()?;
+        let is_thought = |block: &Block| matches!(block, Block::Thinking(_));
+        if !answer.content.iter().all(|block| is_thought(block) || block.as_text().is_some()) {
+            return None;
+        }
+        match answer.stop_reason {
+            StopReason::Length => Some(MissingAnswer::CutOff),
+            StopReason::Stop if answer.content.iter().any(|block| is_thought(block)) => {
+                Some(MissingAnswer::OnlyReasoning)
+            }
+            StopReason::Stop => Some(MissingAnswer::Nothing),
+            _ => None,
+        }
     }
 
     /// Returns whether the attempt was stopped, including by its time limit.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pinch_agent_core::tool::ToolSpec;
 use pinch_coding_agent::store::SessionRef;
@@ -260,6 +260,15 @@ impl RunRequest {
     pub(crate) fn limited(&self, stop: &Cancel) -> Cancel {
         match self.timeout.into_iter().chain(self.budget.deadline).min() {
             Some(limit) => stop.child_until(Deadline::after(limit)),
+            None => stop.child(),
+        }
+    }
+
+    /// Returns a child of `stop` with the time limit of a run that began at `began`, extended by `more`. The deadline of the budget is fixed.
+    pub(crate) fn extended(&self, stop: &Cancel, began: Instant, more: Duration) -> Cancel {
+        let limit = self.timeout.map(|limit| limit.saturating_add(more));
+        match limit.into_iter().chain(self.budget.deadline).min() {
+            Some(limit) => stop.child_until(Deadline::after(limit.saturating_sub(began.elapsed()))),
             None => stop.child(),
         }
     }

@@ -23,6 +23,11 @@ impl BudgetMeter {
     /// Adds an event. Returns whether the attempt would go on beyond the budget: with tool calls or with another request. The answer that ends
     /// an attempt is always kept.
     pub(super) fn is_exceeded_by(&mut self, event: &SessionEvent) -> bool {
+        if let SessionEvent::CompactionEnd { result: Some(made), .. } = event
+            && let Some(usage) = &made.usage
+        {
+            self.used.add(usage);
+        }
         let SessionEvent::Agent(event) = event else { return false };
         match event {
             AgentEvent::MessageEnd { message, .. } => {

@@ -14,7 +14,7 @@ use crate::replies::directives;
 use crate::replies::directives::media::MediaRoots;
 use crate::replies::scan::FinalTag;
 use crate::run::decide::{Action, Finish, RunState};
-use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptStart};
+use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptStart, MissingAnswer};
 use crate::run::payloads::last_words;
 use crate::run::request::ReplyExpectation;
 use crate::run::result::AttemptResult;
@@ -34,6 +34,7 @@ impl Runner<'_> {
             && matches!(last.end, AttemptEnd::Good)
             && last.client_tool_calls.is_empty()
             && !last.yielded
+            && last.missing_answer() != Some(MissingAnswer::CutOff)
             && !answers(last, &self.replies.options().media_roots)
             && !self.replies.sent().any()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pinch_llm::model::{Model, thinking};
 
-use super::{Runner, millis};
+use super::{Runner, millis, terms};
 use crate::delivery::Lifecycle;
 use crate::reason::reason_of;
 use crate::replies::piece::ReplySpan;
@@ -118,6 +118,7 @@ impl Runner<'_> {
         agent.budget = agent.last_call_usage.filter(|_| model.context_window > 0).map(|usage| ContextBudget {
             prompt_tokens: usage.context_tokens(),
             window: model.context_window,
+            source: terms::window(self.parts, model).source,
             reserve: self.scope.compaction.unlimited(model).reserve_tokens,
             effective_reserve: self.scope.compaction.for_model(model).reserve_tokens.min(model.context_window),
         });
@@ -144,11 +145,14 @@ impl Runner<'_> {
     /// Builds the answer and its metadata from the reply stages.
     fn build_payloads(&self, last: Option<&AttemptOutcome>, texts: Vec<(String, ReplySpan)>) -> Vec<Payload> {
         let request = &self.scope.request;
+        // A tool that the time limit stopped did not fail.
+        let is_stopped =
+            |outcome: &AttemptOutcome| outcome.stopped_tool && matches!(outcome.end, AttemptEnd::TimedOut { .. });
         let options = self.replies.options();
         let input = PayloadInput {
             tool_metas: self.replies.tool_metas(),
             last_assistant: last.and_then(|outcome| outcome.last_assistant.as_deref()),
-            last_tool_error: self.replies.last_tool_error(),
+            last_tool_error: self.replies.last_tool_error().filter(|_| !last.is_some_and(is_stopped)),
             verbose: request.verbose_level,
             reasoning: self.replies.reasoning_level(),
             tool_format: options.tool_result_format,
@@ -178,9 +182,13 @@ impl Runner<'_> {
                 // A failure before a stop is not reported: another attempt would have followed.
                 let is_old_news = |outcome: &&AttemptOutcome| *finish == Finish::Aborted && !outcome.is_aborted();
                 let mut built = self.build_payloads(last.filter(|outcome| !is_old_news(outcome)), texts);
-                // Text before a tool call is not an answer: if one is required, its absence is reported.
-                let is_owed = matches!(finish, Finish::Incomplete { .. })
-                    && self.scope.request.reply == ReplyExpectation::Required;
+                // Text before a tool call is not an answer: its absence is reported after a timeout, unless a failure explains it, and if an
+                // answer is required.
+                let is_required = self.scope.request.reply == ReplyExpectation::Required;
+                let is_owed = match finish {
+                    Finish::Incomplete { .. } => is_required,
+                    finish => *finish == Finish::TimedOut && last.is_none_or(|outcome| outcome.error().is_none()),
+                };
                 built.extend(
                     finish
                         .text(&self.parts.registered.texts)

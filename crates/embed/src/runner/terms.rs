@@ -5,12 +5,14 @@ use std::sync::Arc;
 use pinch_llm::model::{Model, thinking};
 
 use crate::config::Preset;
+use crate::models::window::Window;
 use crate::parts::Parts;
 use crate::profiles::ProfileId;
 use crate::profiles::order::Selection;
 use crate::run::RunError;
 use crate::run::decide::{ProfileSlot, RunTerms, TransientRetries};
 use crate::run::failover::Candidate;
+use crate::run::request::{ReplyExpectation, RunTrigger};
 use crate::run::scope::RunScope;
 use crate::runtime::Capabilities;
 
@@ -56,7 +58,19 @@ pub(super) fn of(
     terms.budget = request.budget;
     terms.can_compact = runtime.compaction;
     terms.logs_prompt = runtime.logs_prompt;
+    terms.can_ask_again = runtime.resumable;
+    terms.reply_required = request.reply == ReplyExpectation::Required && runtime.resumable;
+    terms.may_say_nothing =
+        !terms.reply_required && matches!(request.trigger, RunTrigger::Heartbeat | RunTrigger::Memory);
     terms.texts = parts.registered.texts.clone();
     terms.larger_window_follows = candidate.larger_window_follows;
     Ok(terms)
+}
+
+/// Returns the window of a model and the source of its size. The model's own window may already be limited.
+pub(super) fn window(parts: &Parts, model: &Model) -> Window {
+    let (provider, id) = (&model.provider, model.id.as_str());
+    let own = parts.registry.find(provider, id).map_or(model.context_window, |own| own.context_window);
+    let configured = parts.config.models.window(provider, id);
+    Window::resolve(configured, Some(own), parts.config.agents.defaults.context_tokens)
 }

@@ -344,7 +344,7 @@ impl Attempts for CliAttempts<'_> {
             answering.asked(&user).await;
             let recorded = match plan.start {
                 AttemptStart::Prompt => self.record_prompt(&mut log, user).await,
-                AttemptStart::Resume | AttemptStart::FinalReply => {
+                AttemptStart::Resume | AttemptStart::Continue | AttemptStart::FinalReply => {
                     log.omit_last_answer(|answer| answer.stop_reason.is_failure()).await.map(drop)
                 }
             };

@@ -18,7 +18,7 @@ use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, PromptFor, SessionControl, SessionError, SessionParts};
 use pinch_coding_agent::session_log::RecentSessions;
 use pinch_coding_agent::store::{SessionStore, StoreError};
-use pinch_llm::message::{Block, Content, Image, Message};
+use pinch_llm::message::{Block, Content, Image, Message, Usage};
 use pinch_llm::model::Model;
 use pinch_llm::normalise::repair::MISSING_RESULT;
 use pinch_llm::provider::{Provider, ProviderRegistry};
@@ -96,8 +96,8 @@ impl NativeRuntime {
             let (api, model) = (model.api.as_str(), model.id.as_str());
             tracing::warn!(api, model, "additional parameters of the model have no effect in its wire format");
         }
+        options.native = params.native_options();
         options.sampling_params = Some(params.extra).filter(|extra| !extra.is_empty());
-        options.native = params.native;
         // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let mut parts = SessionParts::new(scope.host.clone(), log, model, nobody);
@@ -262,7 +262,7 @@ impl Attempts for NativeAttempts {
                         return;
                     }
                 },
-                AttemptStart::Resume | AttemptStart::FinalReply => Default::default(),
+                AttemptStart::Resume | AttemptStart::Continue | AttemptStart::FinalReply => Default::default(),
             };
             if start != AttemptStart::FinalReply {
                 let model = self.session.model();
@@ -285,6 +285,7 @@ impl Attempts for NativeAttempts {
                     ..Prompt::default()
                 }),
                 AttemptStart::Resume => self.session.resume(&cancel),
+                AttemptStart::Continue => self.session.prompt_custom(&continue_note(), &cancel),
                 AttemptStart::FinalReply => {
                     self.session.options_mut().tool_choice = Some(ToolChoice::None);
                     self.session.prompt_custom(&final_reply_note(), &cancel)
@@ -293,7 +294,7 @@ impl Attempts for NativeAttempts {
             while let Some(event) = run.next().await {
                 match event {
                     Ok(event) => {
-                        watcher.observe(&event);
+                        watcher.observe(&event, &cancel);
                         // A model that still calls a tool is stopped before the tool runs.
                         if plan.start == AttemptStart::FinalReply && calls_tools(&event) {
                             cancel.cancel(CancelReason::Yield);
@@ -319,7 +320,8 @@ impl Attempts for NativeAttempts {
             }
             drop(run);
             self.session.options_mut().tool_choice = None;
-            let outcome = watcher.finish(&cancel, self.session.messages());
+            let mut outcome = watcher.finish(&cancel, self.session.messages());
+            outcome.usage.add(&self.take_repair_usage());
             // An entry after a compaction would make the compaction look older.
             if let Some(pruner) = self.pruner.clone().filter(|_| outcome.compactions == 0) {
                 let model = Arc::clone(self.session.model());
@@ -353,6 +355,10 @@ impl Attempts for NativeAttempts {
                 Repair::TruncateToolResults => repair::truncate_tool_results(&mut self.session).await,
             }
         })
+    }
+
+    fn take_repair_usage(&mut self) -> Usage {
+        self.summaries.take_usage()
     }
 
     fn compact<'a>(
@@ -410,12 +416,23 @@ impl RunControl for NativeControl {
     }
 }
 
+/// Returns the note for a model that stopped without any text.
+fn continue_note() -> CustomMessage {
+    let text = "Your last turn ended without any text for the user. Go on: finish what you were doing, and then answer the user. If the user \
+                needs no answer, reply with NO_REPLY.";
+    hidden_note("pinch.continue", text)
+}
+
 /// Returns the note for a model that stopped without a required answer.
 fn final_reply_note() -> CustomMessage {
     let text = "Your last turn ended without an answer for the user. Answer the user now, in plain text, from what you know so far. Tools are \
                 not available, and NO_REPLY is not an answer.";
+    hidden_note("pinch.final-reply", text)
+}
+
+fn hidden_note(custom_type: &str, text: &str) -> CustomMessage {
     CustomMessage {
-        custom_type: "pinch.final-reply".to_owned(),
+        custom_type: custom_type.to_owned(),
         content: Content::Text(text.into()),
         display: false,
         details: None,

@@ -4,6 +4,7 @@ use pinch_embed::engine::CompactionOutcome;
 use pinch_testing::server::{Recorded, ServerReply};
 use serde_json::{Value, json};
 
+use crate::overflow::too_long;
 use crate::world::{World, answer, call, is_turn, refusal, stream, within};
 
 const KEY: &str = "agent:main:chat";
@@ -136,4 +137,49 @@ async fn a_session_that_cannot_be_compacted_is_unchanged() {
     (request.provider, request.model) = (Some("x".into()), Some("y".into()));
     let json = within(world.engine.compact(request, None)).await.to_json();
     assert_eq!(json, json!({"ok": false, "compacted": false, "reason": "Unknown model: x/y"}));
+}
+
+#[tokio::test]
+async fn a_summary_repeats_the_rules_of_the_workspace() {
+    let world = World::new().await;
+    let rules = "# Agent\nBe kind.\n\n#tag\n## Session Startup\nRead MEMORY.md.\n```sh\n# a comment\n```\n\n## Style\nShort.\n\n## Safety\n\
+                 Never delete files.\n### Why\nThey are dear.\n";
+    world.write("workspace/AGENTS.md", rules);
+    talked(&world).await;
+    let outcome = compact(&world, None).await;
+    let CompactionOutcome::Compacted(compacted) = &outcome else { panic!("{outcome:?}") };
+    let (_, section) = compacted.summary.split_once("<workspace-critical-rules>\n").unwrap();
+    let expect = "## Session Startup\nRead MEMORY.md.\n```sh\n# a comment\n```\n\n## Safety\nNever delete files.\n### Why\nThey are dear.\n\
+                  </workspace-critical-rules>";
+    assert!(section.starts_with(expect), "{section}");
+}
+
+#[tokio::test]
+async fn messages_that_the_model_refuses_as_too_long_are_left_out_of_a_summary() {
+    let world = World::with(|config| {
+        let defaults = &mut config["agents"]["defaults"];
+        defaults["contextTokens"] = json!(20_000);
+        defaults["compaction"] = json!({"model": "run", "recentTurnsPreserve": 0});
+    })
+    .await;
+    let n_turns = std::sync::atomic::AtomicU32::new(0);
+    world.server.answer_with(move |request| {
+        if !is_turn(request) {
+            let is_refused = request.json()["messages"].to_string().contains("Chapter 2.");
+            return Some(if is_refused { too_long() } else { stream(answer("s", "A story.")) });
+        }
+        let n = n_turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        Some(stream(answer(&format!("m{n}"), &format!("Chapter {n}. {}", "It went on. ".repeat(1_000)))))
+    });
+    for text in ["Begin.", "Go on.", "And then?", "What else?"] {
+        let request = world.engine.message(KEY, text).await.unwrap();
+        within(world.engine.run(request).finish()).await.unwrap();
+    }
+    let outcome = compact(&world, None).await;
+    let CompactionOutcome::Compacted(compacted) = &outcome else { panic!("{outcome:?}") };
+    assert!(compacted.summary.contains("A story."), "{}", compacted.summary);
+    // The parts are merged by the model, which is told what is missing.
+    let asked =
+        summaries(&world).iter().any(|asked| asked["messages"].to_string().contains("K tokens) omitted from summary]"));
+    assert!(asked, "{:?}", summaries(&world));
 }

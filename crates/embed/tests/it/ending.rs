@@ -1,7 +1,7 @@
 //! Runs that end early, and runs that wait for one another.
 
 use futures::StreamExt;
-use pinch_embed::run::RunResult;
+use pinch_embed::run::{FailureKind, RunResult};
 use pinch_embed::runner::RunEvent;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_testing::server::{Fault, Gate, ServerReply};
@@ -314,11 +314,31 @@ async fn the_time_limit_ends_a_tool() {
     let (result, connection) = tokio::join!(world.ask("s1", "Wait long."), within(is_up(&listener)));
     is_gone(connection).await;
     let result = result.unwrap();
-    assert!(result.meta.aborted);
-    says_that_the_command_failed(&result);
+    assert!(result.meta.aborted && result.meta.timed_out);
+    let texts = payload_texts(&result);
+    assert!(
+        matches!(&texts[..], [text, note] if text == "One moment." && note.starts_with("!The request timed out")),
+        "{texts:?}"
+    );
+    let failure = result.failure().unwrap();
+    assert_eq!(failure.kind, FailureKind::Timeout);
+    assert!(failure.message.starts_with("The request timed out"), "{}", failure.message);
     assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 timeout finish"]);
     assert_eq!(world.transcript("s1").unpaired(), Vec::<String>::new());
     assert_eq!(world.server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_tool_that_failed_before_the_time_limit_is_reported_after_it() {
+    let world = World::with(with_limit).await;
+    let edit = json!({"path": "missing.txt", "edits": [{"oldText": "a", "newText": "b"}]});
+    world.server.reply(stream(call("e1", "edit", &edit))).reply(half_an_answer("I got this far"));
+    let result = world.ask("s1", "Change it.").await.unwrap();
+    let texts = payload_texts(&result);
+    assert!(matches!(&texts[..], [_, text, note] if text == "I got this far" && note.starts_with("!⚠")), "{texts:?}");
+    let failure = result.failure().unwrap();
+    assert_eq!(failure.kind, FailureKind::Timeout);
+    assert!(failure.message.starts_with("The answer was cut off"), "{}", failure.message);
 }
 
 #[tokio::test]

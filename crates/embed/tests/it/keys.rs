@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pinch_embed::replies::tool_notes::Verbose;
 use pinch_embed::run::RunError;
 use serde_json::{Value, json};
 
@@ -73,6 +74,45 @@ async fn the_context_window_can_be_capped() {
 }
 
 #[tokio::test]
+async fn the_source_of_the_context_window_is_reported() {
+    for (cap, of_local, model, expect) in [
+        (Value::Null, 100_000, "claude-sonnet-4-5", "model"),
+        (json!(50_000), 100_000, "claude-sonnet-4-5", "agentContextTokens"),
+        (Value::Null, 100_000, "small", "modelsConfig"),
+        (json!(50_000), 40_000, "small", "modelsConfig"),
+    ] {
+        let world = World::with(|config| {
+            if cap.is_number() {
+                config["agents"]["defaults"]["contextTokens"] = cap.clone();
+            }
+            config["models"]["providers"]["local"]["models"][0]["contextWindow"] = json!(of_local);
+        })
+        .await;
+        world.server.answer_with(|request| {
+            let is_local = request.path.starts_with("/v1/chat");
+            Some(stream(if is_local { fallback_answer("Yes.") } else { answer("m1", "Yes.") }))
+        });
+        let provider = if model == "small" { "local" } else { "anthropic" };
+        let request = world.request("s1", "hello").model(provider, model);
+        let meta = within(world.engine.run(request).finish()).await.unwrap().into_json()["meta"]["agentMeta"].take();
+        assert_eq!(meta["contextTokensSource"], expect, "{cap} {model}: {meta}");
+    }
+}
+
+#[tokio::test]
+async fn the_verbose_level_of_requests_is_configured() {
+    for (configured, expect) in [(Value::Null, Verbose::Off), (json!("full"), Verbose::Full)] {
+        let world = World::with(|config| {
+            if configured.is_string() {
+                config["agents"]["defaults"]["verboseDefault"] = configured.clone();
+            }
+        })
+        .await;
+        assert_eq!(world.engine.request("s1", None, None, "x").verbose_level, expect);
+    }
+}
+
+#[tokio::test]
 async fn a_runtime_is_chosen_for_all_agents_and_for_one() {
     for (place, runtime) in [("/agents/defaults", "theirs"), ("/agents/list/0", "own")] {
         let world = World::with(|config| {
@@ -104,4 +144,42 @@ async fn profiles_are_tried_in_order_and_cool_down_as_configured() {
     };
     assert_eq!(rest("second", "cooldownUntil"), Some(1234), "{health}");
     assert_eq!(rest("first", "disabledUntil"), Some(2 * 3_600_000), "{health}");
+}
+
+#[tokio::test]
+async fn a_specific_level_undoes_the_fast_mode_and_the_betas_of_a_general_one() {
+    let with = async |of_agent: Value| {
+        World::with(|config| {
+            let provider = &mut config["models"]["providers"]["local"];
+            provider["api"] = json!("openai-responses");
+            let params = json!({"fastMode": true, "anthropicBeta": ["general"], "context1m": true});
+            config["agents"]["defaults"]["params"] = params;
+            config["agents"]["list"] = json!([{"id": "main", "params": of_agent}]);
+        })
+        .await
+    };
+    let sent = async |of_agent: Value, provider: &str, model: &str| {
+        let world = with(of_agent).await;
+        world.server.answer_with(|_| Some(refusal(400, "invalid_request_error", "no")));
+        let request = world.request("s1", "hello").model(provider, model);
+        drop(within(world.engine.run(request).finish()).await);
+        world.server.requests().swap_remove(0)
+    };
+    for (of_agent, tier) in [
+        (json!({}), json!("priority")),
+        (json!({"fastMode": false}), Value::Null),
+        (json!({"serviceTier": "flex"}), json!("flex")),
+    ] {
+        assert_eq!(sent(of_agent.clone(), "local", "small").await.json()["service_tier"], tier, "{of_agent}");
+    }
+    for (of_agent, has, lacks) in [
+        (json!({}), vec!["general", "context-1m"], vec![]),
+        (json!({"anthropicBeta": "own"}), vec!["own", "context-1m"], vec!["general"]),
+        (json!({"context1m": false}), vec!["general"], vec!["context-1m"]),
+    ] {
+        let request = sent(of_agent.clone(), "anthropic", MODEL).await;
+        let betas = request.header("anthropic-beta").unwrap_or_default();
+        assert!(has.iter().all(|beta| betas.contains(beta)), "{of_agent}: {betas}");
+        assert!(!lacks.iter().any(|beta: &&str| betas.contains(beta)), "{of_agent}: {betas}");
+    }
 }

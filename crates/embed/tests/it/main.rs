@@ -15,9 +15,11 @@ mod configured;
 mod control;
 mod delivery;
 mod dropped;
+mod empty_answers;
 mod ending;
 mod failover;
 mod guardrails;
+mod history_limits;
 mod host;
 mod keys;
 #[cfg(unix)]

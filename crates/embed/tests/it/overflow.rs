@@ -1,8 +1,13 @@
 //! Conversations that become too long are compacted once, and the run continues.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
 use futures::StreamExt;
-use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_embed::run::FailureKind;
+use pinch_stdx::cancel::{Cancel, CancelReason, Deadline};
 use pinch_testing::server::{Gate, Recorded, ServerReply};
+use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
 use crate::world::{World, answer, attempts, call, is_turn, payload_texts, refusal, stream, within};
@@ -143,4 +148,58 @@ async fn a_run_cancelled_while_it_compacts_is_cancelled() {
     assert_eq!(world.transcript("s1").of_type("compaction").len(), 0);
     world.server.reply(stream(answer("m2", "Here.")));
     assert_eq!(payload_texts(&world.ask("s1", "Once more.").await.unwrap()), ["Here."]);
+}
+
+/// Creates a world with a session that can be compacted, whose next turn overflows once. Summaries wait for the gate.
+async fn overflowing(gate: &Gate, change: impl FnOnce(&mut Value)) -> World {
+    let world = World::with(change).await;
+    world.server.reply(stream(answer("m0", &"I remember that. ".repeat(100))));
+    world.ask("s1", "Remember this.").await.unwrap();
+    let (gate, n_turns) = (gate.clone(), AtomicU32::new(0));
+    world.server.answer_with(move |request| {
+        if !is_turn(request) {
+            let usage = json!({"input_tokens": 5_000, "output_tokens": 100});
+            let summary = AnthropicResponse::with_usage("s", &usage).text("## Goal\nRemember.").stop("end_turn");
+            return Some(ServerReply::events().gate(&gate).send(summary.concat()));
+        }
+        Some(match n_turns.fetch_add(1, Ordering::Relaxed) {
+            0 => too_long(),
+            _ => stream(answer("m1", "Here I am.")),
+        })
+    });
+    world
+}
+
+#[tokio::test]
+async fn a_compaction_in_progress_extends_the_time_limit() {
+    let gate = Gate::new();
+    let world = overflowing(&gate, |config| config["agents"]["defaults"]["timeoutSeconds"] = json!(1)).await;
+    let run = world.start("s1", "Go on.");
+    let (result, ()) = within(async {
+        tokio::join!(run.finish(), async {
+            gate.reached(1).await;
+            // The time limit passes while the summary is written.
+            Cancel::new().child_until(Deadline::after(Duration::from_millis(1_500))).cancelled().await;
+            gate.open();
+        })
+    })
+    .await;
+    let result = result.unwrap();
+    assert_eq!(payload_texts(&result), ["Here I am."]);
+    assert!(!result.meta.timed_out);
+    assert_eq!(world.transcript("s1").of_type("compaction").len(), 1);
+}
+
+#[tokio::test]
+async fn the_tokens_of_summaries_count_towards_the_budget() {
+    let gate = Gate::new();
+    gate.open();
+    let world = overflowing(&gate, |_| {}).await;
+    let mut request = world.request("s1", "Go on.");
+    request.budget.tokens = Some(4_000);
+    let result = within(world.engine.run(request).finish()).await.unwrap();
+    assert_eq!(result.failure().map(|failure| failure.kind), Some(FailureKind::Budget));
+    assert!(result.meta.agent.usage.input >= 5_000, "{:?}", result.meta.agent.usage);
+    let turns = world.server.requests().into_iter().filter(is_turn).count();
+    assert_eq!(turns, 2, "no request follows the summary");
 }

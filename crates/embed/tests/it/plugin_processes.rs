@@ -23,11 +23,12 @@ use crate::messengers::{PickyChat, exchange};
 use crate::world::{World, answer, payload_texts, stream, within};
 
 /// The hooks of a run that calls a tool.
-const OF_RUN: [HookPoint; 11] = [
+const OF_RUN: [HookPoint; 12] = [
     HookPoint::BeforeModelResolve,
     HookPoint::BeforeAgentStart,
     HookPoint::BeforeAgentRun,
     HookPoint::BeforePromptBuild,
+    HookPoint::AgentBootstrap,
     HookPoint::LlmInput,
     HookPoint::LlmOutput,
     HookPoint::AgentEnd,
@@ -269,6 +270,7 @@ async fn scripts(world: &World, texts: &[&str]) -> Option<Vec<Arc<dyn pinch_embe
 #[tokio::test]
 async fn scripts_change_prompts_calls_results_and_messages() {
     let world = World::new().await;
+    world.write("workspace/IDENTITY.md", "Who I am.");
     let first = r#"
         export default function (pi) {
           pi.hook("before_prompt_build", async (event, ctx) => ({
@@ -276,6 +278,9 @@ async fn scripts_change_prompts_calls_results_and_messages() {
           }));
           pi.hook("before_prompt_build", () => ({ prependContext: "first handler" }), { priority: 5 });
           pi.hook("before_prompt_build", () => { throw new Error("skipped") }, { priority: 4 });
+          pi.hook("agent:bootstrap", ({ bootstrapFiles }) => ({
+            bootstrapFiles: bootstrapFiles.map((file) => file.name === "SOUL.md" ? { name: file.name, content: "Be brief." } : file),
+          }));
           pi.hook("before_tool_call", (event) => ({ params: { seen: event.toolName, by: "one" } }), { priority: 10 });
           pi.hook("message_sending", ({ content }) => ({ content: content.replace("secret", "***") }));
         }"#;
@@ -308,6 +313,7 @@ async fn scripts_change_prompts_calls_results_and_messages() {
     assert_eq!(one["model"], "claude-opus-4-6");
     let (system, prompt) = (one["system"].to_string(), one["messages"].to_string());
     assert!(system.contains("Last of all.") && prompt.contains("first handler\\n\\n"), "{system} {prompt}");
+    assert!(system.contains("Who I am.") && system.contains("Be brief."), "{system}");
     assert!(prompt.contains(" after 0\\n\\nhello"), "{prompt}");
     let result = two["messages"].as_array().unwrap().last().unwrap()["content"][0]["content"].to_string();
     for part in [r#"\"own\":1"#, r#"\"seen\":\"probe\""#, r#"\"by\":\"one two\""#, " and persisted"] {

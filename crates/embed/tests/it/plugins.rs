@@ -9,9 +9,10 @@ use pinch_agent_core::tool::{FnTool, JsonObject, ToolOutput, ToolSpec};
 use pinch_coding_agent::extension::{Extension, ExtensionCx, ExtensionError, HandlerFuture, Point, Points};
 use pinch_embed::engine::Engine;
 use pinch_embed::plugin::{
-    ASK_LIMIT, AfterToolCall, AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeMessageWrite, BeforeModelResolve,
-    BeforePromptBuild, BeforeToolCall, HookContext, HookPoint, HookRules, JoinedText, LastAnswer, LlmInput, LlmOutput,
-    MessageWrite, ModelOverride, Plugin, PromptChanges, RunVerdict, ToolCallChanges, WATCH_LIMIT,
+    ASK_LIMIT, AfterToolCall, AgentBootstrap, AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeMessageWrite,
+    BeforeModelResolve, BeforePromptBuild, BeforeToolCall, HookContext, HookPoint, HookRules, JoinedText, LastAnswer,
+    LlmInput, LlmOutput, MessageWrite, ModelOverride, Plugin, PromptChanges, RunVerdict, ToolCallChanges, WATCH_LIMIT,
+    WorkspaceFile,
 };
 use pinch_embed::run::{RunErrorKind, RunResult};
 use pinch_embed::runner::RunEvent;
@@ -271,11 +272,23 @@ impl Plugin for Adds {
             })
         })
     }
+
+    fn agent_bootstrap<'a>(
+        &'a self,
+        event: &'a AgentBootstrap,
+        _: &'a HookContext,
+    ) -> HandlerFuture<'a, Option<Vec<WorkspaceFile>>> {
+        let name = "EXTRA.md".to_owned();
+        let extra = WorkspaceFile { path: event.workspace.join(&name), name, text: Some("Extra rules.".to_owned()) };
+        let files = event.files.iter().filter(|file| file.name != "SOUL.md").cloned().chain([extra]).collect();
+        Box::pin(async { Ok(Some(files)) })
+    }
 }
 
 #[tokio::test]
 async fn plugins_add_to_the_prompt_and_to_the_system_prompt() {
     let world = World::new().await;
+    world.write("workspace/SOUL.md", "Be gentle.");
     let engine = world.built(|builder| builder.builtin_tools(["read"]).hooks(Arc::new(Adds)));
     for text in ["One.", "Two."] {
         world.server.reply(stream(answer("m", text)));
@@ -285,6 +298,7 @@ async fn plugins_add_to_the_prompt_and_to_the_system_prompt() {
     let requests = world.server.requests();
     let system = requests[0].json()["system"].to_string();
     assert!(system.contains("First of all.") && system.contains("Last of all."), "{system}");
+    assert!(system.contains("Extra rules.") && !system.contains("Be gentle."), "{system}");
     let body = requests[1].json();
     assert_eq!(body["system"], requests[0].json()["system"], "the same run after run");
     let last = body["messages"].as_array().unwrap().last().unwrap().to_string();

@@ -1,6 +1,6 @@
 //! Rules for the group that a message was sent in, and for its sender.
 
-use pinch_ports::{Caller, Sender};
+use pinch_ports::{Caller, ChatAddress, PeerKind, Sender};
 
 use super::config::{ChannelGroups, GroupRules, LevelConfig};
 
@@ -11,25 +11,10 @@ struct GroupAddress {
     id: String,
 }
 
-/// Returns the group in a session key: `agent:<id>:[subagent:]<channel>:<group|channel>:<id>`, without a thread or topic.
+/// Returns the group in a session key, without a thread or topic.
 fn group_of_key(key: &str) -> Option<GroupAddress> {
-    let parts: Vec<&str> = key.trim().split(':').filter(|part| !part.is_empty()).collect();
-    let is = |part: &str, word: &str| part.eq_ignore_ascii_case(word);
-    let body = match parts.as_slice() {
-        [agent, _, rest @ ..] if is(agent, "agent") => rest,
-        all => all,
-    };
-    let body = match body {
-        [first, rest @ ..] if is(first, "subagent") => rest,
-        all => all,
-    };
-    let [channel, kind, id @ ..] = body else { return None };
-    if !(is(kind, "group") || is(kind, "channel")) {
-        return None;
-    }
-    let n = id.iter().rposition(|part| is(part, "thread") || is(part, "topic")).filter(|at| *at > 0);
-    let id = id[..n.unwrap_or(id.len())].join(":");
-    (!id.is_empty()).then(|| GroupAddress { channel: channel.to_lowercase(), id })
+    let chat = ChatAddress::of(key).filter(|chat| matches!(chat.kind, PeerKind::Group | PeerKind::Channel))?;
+    Some(GroupAddress { id: without_topic(&chat.id).to_owned(), channel: chat.channel })
 }
 
 /// Strips a trailing thread or topic from a group id.
@@ -123,6 +108,7 @@ mod tests {
         check("agent:main:telegram:group:-100:topic:7", Some(("telegram", "-100")));
         check("agent:main:slack:channel:C1:thread:9", Some(("slack", "C1")));
         check("agent:main:subagent:discord:channel:5", Some(("discord", "5")));
+        check("agent:main:telegram:work:group:-100", Some(("telegram", "-100")));
         check("agent:main:main", None);
         check("agent:main:telegram:direct:7", None);
         check("", None);

@@ -23,7 +23,7 @@ pub(super) fn run(area: &str, group: &Value, given: &Value, expect: &Value) -> O
         "tool-result-truncation" => truncation(given, expect),
         "history-limit-lookup" => {
             let channels = config(group["config"].clone()).channels;
-            check(expect, &json!(limit_for(&channels, given["key"].as_str().unwrap_or(""))))
+            check(expect, &json!(limit_for(&channels, given["key"].as_str().unwrap_or(""), None)))
         }
         "history-limit-cut" => check(expect, &kept(given)),
         "heartbeat-token" => check(expect, &heartbeat(given)),

@@ -21,6 +21,7 @@ use pinch_embed::run::request::ElevatedLevel;
 use pinch_embed::run::{RunError, RunRequest};
 use pinch_embed::stdx::cancel::{Cancel, CancelReason};
 use pinch_embed::stdx::host::Host;
+use pinch_embed::workspace;
 use pinch_embed::{Caller, InboundMessage};
 use pinch_tui::chat::{
     AgentAnswer, ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatSession, ChatSessionInfo, ChatUpdate,
@@ -153,7 +154,7 @@ impl EmbeddedChat {
 
     /// Returns the full form of a key, and its agent.
     fn place(&self, session_key: &str) -> Result<(String, AgentId), ChatError> {
-        let default = self.config.agents.default_id();
+        let (default, _) = workspace::agent_of(&self.config.agents, None, Some(session_key));
         let key = key::canonical(session_key, &default, &self.config.session.main_key)
             .ok_or_else(|| ChatError::new(format!("malformed session key {session_key:?}")))?;
         let agent = key::parse(&key).map_or(default, |parsed| AgentId::normalise(parsed.agent_id));

@@ -11,10 +11,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::plugin::{
-    AfterToolCall, AgentEnd, AgentStartChanges, BeforeReset, BeforeToolCall, CompactionFinished, CompactionStarting,
-    FirstAnswer, HookContext, JoinedText, LastAnswer, LlmInput, LlmOutput, MessageChanges, MessageContext,
-    MessageReceived, MessageSending, MessageSent, MessageWrite, ModelOverride, PromptChanges, RequiredApproval,
-    ResetReason, RunVerdict, SessionContext, SessionEnd, SessionStart, ToolCallChanges,
+    AfterToolCall, AgentBootstrap, AgentEnd, AgentStartChanges, BeforeReset, BeforeToolCall, CompactionFinished,
+    CompactionStarting, FirstAnswer, HookContext, JoinedText, LastAnswer, LlmInput, LlmOutput, MessageChanges,
+    MessageContext, MessageReceived, MessageSending, MessageSent, MessageWrite, ModelOverride, PromptChanges,
+    RequiredApproval, ResetReason, RunVerdict, SessionContext, SessionEnd, SessionStart, ToolCallChanges,
+    WorkspaceFile,
 };
 
 /// Maximum bytes of messages in an event, leaving room for the rest of the line.
@@ -341,6 +342,32 @@ pub(super) fn persisted(answer: &Value, before: &ToolResult) -> HookAnswer<Optio
         Some(Message::ToolResult(changed)) => Ok(Some(changed)),
         Some(_) => Err(ExtensionError::new("The message in the answer is not a tool result")),
     }
+}
+
+pub(super) fn bootstrap(event: &AgentBootstrap) -> Value {
+    let file = |file: &WorkspaceFile| {
+        object([
+            ("name", Some(file.name.as_str().into())),
+            ("path", path(Some(&file.path))),
+            ("content", text(file.text.as_deref())),
+            ("missing", Some(file.text.is_none().into())),
+        ])
+    };
+    let files: Vec<Value> = event.files.iter().map(file).collect();
+    json!({"workspaceDir": path(Some(&event.workspace)), "bootstrapFiles": files})
+}
+
+/// Returns the files in an answer. A file without a path has that of its name in the workspace.
+pub(super) fn bootstrap_files(answer: &Value, event: &AgentBootstrap) -> HookAnswer<Option<Vec<WorkspaceFile>>> {
+    let Some(files) = member::<Vec<Map<String, Value>>>(answer, "bootstrapFiles")? else { return Ok(None) };
+    let text = |file: &Map<String, Value>, name: &str| file.get(name).and_then(Value::as_str).map(str::to_owned);
+    let files = files.iter().map(|file| {
+        let name = text(file, "name").filter(|name| !name.trim().is_empty());
+        let name = name.ok_or_else(|| ExtensionError::new("A file in the answer has no name"))?;
+        let path = text(file, "path").map_or_else(|| event.workspace.join(&name), PathBuf::from);
+        Ok(WorkspaceFile { text: text(file, "content"), name, path })
+    });
+    files.collect::<HookAnswer<Vec<_>>>().map(Some)
 }
 
 pub(super) fn write(answer: &Value) -> HookAnswer<MessageWrite> {

@@ -87,7 +87,7 @@ pub(super) fn failed(state: &mut RunState, stage: FailureStage, error: &LlmError
 }
 
 /// Decides what follows an attempt that exceeded its time limit. This is never charged to the profile: a slow model must not affect others.
-pub(super) fn timed_out(state: &mut RunState, has_payload: bool) -> Decision {
+pub(super) fn timed_out(state: &mut RunState, has_answer: bool) -> Decision {
     if state.advance() {
         return Decision::only(state.attempt());
     }
@@ -99,7 +99,7 @@ pub(super) fn timed_out(state: &mut RunState, has_payload: bool) -> Decision {
             ..about(state)
         }));
     }
-    Decision::only(Action::Finish(if has_payload { Finish::Answer } else { Finish::TimedOut }))
+    Decision::only(Action::Finish(if has_answer { Finish::Answer } else { Finish::TimedOut }))
 }
 
 /// Decides what follows if the current profile has no credential.

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::run::outcome::{AttemptStart, FailureStage, ToolRun};
+use crate::run::outcome::{AttemptStart, FailureStage, MissingAnswer, ToolRun};
 use crate::run::request::Budget;
 
 /// A possible report of the runner; only the part that the decision asks for is used.
@@ -180,6 +180,8 @@ struct Before {
     thinking: ThinkingLevel,
     /// Whether its conversation or circumstances have changed: a wait, a repair, or a compaction by the session itself.
     has_changed: bool,
+    /// What its model produced instead of an answer.
+    missing: Option<MissingAnswer>,
 }
 
 /// Observations about a run.
@@ -192,6 +194,8 @@ struct Record {
     compactions: u32,
     /// Number of repairs requested: for overflows, for timeouts, and of tool results.
     repairs: [u32; 3],
+    /// Number of attempts that asked a model to go on after an empty answer.
+    n_asked: u32,
     is_over: bool,
 }
 
@@ -219,8 +223,9 @@ fn play(terms: RunTerms, steps: &[PossibleReport]) -> Result<(), TestCaseError> 
         let (next, is_stopped) = match &action {
             Action::Attempt(plan) => {
                 let profile = plan.profile.clone();
-                seen.before = Some(Before { profile, thinking: plan.thinking, has_changed: false });
+                seen.before = Some(Before { profile, thinking: plan.thinking, has_changed: false, missing: None });
                 if step.has_credential {
+                    seen.n_asked += u32::from(plan.start == AttemptStart::Continue);
                     seen.n_attempts += 1;
                     state.stopped = step.stop;
                     for (n, slot) in state.terms.profiles.iter_mut().enumerate() {
@@ -232,7 +237,10 @@ fn play(terms: RunTerms, steps: &[PossibleReport]) -> Result<(), TestCaseError> 
                     let is_good = matches!(step.outcome.end, AttemptEnd::Good);
                     let is_stopped =
                         matches!(step.outcome.end, AttemptEnd::Aborted(_)) || (step.stop.is_some() && !is_good);
-                    seen.before.as_mut().into_iter().for_each(|b| b.has_changed = step.outcome.compactions > 0);
+                    seen.before.as_mut().into_iter().for_each(|b| {
+                        b.has_changed = step.outcome.compactions > 0;
+                        b.missing = step.outcome.missing_answer().filter(|_| is_good);
+                    });
                     let next = decide(&mut state, Observation::Attempt(&step.outcome));
                     check_marks(&next, plan.profile.as_ref(), Some(&step.outcome))?;
                     (next, is_stopped)
@@ -296,6 +304,7 @@ fn play(terms: RunTerms, steps: &[PossibleReport]) -> Result<(), TestCaseError> 
     prop_assert!(seen.is_over, "the run does not end");
     prop_assert!(seen.n_attempts <= bound, "{} attempts of {bound}", seen.n_attempts);
     let [overflows, timeouts, truncations] = seen.repairs;
+    prop_assert!(seen.n_asked <= 3, "a model is asked {} times", seen.n_asked);
     prop_assert!(overflows <= state.terms.overflow_compactions && timeouts <= 2 && truncations <= 1, "{:?}", seen);
     prop_assert_eq!(state.n_attempts(), seen.n_attempts);
     prop_assert_eq!(state.usage().input, seen.tokens);
@@ -307,7 +316,13 @@ fn check_attempt(state: &RunState, seen: &Record, plan: &AttemptPlan, usable: &[
     let terms = &state.terms;
     prop_assert_eq!(plan.number, seen.n_attempts + 1);
     let is_first = seen.n_attempts == 0 || !terms.logs_prompt;
-    prop_assert_eq!(plan.start, if is_first { terms.start } else { AttemptStart::Resume });
+    let asks_again = plan.start == AttemptStart::Continue;
+    if asks_again {
+        let missing = seen.before.as_ref().and_then(|before| before.missing);
+        prop_assert!(matches!(missing, Some(MissingAnswer::Nothing | MissingAnswer::OnlyReasoning)), "{:?}", missing);
+    } else {
+        prop_assert_eq!(plan.start, if is_first { terms.start } else { AttemptStart::Resume });
+    }
     prop_assert!(terms.budget.attempts.is_none_or(|limit| seen.n_attempts < limit));
     prop_assert!(terms.budget.tokens.is_none_or(|limit| seen.tokens < limit));
     prop_assert!(terms.budget.deadline.is_none_or(|limit| state.elapsed < limit));
@@ -322,7 +337,11 @@ fn check_attempt(state: &RunState, seen: &Record, plan: &AttemptPlan, usable: &[
         return Ok(());
     };
     if before.profile == plan.profile {
-        prop_assert!(before.has_changed || before.thinking != plan.thinking, "the same attempt twice: {:?}", plan);
+        prop_assert!(
+            asks_again || before.has_changed || before.thinking != plan.thinking,
+            "the same attempt twice: {:?}",
+            plan
+        );
     } else {
         prop_assert!(position(terms, before.profile.as_ref()) < at, "an earlier profile is used again");
         prop_assert!(at.is_some_and(|at| usable[at]), "a profile in cooldown is used");

@@ -12,7 +12,7 @@ use crate::config::agents::RunRetries;
 use crate::config::preset::TransientRetries;
 use crate::profiles::ProfileId;
 use crate::reason::FailoverReason;
-use crate::run::outcome::{AttemptOutcome, AttemptPlan, AttemptStart};
+use crate::run::outcome::{AttemptOutcome, AttemptPlan, AttemptStart, MissingAnswer};
 use crate::run::request::Budget;
 use crate::run::result::{FailoverError, RunErrorKind};
 use crate::texts::{Phrase, TextTable};
@@ -66,6 +66,12 @@ pub struct RunTerms {
     pub can_compact: bool,
     /// Whether the log contains the prompt of an attempt that failed; if not, each attempt adds it again.
     pub logs_prompt: bool,
+    /// Whether a model that stopped without any text can be asked to go on.
+    pub can_ask_again: bool,
+    /// Whether an answer is required, and the model is asked for it once more at the end of the run.
+    pub reply_required: bool,
+    /// Whether the run succeeds without any text, because nobody asked something.
+    pub may_say_nothing: bool,
     /// Whether a later candidate has a larger context window.
     pub larger_window_follows: bool,
     /// Texts for people.
@@ -93,6 +99,9 @@ impl RunTerms {
             budget: Budget::default(),
             can_compact: true,
             logs_prompt: true,
+            can_ask_again: true,
+            reply_required: false,
+            may_say_nothing: false,
             larger_window_follows: false,
             texts: TextTable::default(),
         }
@@ -127,6 +136,7 @@ pub struct RunState {
     /// Time of the first transient failure since the last completed answer.
     pub(super) failing_since: Option<Duration>,
     pub(super) pending: NextStep,
+    empty_answers: EmptyAnswers,
     /// Whether renewing the login of the current profile was attempted (`Some`), and succeeded (`true`).
     renewal: Option<bool>,
     iterations: u32,
@@ -138,6 +148,15 @@ pub struct RunState {
     last_call_usage: Option<Usage>,
 }
 
+/// How often a model was asked to go on after an answer without text.
+#[derive(Clone, Copy, Debug, Default)]
+struct EmptyAnswers {
+    after_nothing: u32,
+    after_reasoning: u32,
+    /// Whether the next attempt asks again.
+    asks_next: bool,
+}
+
 /// What follows the current wait or repair.
 #[derive(Clone, Debug)]
 pub(super) enum NextStep {
@@ -146,7 +165,7 @@ pub(super) enum NextStep {
     /// The next model.
     FailOver(Box<FailoverError>),
     /// The handling of a timeout.
-    TimedOut { has_payload: bool },
+    TimedOut { has_answer: bool },
     /// The handling of an overflow.
     Overflow,
 }
@@ -168,6 +187,7 @@ impl RunState {
             failing_since: None,
             renewal: None,
             pending: NextStep::Attempt,
+            empty_answers: EmptyAnswers::default(),
             iterations: 0,
             attempts_before: 0,
             prompt_is_logged: false,
@@ -246,6 +266,11 @@ impl RunState {
         }
     }
 
+    /// Adds the usage of summaries made between attempts.
+    pub(crate) fn add_repair_usage(&mut self, usage: &Usage) {
+        self.usage.add(usage);
+    }
+
     /// Selects the first profile that may be used; false if there is none.
     pub(super) fn take_first(&mut self) -> bool {
         if self.terms.profiles.is_empty() {
@@ -303,6 +328,23 @@ impl RunState {
         Some(Mark::Failure { profile: slot.id.clone(), reason, retry_after })
     }
 
+    /// Returns whether a model that stopped without an answer is asked to go on, which the next attempt then does: once after an empty answer,
+    /// and twice after reasoning. If an answer is required, the last time is the one at the end of the run.
+    pub(super) fn may_ask_again(&mut self, missing: MissingAnswer) -> bool {
+        let (asked, max) = match missing {
+            MissingAnswer::Nothing => (&mut self.empty_answers.after_nothing, 1),
+            MissingAnswer::OnlyReasoning => (&mut self.empty_answers.after_reasoning, 2),
+            MissingAnswer::CutOff => return false,
+        };
+        let max = max - u32::from(self.terms.reply_required);
+        if !self.terms.can_ask_again || self.terms.may_say_nothing || self.stopped.is_some() || *asked >= max {
+            return false;
+        }
+        *asked += 1;
+        self.empty_answers.asks_next = true;
+        true
+    }
+
     /// Plans the next attempt, unless a limit is reached.
     pub(super) fn attempt(&mut self) -> Action {
         let max = self.terms.retries.bound(self.terms.profiles.len());
@@ -317,7 +359,11 @@ impl RunState {
             return over;
         }
         let is_first = self.iterations == 0 || !self.terms.logs_prompt;
-        let start = if is_first { self.terms.start } else { AttemptStart::Resume };
+        let start = match std::mem::take(&mut self.empty_answers.asks_next) {
+            true => AttemptStart::Continue,
+            false if is_first => self.terms.start,
+            false => AttemptStart::Resume,
+        };
         self.iterations += 1;
         if !self.tried_thinking.contains(&self.thinking) {
             self.tried_thinking.push(self.thinking);

@@ -200,7 +200,7 @@ impl AgentMeta {
         }
         if let Some(budget) = self.budget {
             object.insert("contextTokens".into(), budget.window.into());
-            object.insert("contextTokensSource".into(), "model".into());
+            object.insert("contextTokensSource".into(), budget.source.as_str().into());
             object.insert("contextBudgetStatus".into(), budget.to_json());
         }
         if self.usage.cost.total > 0.0 {

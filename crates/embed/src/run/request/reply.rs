@@ -7,7 +7,8 @@ use crate::replies::coalesce::Coalescing;
 /// Whether the model must answer the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplyExpectation {
-    /// The model may stay silent.
+    /// The model may stay silent, by answering `NO_REPLY`. If it stops without any text, it is asked to go on, and the run fails if it still
+    /// says nothing; runs that the heartbeat started, and those that save memories, then end without an answer.
     #[default]
     Optional,
     /// The model must answer, and the silent token `NO_REPLY` does not count. If it stops without an answer and no message tool sent one,

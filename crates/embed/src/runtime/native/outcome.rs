@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinch_agent_core::event::{EndReason, RunEnd};
+use pinch_agent_core::event::{AgentEvent, EndReason, RunEnd};
 use pinch_agent_core::tool::{ToolEffect, ToolSet};
 use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::error::Emitted;
@@ -19,14 +19,18 @@ pub(super) struct Watcher {
     context_window: u64,
     facts: Facts,
     end: Option<RunEnd>,
+    stopped_tool: bool,
 }
 
 impl Watcher {
     pub(super) fn new(tools: ToolSet, context_window: u64) -> Self {
-        Self { tools, context_window, facts: Facts::default(), end: None }
+        Self { tools, context_window, facts: Facts::default(), end: None, stopped_tool: false }
     }
 
-    pub(super) fn observe(&mut self, event: &SessionEvent) {
+    pub(super) fn observe(&mut self, event: &SessionEvent, cancel: &Cancel) {
+        if let SessionEvent::Agent(AgentEvent::ToolEnd { output, .. }) = event {
+            self.stopped_tool |= output.failed && cancel.reason().is_some();
+        }
         if let SessionEvent::RunEnd { end, .. } = event {
             self.end = Some(end.clone());
         }
@@ -42,7 +46,11 @@ impl Watcher {
             matches!(&**message, Message::ToolResult(result)
                 if result.content.iter().filter_map(Block::as_text).map(|text| text.chars().count()).sum::<usize>() > limit)
         };
-        AttemptOutcome { oversized_tool_results: messages.iter().any(is_oversized), ..self.facts.into_outcome(end) }
+        AttemptOutcome {
+            oversized_tool_results: messages.iter().any(is_oversized),
+            stopped_tool: self.stopped_tool,
+            ..self.facts.into_outcome(end)
+        }
     }
 
     fn attempt_end(&self, cancel: &Cancel) -> AttemptEnd {
