@@ -17,7 +17,7 @@ use crate::world::World;
 
 /// What the guardrail does with arguments that have the member `by`, and with others.
 #[derive(Clone, Copy)]
-enum Verdict {
+enum PolicyAct {
     Allow,
     Block(Option<&'static str>),
     Fail,
@@ -25,8 +25,8 @@ enum Verdict {
 }
 
 struct Policy {
-    own: Verdict,
-    changed: Verdict,
+    own: PolicyAct,
+    changed: PolicyAct,
     seen: Mutex<Vec<Value>>,
 }
 
@@ -37,19 +37,19 @@ impl Guardrail for Policy {
         let verdict = if call.params.contains_key("by") { self.changed } else { self.own };
         Box::pin(async move {
             match verdict {
-                Verdict::Allow => Ok(GuardrailDecision::Allow),
-                Verdict::Block(reason) => Ok(GuardrailDecision::Block { reason: reason.map(str::to_owned) }),
-                Verdict::Fail => Err("no connection".into()),
-                Verdict::Hang => std::future::pending().await,
+                PolicyAct::Allow => Ok(GuardrailDecision::Allow),
+                PolicyAct::Block(reason) => Ok(GuardrailDecision::Block { reason: reason.map(str::to_owned) }),
+                PolicyAct::Fail => Err("no connection".into()),
+                PolicyAct::Hang => std::future::pending().await,
             }
         })
     }
 }
 
 /// Adds a member to the arguments of every call, if it has one to add.
-struct Signing(Option<&'static str>);
+struct ParamsSigner(Option<&'static str>);
 
-impl Extension for Signing {
+impl Extension for ParamsSigner {
     fn name(&self) -> &str {
         "signing"
     }
@@ -59,7 +59,7 @@ impl Extension for Signing {
     }
 }
 
-impl Plugin for Signing {
+impl Plugin for ParamsSigner {
     fn before_tool_call<'a>(&'a self, _: &'a BeforeToolCall, _: &'a HookContext) -> HandlerFuture<'a, ToolCallChanges> {
         let params = self.0.map(|name| ("by".to_owned(), name.into())).into_iter().collect();
         Box::pin(async move { Ok(ToolCallChanges { params, ..ToolCallChanges::default() }) })
@@ -67,7 +67,7 @@ impl Plugin for Signing {
 }
 
 /// Returns what the model is told about a call, and the arguments that the guardrail saw.
-async fn told(own: Verdict, changed: Verdict, signer: Option<&'static str>) -> (String, Vec<Value>) {
+async fn told(own: PolicyAct, changed: PolicyAct, signer: Option<&'static str>) -> (String, Vec<Value>) {
     let world = World::new().await;
     let params = json!({"own": 1}).as_object().unwrap().clone();
     let replies = [ScriptedReply::call("c1", "probe", params), ScriptedReply::text("Done.")];
@@ -80,7 +80,7 @@ async fn told(own: Verdict, changed: Verdict, signer: Option<&'static str>) -> (
     });
     let policy = Arc::new(Policy { own, changed, seen: Mutex::default() });
     let engine = world.built(|builder| {
-        let builder = builder.providers(providers).tool(probe).hooks(Arc::new(Signing(signer)));
+        let builder = builder.providers(providers).tool(probe).hooks(Arc::new(ParamsSigner(signer)));
         builder.guardrail(Arc::clone(&policy) as Arc<dyn Guardrail>)
     });
     engine.run(engine.request("s1", None, None, "go")).finish().await.unwrap();
@@ -93,12 +93,12 @@ async fn a_guardrail_decides_before_hooks_and_about_their_changes() {
     let (own, changed) = (json!({"own": 1}), json!({"own": 1, "by": "plugin"}));
     let failed = "Tool call blocked because the guardrail failed";
     for (of_own, of_changed, signer, expected, seen) in [
-        (Verdict::Allow, Verdict::Allow, None, "ran with 1 members", vec![&own]),
-        (Verdict::Allow, Verdict::Allow, Some("plugin"), "ran with 2 members", vec![&own, &changed]),
-        (Verdict::Block(None), Verdict::Allow, Some("plugin"), "Blocked by guardrail policy", vec![&own]),
-        (Verdict::Allow, Verdict::Block(Some("not signed")), Some("plugin"), "not signed", vec![&own, &changed]),
-        (Verdict::Fail, Verdict::Allow, None, failed, vec![&own]),
-        (Verdict::Hang, Verdict::Allow, None, failed, vec![&own]),
+        (PolicyAct::Allow, PolicyAct::Allow, None, "ran with 1 members", vec![&own]),
+        (PolicyAct::Allow, PolicyAct::Allow, Some("plugin"), "ran with 2 members", vec![&own, &changed]),
+        (PolicyAct::Block(None), PolicyAct::Allow, Some("plugin"), "Blocked by guardrail policy", vec![&own]),
+        (PolicyAct::Allow, PolicyAct::Block(Some("not signed")), Some("plugin"), "not signed", vec![&own, &changed]),
+        (PolicyAct::Fail, PolicyAct::Allow, None, failed, vec![&own]),
+        (PolicyAct::Hang, PolicyAct::Allow, None, failed, vec![&own]),
     ] {
         let (told, asked) =
             tokio::time::timeout(Duration::from_secs(60), told(of_own, of_changed, signer)).await.unwrap();
