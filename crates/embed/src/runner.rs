@@ -318,6 +318,7 @@ impl Runner<'_> {
             self.replies.restart();
         }
         self.replies.enforce_final_tag(self.scope.prompt.asks_for_final_tags(model));
+        self.replies.set_model(model, plan.thinking);
         let meter = BudgetMeter::new(state);
         let outcome = self.pull(attempts, model, plan, Arc::clone(&auth), &self.cancel.clone(), meter).await?;
         self.look_at_the_clock(state);
