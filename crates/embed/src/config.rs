@@ -42,7 +42,7 @@ pub use auth::{AuthConfig, Cooldowns, InlineProfile};
 use channels::ChannelsConfig;
 use elevated::ElevatedConfig;
 use exec::ExecConfig;
-use messages::QueueConfig;
+use messages::{QueueConfig, ReplyTexts};
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
 use plugins::PluginsConfig;
 pub use preset::{Preset, PresetValues};
@@ -88,8 +88,8 @@ pub struct Config {
     pub session: SessionConfig,
     /// `messages.queue`.
     pub messages: QueueConfig,
-    /// Whether failed tools without side effects are never reported (`messages.suppressToolErrors`).
-    pub suppress_tool_errors: bool,
+    /// The texts of replies (`messages.responsePrefix`, `messages.suppressToolErrors`, `replies`).
+    pub replies: ReplyTexts,
     /// `skills`.
     pub skills: SkillsConfig,
     /// `plugins`.
@@ -186,7 +186,7 @@ impl Config {
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
         let session = SessionConfig::read(&node.get("session"), defaults.reset, &mut problems);
         let messages = QueueConfig::read(&node.get("messages"), &defaults.queue, &mut problems);
-        let suppress_tool_errors = node.get("messages").get("suppressToolErrors").flag(&mut problems).unwrap_or(false);
+        let replies = ReplyTexts::read(&node, &mut problems);
         let skills = SkillsConfig::read(&node.get("skills"), &mut problems);
         let plugins = PluginsConfig::read(&node.get("plugins"), &mut problems);
         let cron = node.get("cron").get("maxConcurrentRuns");
@@ -217,7 +217,7 @@ impl Config {
                 channels,
                 session,
                 messages,
-                suppress_tool_errors,
+                replies,
                 skills,
                 plugins,
                 max_concurrent_cron_runs,

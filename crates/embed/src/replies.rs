@@ -41,6 +41,8 @@ pub mod directives;
 
 pub mod partial;
 
+pub mod prefix;
+
 mod inline;
 
 pub mod fence;
@@ -63,6 +65,8 @@ pub mod reasoning;
 
 pub mod tool_notes;
 
+pub mod raw_log;
+
 pub mod compose;
 
 mod pipeline;
@@ -75,10 +79,12 @@ use crate::texts::TextTable;
 use blocks::BlockBreak;
 use chunk::Chunking;
 use coalesce::Coalescing;
-use directives::media::MediaRoots;
+use directives::DirectiveRules;
 use directives::threading::ReplyToMode;
+use prefix::ResponsePrefix;
 use preview::Preview;
 use tool_notes::{ToolFormat, Verbose};
+use unit::TextLimit;
 
 /// One stage of the chain.
 pub trait Stage: Send {
@@ -135,8 +141,6 @@ pub struct ReplyOptions {
     pub verbose: Verbose,
     /// Format of messages about tools.
     pub tool_result_format: ToolFormat,
-    /// Whether only text inside final tags is for people, whatever the model.
-    pub enforce_final_tag: bool,
     /// Whether reasoning that is not part of the text is hidden, because no thinking was asked for.
     pub hide_native_reasoning: bool,
     /// Whether failed tools without side effects are not reported at the end of a run.
@@ -147,10 +151,14 @@ pub struct ReplyOptions {
     pub current_message: Option<String>,
     /// Which blocks keep the message they reply to.
     pub reply_to: ReplyToMode,
-    /// Directories whose files a model may name by an absolute path.
-    pub media_roots: MediaRoots,
+    /// Which reply directives are recognised, and which files they may name.
+    pub directives: DirectiveRules,
+    /// The text before each reply.
+    pub prefix: Option<ResponsePrefix>,
     /// The draft that is edited during the run.
     pub preview: Preview,
+    /// The longest message of the channel.
+    pub text_limit: Option<TextLimit>,
     /// Texts for people.
     pub texts: TextTable,
     /// Whether the owner of the run, which may make several attempts, emits its start and end.

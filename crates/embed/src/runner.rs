@@ -335,6 +335,7 @@ impl Runner<'_> {
             }
         }
         self.replies.enforce_final_tag(self.scope.prompt.asks_for_final_tags(model));
+        self.replies.set_model(model, plan.thinking);
         let meter = BudgetMeter::new(state);
         let mut outcome = self.pull(attempts, model, plan, Arc::clone(&auth), &self.cancel.clone(), meter).await?;
         outcome.has_sent = self.replies.sent().any();

@@ -10,5 +10,5 @@ pub use arguments::{ContainerMounts, ContainerSpec};
 pub use environment::{ContainerEnvironment, container_environment};
 pub use fingerprint::{config_hash, sandbox_hash};
 pub use options::ContainerOptions;
-pub(crate) use rules::AGENT_MOUNT;
+pub use rules::AGENT_MOUNT;
 pub use rules::{BindRules, ContainerRefusal, check_network, check_profile};

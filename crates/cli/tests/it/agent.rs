@@ -55,6 +55,8 @@ async fn the_next_run_continues_the_same_session() {
     assert_eq!(user.asked().unwrap().as_array().unwrap().len(), 1, "another session knows nothing of the first");
     let sessions = ["s1.jsonl", "s2.jsonl"].map(|name| user.path(".pinch/agents/main/sessions").join(name));
     assert_eq!(files(&user.path(".pinch/agents")), sessions);
+    let first = ["AGENTS.md", "BOOTSTRAP.md", "SOUL.md"].map(|name| user.path(".pinch/workspace").join(name));
+    assert!(first.iter().all(|file| file.is_file()), "a new agent has the first files of its workspace");
 }
 
 #[tokio::test]

@@ -14,7 +14,10 @@ const SESSIONS: &str = ".pinch/agents/main/sessions/sessions.json";
 pub(crate) async fn user() -> TestUser {
     let user = TestUser::new().await;
     let document = json!({
-        "agents": {"defaults": {"model": "local/m1"}, "list": [{"id": "main"}, {"id": "ops"}]},
+        // Messages must not overtake the first files of the workspace.
+        "agents": {
+            "defaults": {"model": "local/m1", "skipBootstrap": true}, "list": [{"id": "main"}, {"id": "ops"}],
+        },
         "models": {"providers": {"local": {
             "baseUrl": user.server.url(), "api": "anthropic-messages", "apiKey": "none",
             "models": [{"id": "m1", "reasoning": true, "contextWindow": 200_000, "maxTokens": 8_000}, {"id": "m2", "contextWindow": 200_000}],

@@ -96,14 +96,13 @@ async fn open(file: &Path) -> SessionLog {
     SessionLog::open(&Host::system(), store, &SessionRef::Path(file.to_owned()), "/").await.unwrap()
 }
 
-/// Opens the session, sends one more prompt, and opens it again.
+/// Opens a copy of the session, sends one more prompt, and opens it again.
 async fn go_on(file: &Path, n: u32) {
-    let log = open(file).await;
     let record = json!({"id": "m", "provider": "p", "api": "scripted", "baseUrl": "http://x"});
     let provider = Arc::new(ScriptedProvider::new([ScriptedReply::text("fine")]));
     let copy = file.with_extension(format!("{n}.jsonl"));
+    // An empty file would get the id of a new session, and the demo would refuse it.
     std::fs::copy(file, &copy).unwrap();
-    drop(log);
     let model = Arc::new(Model::from_record(&record).unwrap());
     let mut parts = SessionParts::new(Host::system(), open(&copy).await, model, provider.clone());
     parts.system = SystemPrompt::text("test");

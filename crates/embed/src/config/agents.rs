@@ -181,6 +181,8 @@ pub struct AgentConfig {
     pub id: AgentId,
     /// Whether this agent is used when a request names none.
     pub is_default: bool,
+    /// Its name for people (`identity.name`).
+    pub name: Option<String>,
     /// Working directory of its tools.
     pub workspace: Option<String>,
     /// Directory with its settings, models and credentials.
@@ -321,9 +323,9 @@ impl AgentDefaults {
             params: StreamParams::read(&node.get("params"), problems),
             allowed_models: node.get("modelPolicy").get("allow").texts(problems),
             workspace: node.get("workspace").text(problems),
+            skip_bootstrap: node.get("skipBootstrap").flag(problems).unwrap_or(false),
             timeout_seconds: node.get("timeoutSeconds").number(problems),
             runtime: node.get("runtime").text(problems),
-            skip_bootstrap: node.get("skipBootstrap").flag(problems).unwrap_or(false),
             max_concurrent_subagents: node
                 .get("subagents")
                 .get("maxConcurrent")
@@ -357,6 +359,7 @@ impl AgentConfig {
         Self {
             id,
             is_default: node.get("default").flag(problems).unwrap_or(false),
+            name: node.get("identity").get("name").text(problems),
             workspace: node.get("workspace").text(problems),
             agent_dir: node.get("agentDir").text(problems),
             primary,

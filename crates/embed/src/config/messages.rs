@@ -1,4 +1,4 @@
-//! `messages`: handling of messages that arrive while a run of their session is active.
+//! `messages` and `replies`: handling of messages that arrive while a run of their session is active, and the texts of replies.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use pinch_coding_agent::document::Problem;
 
 use super::node::Node;
+use crate::replies::directives::TagForms;
 
 /// Handling of a message that arrives while a run of its session is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +80,34 @@ impl Default for QueueConfig {
             debounce: Duration::from_millis(1000),
             cap: 20,
             drop: DropPolicy::default(),
+        }
+    }
+}
+
+/// The texts of replies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplyTexts {
+    /// The text before each reply (`messages.responsePrefix`), unless the channel or account has one of its own.
+    pub prefix: Option<String>,
+    /// Which forms of reply tags are directives (`replies.shortTags`).
+    pub tags: TagForms,
+    /// Whether failed tools without side effects are never reported (`messages.suppressToolErrors`).
+    pub suppress_tool_errors: bool,
+}
+
+impl ReplyTexts {
+    /// Reads the settings from the whole document.
+    pub(super) fn read(document: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        let messages = document.get("messages");
+        let replies = document.get("replies");
+        replies.object(problems);
+        Self {
+            prefix: messages.get("responsePrefix").text(problems),
+            tags: match replies.get("shortTags").flag(problems) {
+                Some(false) => TagForms::Long,
+                Some(true) | None => TagForms::All,
+            },
+            suppress_tool_errors: messages.get("suppressToolErrors").flag(problems).unwrap_or(false),
         }
     }
 }

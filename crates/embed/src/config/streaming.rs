@@ -7,7 +7,7 @@ use pinch_coding_agent::document::Problem;
 use super::node::Node;
 use crate::replies::blocks::BlockBreak;
 use crate::replies::chunk::{BreakPreference, Chunking};
-use crate::replies::preview::{Preview, PreviewMode, ProgressDraft};
+use crate::replies::preview::{CommandText, Preview, PreviewMode, ProgressDraft};
 
 /// Delivery of replies in blocks during the run (`agents.defaults.blockStreaming…`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,6 +70,8 @@ pub struct ChannelDelivery {
     pub media_bytes: Option<u64>,
     /// A draft that is edited during the run (`streaming.mode`).
     pub preview: Option<Preview>,
+    /// The text before each reply (`responsePrefix`); empty: none.
+    pub response_prefix: Option<String>,
 }
 
 impl BlockStreaming {
@@ -186,6 +188,7 @@ impl ChannelDelivery {
             threads: node.get("replyToMode").word(problems, &["off", "first", "all"], threads),
             media_bytes: megabytes.map(|mb| (mb * 1024.0 * 1024.0) as u64),
             preview: read_preview(node, &streaming, problems),
+            response_prefix: node.get("responsePrefix").text(problems),
         }
     }
 
@@ -199,6 +202,7 @@ impl ChannelDelivery {
             threads: self.threads.or(above.threads),
             media_bytes: self.media_bytes.or(above.media_bytes),
             preview: self.preview.or(above.preview),
+            response_prefix: self.response_prefix.clone().or_else(|| above.response_prefix.clone()),
         }
     }
 }
@@ -223,6 +227,10 @@ fn read_preview(node: &Node<'_>, streaming: &Node<'_>, problems: &mut Vec<Proble
         max_line_chars: read_size(&progress.get("maxLineChars"), problems).unwrap_or(usual.max_line_chars),
         tool_progress: progress.get("toolProgress").flag(problems).unwrap_or(usual.tool_progress),
         commentary: progress.get("commentary").flag(problems).unwrap_or(usual.commentary),
+        commands: progress
+            .get("commandText")
+            .word(problems, &["status", "raw"], CommandText::parse)
+            .unwrap_or(usual.commands),
     };
     let mode = mode.or(earlier)?;
     Some(Preview { mode, chunk: nested_chunk.or(flat_chunk).unwrap_or(Preview::CHUNK), progress })

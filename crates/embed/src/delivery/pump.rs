@@ -307,8 +307,11 @@ impl Pump {
                 sink.reasoning(self.snapshot.reasoning()).await;
             }
             ReplyEvent::Draft(edit) => {
-                self.snapshot.change_draft(edit);
-                sink.draft(self.snapshot.draft()).await;
+                if let Some(text) =
+                    self.snapshot.change_draft(edit, self.limits.iter().filter_map(|limits| limits.text))
+                {
+                    sink.draft(text).await;
+                }
             }
             ReplyEvent::Notice(text) => sink.notice(text).await,
             ReplyEvent::ReasoningEnd => sink.reasoning_end().await,

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::replies::piece::{Edit, Growth, ReasoningGrowth};
+use crate::replies::unit::TextLimit;
 
 /// The text of an answer so far. It is borrowed, so only sinks that need a copy pay for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct ReplySnapshot {
     formatted: String,
     raw: String,
     draft: String,
+    /// Length of the part of the draft that fits into a message, if not all of it does.
+    n_shown: Option<usize>,
     /// Where the part of the formatted reasoning begins that the last increment added; 0 if it changed earlier text.
     reasoning_at: usize,
 }
@@ -73,14 +76,17 @@ impl ReplySnapshot {
         growth.raw.apply(&mut self.raw);
     }
 
-    /// Applies an edit to the draft.
-    pub(super) fn change_draft(&mut self, edit: &Edit) {
+    /// Applies an edit to the draft. Returns the draft as far as it is within the limits of a message, or `None` if that part is unchanged.
+    pub(super) fn change_draft(&mut self, edit: &Edit, limits: impl IntoIterator<Item = TextLimit>) -> Option<&str> {
+        let n_shown = self.n_shown.filter(|n_shown| edit.at >= *n_shown);
         edit.apply(&mut self.draft);
-    }
-
-    /// Returns the draft so far.
-    pub(super) fn draft(&self) -> &str {
-        &self.draft
+        // A message that is full stays as it is.
+        if n_shown.is_some() {
+            return None;
+        }
+        let shown = limits.into_iter().fold(&*self.draft, |text, limit| limit.unit.prefix(text, limit.max));
+        self.n_shown = (shown.len() < self.draft.len()).then_some(shown.len());
+        Some(shown)
     }
 
     /// Returns the reasoning so far.
@@ -98,6 +104,24 @@ impl ReplySnapshot {
 mod tests {
     use super::*;
     use crate::replies::reasoning::ReasoningTracker;
+    use crate::replies::unit::TextUnit;
+
+    #[test]
+    fn a_draft_stops_at_the_limit_of_a_message() {
+        let mut snapshot = ReplySnapshot::default();
+        let limits = [TextLimit { max: 6, unit: TextUnit::Chars }, TextLimit { max: 8, unit: TextUnit::Bytes }];
+        let mut change = |at, text: &str| {
+            let edit = Edit { at, text: text.to_owned() };
+            snapshot.change_draft(&edit, limits).map(str::to_owned)
+        };
+        assert_eq!(change(0, "ééé").as_deref(), Some("ééé"));
+        assert_eq!(change(6, "abc").as_deref(), Some("éééab"));
+        assert_eq!(change(9, "def"), None, "the message is full");
+        assert_eq!(change(7, "x").as_deref(), Some("éééax"));
+        assert_eq!(change(8, "yz").as_deref(), Some("éééax"));
+        assert_eq!(change(10, "z"), None);
+        assert_eq!(change(0, "new").as_deref(), Some("new"));
+    }
 
     #[test]
     fn the_delta_of_reasoning_is_its_extension_or_the_whole_text() {

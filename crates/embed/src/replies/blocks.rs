@@ -7,7 +7,6 @@ use super::Stage;
 use super::chunk::{Chunker, Chunking, Drain};
 use super::code::CodeState;
 use super::dedupe::{Overlap, RepeatDetector};
-use super::markup::{and_then, strip_channels, strip_tool_text};
 use super::piece::{BlockReply, Piece, Pieces, ReplySpan};
 use super::sent::{is_duplicate, normal_form};
 
@@ -170,8 +169,7 @@ impl Blocks {
     /// Emits a piece of the answer's visible text; `end` is its end in bytes.
     fn emit(&mut self, piece: &str, end: u64, out: &mut Pieces) {
         let mut start = std::mem::replace(&mut self.n_bytes, end);
-        let text = and_then(strip_channels(piece), strip_tool_text);
-        let mut shown = Cow::Borrowed(without_blank_start(text.trim_end()));
+        let mut shown = Cow::Borrowed(without_blank_start(piece.trim_end()));
         if shown.is_empty() || is_duplicate(&shown, &self.sent) {
             return;
         }

@@ -89,11 +89,14 @@ impl Stages {
             built_in(SCAN),
             own(MARKUP, Box::<MarkupGuard>::default()),
             built_in(CHUNK),
-            own(DIRECTIVES, Box::new(Directives::new(options.media_roots.clone()))),
+            own(DIRECTIVES, Box::new(Directives::new(options.directives.clone()))),
             own(TOKENS, Box::new(Cleanup)),
             Place { name: COALESCE, stage: coalesce },
             own(DEDUPE, Box::<Dedupe>::default()),
-            own(THREADS, Box::new(Threads::new(options.reply_to, options.current_message.clone()))),
+            own(
+                THREADS,
+                Box::new(Threads::new(options.reply_to, options.current_message.clone(), options.directives.tags)),
+            ),
         ])
     }
 

@@ -65,15 +65,34 @@ impl Parsed {
     }
 }
 
-/// Parses the directives of a whole text. `current` is the id of the message that started the run.
-pub fn parse(raw: &str, current: Option<&str>) -> Parsed {
-    parse_text(raw.into(), current, &MediaRoots::default())
+/// Which directives are recognised.
+#[derive(Clone, Debug, Default)]
+pub struct DirectiveRules {
+    /// Directories whose files may be named by absolute paths.
+    pub media_roots: MediaRoots,
+    /// Which forms of tags are directives.
+    pub tags: TagForms,
 }
 
-/// Like [`parse`], with directories whose files may be named by absolute paths. An owned text without directives is not copied.
-pub(crate) fn parse_text(raw: Cow<'_, str>, current: Option<&str>, roots: &MediaRoots) -> Parsed {
+/// Which forms of tags are directives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TagForms {
+    /// The long forms, and the short ones: `[[reply]]`, `[[reply:id]]`, `[[voice]]` and `[[media:target]]`.
+    #[default]
+    All,
+    /// Only the long forms: `[[reply_to_current]]`, `[[reply_to:id]]` and `[[audio_as_voice]]`.
+    Long,
+}
+
+/// Parses the directives of a whole text. `current` is the id of the message that started the run.
+pub fn parse(raw: &str, current: Option<&str>) -> Parsed {
+    parse_text(raw.into(), current, &DirectiveRules::default())
+}
+
+/// Like [`parse`], with other rules. An owned text without directives is not copied.
+pub(crate) fn parse_text(raw: Cow<'_, str>, current: Option<&str>, rules: &DirectiveRules) -> Parsed {
     let mut parsed = Parsed::default();
-    parsed.text = cleaned(&raw, &mut parsed, roots).unwrap_or_else(|| match raw {
+    parsed.text = cleaned(&raw, &mut parsed, rules).unwrap_or_else(|| match raw {
         Cow::Borrowed(raw) => raw.trim_end().to_owned(),
         Cow::Owned(mut raw) => {
             raw.truncate(raw.trim_end().len());
@@ -91,19 +110,19 @@ pub(crate) fn parse_text(raw: Cow<'_, str>, current: Option<&str>, roots: &Media
 }
 
 /// Returns whether a text has words or media besides directives. Unlike [`parse_text`], does not copy a text without directives.
-pub(crate) fn has_content(raw: &str, roots: &MediaRoots) -> bool {
+pub(crate) fn has_content(raw: &str, rules: &DirectiveRules) -> bool {
     let mut found = Parsed::default();
-    let text = cleaned(raw, &mut found, roots).map_or(Cow::Borrowed(raw), Cow::Owned);
+    let text = cleaned(raw, &mut found, rules).map_or(Cow::Borrowed(raw), Cow::Owned);
     let is_blank = text.trim().is_empty() || is_silent(text.trim_end());
     !is_blank || !found.media_urls.is_empty()
 }
 
 /// Returns the text without its directives, which are added to `found`; `None` if there are none.
-fn cleaned(raw: &str, found: &mut Parsed, roots: &MediaRoots) -> Option<String> {
+fn cleaned(raw: &str, found: &mut Parsed, rules: &DirectiveRules) -> Option<String> {
     if !raw.contains("[[") && !raw.contains(MEDIA_KEYWORD) {
         return None;
     }
-    let mut lines = Lines { line: GrowingLine::new(roots.clone()), ..Lines::default() };
+    let mut lines = Lines { line: GrowingLine::new(rules.clone()), ..Lines::default() };
     for line in raw.split('\n') {
         lines.push(line, found);
     }
@@ -177,8 +196,11 @@ impl Gap {
 /// The longest directive name, in bytes.
 const MAX_NAME: usize = "reply_to_current".len();
 
+/// Names of the short forms.
+const SHORT_NAMES: [&str; 3] = ["reply", "voice", "media"];
+
 /// Parses the inside of `[[…]]`; false if it is not a directive.
-fn take_tag(body: &str, found: &mut Parsed, roots: &MediaRoots) -> bool {
+fn take_tag(body: &str, found: &mut Parsed, rules: &DirectiveRules) -> bool {
     let body = body.trim();
     let (name, value) =
         body.split_once(':').map_or((body, None), |(name, value)| (name.trim_end(), Some(value.trim())));
@@ -186,7 +208,11 @@ fn take_tag(body: &str, found: &mut Parsed, roots: &MediaRoots) -> bool {
     if name.len() > MAX_NAME {
         return false;
     }
-    match (name.to_ascii_lowercase().as_str(), value) {
+    let name = name.to_ascii_lowercase();
+    if rules.tags == TagForms::Long && SHORT_NAMES.contains(&name.as_str()) {
+        return false;
+    }
+    match (name.as_str(), value) {
         ("reply_to_current" | "reply", None) => {
             (found.reply_to_current, found.reply_to_tag) = (true, true);
         }
@@ -195,7 +221,7 @@ fn take_tag(body: &str, found: &mut Parsed, roots: &MediaRoots) -> bool {
             found.reply_to_tag = true;
         }
         ("audio_as_voice" | "voice", None) => found.audio_as_voice = true,
-        ("media", Some(target)) => match media_target(target, true, roots) {
+        ("media", Some(target)) => match media_target(target, true, &rules.media_roots) {
             Some(target) => found.media_urls.push(target),
             None => return false,
         },
@@ -209,7 +235,7 @@ fn take_tag(body: &str, found: &mut Parsed, roots: &MediaRoots) -> bool {
 pub struct Accumulator {
     tail: String,
     pending: Parsed,
-    roots: MediaRoots,
+    rules: DirectiveRules,
 }
 
 /// Whether more of the text follows.
@@ -232,7 +258,7 @@ impl Accumulator {
         if text.is_empty() {
             return None;
         }
-        let mut parsed = parse_text(text.into(), None, &self.roots);
+        let mut parsed = parse_text(text.into(), None, &self.rules);
         let pending = std::mem::take(&mut self.pending);
         parsed.reply_to_tag |= pending.reply_to_tag;
         parsed.reply_to_current |= pending.reply_to_current;
@@ -264,13 +290,13 @@ pub struct Directives {
 }
 
 impl Directives {
-    /// Creates the stage. `roots`: directories whose files may be named by absolute paths.
-    pub fn new(roots: MediaRoots) -> Self {
-        Self { accumulator: Accumulator { roots, ..Accumulator::default() }, held: None }
+    /// Creates the stage.
+    pub fn new(rules: DirectiveRules) -> Self {
+        Self { accumulator: Accumulator { rules, ..Accumulator::default() }, held: None }
     }
 
     fn reset(&mut self) {
-        *self = Self::new(std::mem::take(&mut self.accumulator.roots));
+        *self = Self::new(std::mem::take(&mut self.accumulator.rules));
     }
 
     fn settle(&mut self, out: &mut Pieces) {
@@ -341,6 +367,17 @@ mod tests {
         ] {
             assert_eq!(parse(raw, None).text, text, "{raw:?}");
         }
+    }
+
+    #[test]
+    fn short_forms_are_text_if_disabled() {
+        let rules = DirectiveRules { tags: TagForms::Long, ..DirectiveRules::default() };
+        let text = "a [[reply]] [[reply:7]] [[Voice]] [[media:https://e.com/a.png]] b";
+        let parsed = parse_text(text.into(), Some("1"), &rules);
+        assert_eq!(parsed, Parsed { text: text.to_owned(), ..Parsed::default() });
+        let long = parse_text("[[reply_to:7]] [[audio_as_voice]] b\nMEDIA:https://e.com/a.png".into(), None, &rules);
+        assert_eq!((long.text.as_str(), long.reply_to_id.as_deref(), long.audio_as_voice), ("b", Some("7"), true));
+        assert_eq!(long.media_urls, ["https://e.com/a.png"]);
     }
 
     #[test]

@@ -48,6 +48,11 @@ enum Leak {
     Whole(usize),
 }
 
+/// Returns whether a text begins with a word, ignoring case. `lower` must be in lower case.
+fn begins_with(text: &str, lower: &str) -> bool {
+    text.len() >= lower.len() && may_begin(text, lower)
+}
+
 /// Returns whether a text begins with a word, or may do so when it has grown, ignoring case. `lower` must be in lower case.
 fn may_begin(text: &str, lower: &str) -> bool {
     let n = text.len().min(lower.len());

@@ -2,8 +2,7 @@
 //!
 //! Each character is cleaned once. Only a `MEDIA:` line may change what was shown of it; earlier text is forgotten.
 
-use super::directives::media::MediaRoots;
-use super::directives::{Ending, Gap, GrowingLine, Parsed};
+use super::directives::{DirectiveRules, Ending, Gap, GrowingLine, Parsed};
 use super::piece::Growth;
 
 /// Tracks one answer.
@@ -24,9 +23,9 @@ pub struct PartialText {
 }
 
 impl PartialText {
-    /// Creates the state for a new answer. `roots`: directories whose files may be named by absolute paths.
-    pub fn new(roots: MediaRoots) -> Self {
-        Self { line: GrowingLine::new(roots), ..Self::default() }
+    /// Creates the state for a new answer.
+    pub fn new(rules: DirectiveRules) -> Self {
+        Self { line: GrowingLine::new(rules), ..Self::default() }
     }
 
     /// Consumes visible text and returns how the cleaned text grew. A rewind is not reported; when the text grows again, the omitted part

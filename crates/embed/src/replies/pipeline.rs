@@ -7,6 +7,8 @@ use pinch_agent_core::event::{AgentEvent, RunEnd};
 use pinch_coding_agent::event::SessionEvent;
 use pinch_llm::event::{BlockKind, StreamEvent};
 use pinch_llm::message::{AssistantMessage, Block, Message, StopReason};
+use pinch_llm::model::Model;
+use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Deadline;
 use serde_json::{Value, json};
 
@@ -15,17 +17,19 @@ use super::compose::Stages;
 use super::normalise::normalise_reply;
 use super::partial::PartialText;
 use super::piece::{AgentNote, AgentStream, BlockReply, Growth, Piece, Pieces, ReplySpan};
+use super::prefix::ResponsePrefix;
 use super::preview::{Drafts, Preview};
+use super::raw_log::RawLog;
 use super::reasoning::{ReasoningTracker, format_reasoning, promote, reasoning_of};
 use super::scan::{FinalTag, Scan};
-use super::sent::Sent;
-use super::tool_notes::{LastToolError, ToolMeta, ToolNotes, progress_of};
+use super::tool_notes::{ToolNotes, progress_of};
 use super::user_text::visible_text;
 use crate::texts::Phrase;
 
 use super::{ReasoningLevel, ReplyOptions, Stage, directives, finish_through, push_through};
 
 mod open_block;
+mod results;
 mod token_guard;
 
 use open_block::{DeltaKind, StreamedBlocks};
@@ -64,6 +68,8 @@ pub struct Replies {
     scanned: Pieces,
     between: Pieces,
     last_assistant: Option<Arc<AssistantMessage>>,
+    prefix: Option<ResponsePrefix>,
+    raw_log: Option<RawLog>,
 }
 
 impl Replies {
@@ -81,29 +87,31 @@ impl Replies {
             (false, ReasoningLevel::On) => Delivery::FinalOnly,
             (false, ReasoningLevel::Off | ReasoningLevel::Stream) => Delivery::Final,
         };
-        let final_tag = if options.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
         let tools = ToolNotes::new(
             options.verbose,
             options.tool_result_format,
             options.home.clone(),
-            options.media_roots.clone(),
+            options.directives.media_roots.clone(),
         )
         .with_texts(options.texts.clone());
         Self {
-            final_tag,
-            scan: Scan::new(final_tag),
+            final_tag: FinalTag::Optional,
+            scan: Scan::new(FinalTag::Optional),
             blocks: Blocks::new(options.block_reply_break, options.chunking, delivery),
             raw,
             words,
             stages,
-            partial: PartialText::new(options.media_roots.clone()),
+            partial: PartialText::new(options.directives.clone()),
             has_reported_text: false,
             tokens: TokenGuard::default(),
             reasoning: ReasoningTracker::new(options.texts.get(Phrase::Reasoning)),
             reasoning_block: String::new(),
             tools,
             // Blocks sent during the run make a draft unnecessary.
-            drafts: Drafts::new(if options.block_streaming { Preview::default() } else { options.preview }),
+            drafts: Drafts::new(
+                if options.block_streaming { Preview::default() } else { options.preview },
+                options.text_limit,
+            ),
             open: StreamedBlocks::default(),
             has_text: false,
             has_native_reasoning: false,
@@ -113,12 +121,23 @@ impl Replies {
             scanned: Pieces::new(),
             between: Pieces::new(),
             last_assistant: None,
+            prefix: options.prefix.clone(),
+            raw_log: None,
             options,
         }
     }
 
+    /// Records everything that the model writes.
+    #[must_use]
+    pub(crate) fn with_raw_log(self, raw_log: Option<RawLog>) -> Self {
+        Self { raw_log, ..self }
+    }
+
     /// Processes an event of the session.
     pub fn push(&mut self, event: &SessionEvent, out: &mut Pieces) {
+        if let Some(log) = &mut self.raw_log {
+            log.record(event);
+        }
         match event {
             SessionEvent::Agent(event) => self.agent_event(event, out),
             SessionEvent::RunEnd { end, .. } => self.run_end(end, out),
@@ -150,9 +169,23 @@ impl Replies {
     }
 
     /// Sets whether only text inside final tags is for people in the answers that follow.
-    pub(crate) fn enforce_final_tag(&mut self, is_enforced: bool) {
+    pub fn enforce_final_tag(&mut self, is_enforced: bool) {
         self.final_tag = if is_enforced { FinalTag::Enforced } else { FinalTag::Optional };
         self.scan = Scan::new(self.final_tag);
+    }
+
+    /// Sets the model that answers from now on.
+    pub(crate) fn set_model(&mut self, model: &Model, thinking: ThinkingLevel) {
+        if let Some(prefix) = &mut self.prefix {
+            prefix.set_model(model, thinking);
+        }
+    }
+
+    /// Puts the configured prefix before the text of a reply.
+    pub(crate) fn put_prefix(&self, text: &mut String) {
+        if let Some(prefix) = &self.prefix {
+            prefix.put_before(text);
+        }
     }
 
     /// Flushes all buffers. Nothing more will come.
@@ -184,54 +217,6 @@ impl Replies {
         self.feed(Piece::Wake, out);
     }
 
-    /// Returns the options of the replies.
-    pub(crate) fn options(&self) -> &ReplyOptions {
-        &self.options
-    }
-
-    /// Returns whether only text inside final tags is for people.
-    pub(crate) fn enforces_final_tag(&self) -> bool {
-        self.final_tag == FinalTag::Enforced
-    }
-
-    /// Returns what happens to the reasoning of the last answer.
-    pub(crate) fn reasoning_level(&self) -> ReasoningLevel {
-        match self.hides_reasoning() {
-            true => ReasoningLevel::Off,
-            false => self.options.reasoning,
-        }
-    }
-
-    /// Returns the visible texts of the run, including directives, from which the final payloads are made.
-    pub fn assistant_texts(&self) -> &[String] {
-        self.blocks.texts()
-    }
-
-    /// Takes the visible texts with their spans at the end of a run, so that a long answer is not copied into the result.
-    pub(crate) fn take_assistant_texts(&mut self) -> Vec<(String, ReplySpan)> {
-        self.blocks.take_texts()
-    }
-
-    /// Returns finished tool calls, in order.
-    pub fn tool_metas(&self) -> &[ToolMeta] {
-        self.tools.metas()
-    }
-
-    /// Returns the last tool failure that no later success resolved.
-    pub fn last_tool_error(&self) -> Option<&LastToolError> {
-        self.tools.last_error()
-    }
-
-    /// Returns how many jobs the tool `cron` added.
-    pub fn cron_adds(&self) -> u32 {
-        self.tools.n_cron_adds()
-    }
-
-    /// Returns what messaging tools sent.
-    pub fn sent(&self) -> &Sent {
-        self.tools.sent()
-    }
-
     fn agent_event(&mut self, event: &AgentEvent, out: &mut Pieces) {
         match event {
             AgentEvent::AgentStart => self.lifecycle(json!({"phase": "start"}), out),
@@ -251,9 +236,12 @@ impl Replies {
                     self.feed(Piece::Flush, out);
                 }
                 out.push(Piece::Flushed);
+                let n_before = out.len();
                 self.tools.start(start, out);
+                self.prefix_notes(&mut out[n_before..]);
                 if self.drafts.lists_tools() {
-                    self.drafts.tool(&self.tools.summary(start), out);
+                    let line = self.tools.summary(start, self.drafts.commands());
+                    self.drafts.tool(&line, out);
                 }
             }
             AgentEvent::ToolUpdate { start, so_far } => {
@@ -265,6 +253,7 @@ impl Replies {
             AgentEvent::ToolEnd { start, output, .. } => {
                 let mut notes = Pieces::new();
                 self.tools.end(start, output, &mut notes);
+                self.prefix_notes(&mut notes);
                 for piece in notes {
                     match piece {
                         Piece::Sent(_) => self.blocks.push(piece, &mut Pieces::new()),
@@ -274,6 +263,15 @@ impl Replies {
             }
             AgentEvent::AgentEnd(end) => self.run_end(end, out),
             _ => {}
+        }
+    }
+
+    /// Puts the prefix before messages about tools.
+    fn prefix_notes(&self, pieces: &mut [Piece]) {
+        for piece in pieces {
+            if let Piece::ToolResult(note) = piece {
+                self.put_prefix(&mut note.text);
+            }
         }
     }
 
@@ -292,7 +290,7 @@ impl Replies {
     }
 
     fn reset_message(&mut self) {
-        self.partial = PartialText::new(self.options.media_roots.clone());
+        self.partial = PartialText::new(self.options.directives.clone());
         self.has_reported_text = false;
         self.tokens = TokenGuard::default();
         self.reasoning.reset();
@@ -412,7 +410,7 @@ impl Replies {
 
     /// Reports the text of an answer that arrived all at once.
     fn report_whole(&mut self, text: &str, out: &mut Pieces) {
-        let parsed = directives::parse_text(text.into(), None, &self.options.media_roots);
+        let parsed = directives::parse_text(text.into(), None, &self.options.directives);
         let Some(delta) = normalise_reply(parsed.text, !parsed.media_urls.is_empty(), None) else { return };
         self.has_reported_text = true;
         self.partial_reply(Growth { delta, media_urls: parsed.media_urls, ..Growth::default() }, out);
@@ -515,10 +513,11 @@ impl Replies {
     /// Delivers those pieces at the end of the chain that are for the outside.
     fn deliver(&mut self, pieces: Pieces, out: &mut Pieces) {
         for piece in pieces {
-            if let Piece::Block(block) = piece {
+            if let Piece::Block(mut block) = piece {
                 if !block.is_reasoning {
                     self.delivered.push(block.clone());
                 }
+                self.put_prefix(&mut block.text);
                 out.push(Piece::Block(block));
             }
         }

@@ -7,7 +7,7 @@ use pinch_stdx::cancel::Deadline;
 
 use super::chunk::{BreakPreference, Chunking, pick_break};
 use super::piece::{Edit, Growth, Piece, Pieces};
-use super::unit::TextUnit;
+use super::unit::{TextLimit, TextUnit};
 
 /// What a draft shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,11 +75,40 @@ pub struct ProgressDraft {
     pub tool_progress: bool,
     /// Whether to list what the model says between tool calls.
     pub commentary: bool,
+    /// What to list of commands.
+    pub commands: CommandText,
+}
+
+/// What a progress draft lists of the commands that run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommandText {
+    /// That a command runs.
+    #[default]
+    Status,
+    /// The command itself.
+    Raw,
+}
+
+impl CommandText {
+    /// Parses the name used in configurations.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "status" => Some(Self::Status),
+            "raw" => Some(Self::Raw),
+            _ => None,
+        }
+    }
 }
 
 impl Default for ProgressDraft {
     fn default() -> Self {
-        Self { max_lines: 8, max_line_chars: 120, tool_progress: false, commentary: false }
+        Self {
+            max_lines: 8,
+            max_line_chars: 120,
+            tool_progress: false,
+            commentary: false,
+            commands: CommandText::Status,
+        }
     }
 }
 
@@ -90,6 +119,8 @@ const PROGRESS_AFTER: Duration = Duration::from_millis(1_500);
 #[derive(Debug)]
 pub(crate) struct Drafts {
     options: Preview,
+    /// The longest message of the channel.
+    limit: Option<TextLimit>,
     /// The change not yet emitted, with [`PreviewMode::Block`].
     pending: Edit,
     lines: VecDeque<String>,
@@ -102,9 +133,10 @@ pub(crate) struct Drafts {
 }
 
 impl Drafts {
-    pub(crate) fn new(options: Preview) -> Self {
+    pub(crate) fn new(options: Preview, limit: Option<TextLimit>) -> Self {
         Self {
             options,
+            limit,
             pending: Edit::default(),
             lines: VecDeque::new(),
             commentary: String::new(),
@@ -120,6 +152,11 @@ impl Drafts {
     /// Returns whether tool activity is listed.
     pub(crate) fn lists_tools(&self) -> bool {
         self.options.mode == PreviewMode::Progress
+    }
+
+    /// Returns what to list of commands.
+    pub(crate) fn commands(&self) -> CommandText {
+        self.options.progress.commands
     }
 
     /// Applies growth of the answer's text.
@@ -201,7 +238,12 @@ impl Drafts {
     pub(crate) fn show(&mut self, out: &mut Pieces) {
         if self.is_due && self.from.is_some_and(|from| from.left().is_zero()) {
             self.is_due = false;
-            let text = self.lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
+            let joined = |lines: &VecDeque<String>| lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
+            let mut text = joined(&self.lines);
+            while self.lines.len() > 1 && self.limit.is_some_and(|limit| !limit.fits(&text)) {
+                self.lines.pop_front();
+                text = joined(&self.lines);
+            }
             out.push(Piece::Draft(Edit { at: 0, text }));
         }
     }
@@ -223,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_block_draft_grows_at_breaks_and_ends_with_the_whole_text() {
-        let mut drafts = Drafts::new(Preview { mode: PreviewMode::Block, ..Preview::default() });
+        let mut drafts = Drafts::new(Preview { mode: PreviewMode::Block, ..Preview::default() }, None);
         let (mut text, mut out) = (String::new(), Pieces::new());
         for n in 0..200 {
             let delta = format!("Sentence {n}. ");
@@ -237,7 +279,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn progress_lists_only_tools_and_only_after_a_delay() {
-        let mut drafts = Drafts::new(Preview { mode: PreviewMode::Progress, ..Preview::default() });
+        let mut drafts = Drafts::new(Preview { mode: PreviewMode::Progress, ..Preview::default() }, None);
         let mut out = Pieces::new();
         drafts.begin();
         drafts.grow(&Growth { delta: "Let me look.".into(), ..Growth::default() }, &mut out);

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::directives::media::{MediaRoots, media_target};
 use super::piece::{AgentNote, AgentStream, Piece, Pieces, ToolNote};
+use super::preview::CommandText;
 use super::sent::{Sent, SentTarget, is_send, media_of, plain_target, target_of, text_of};
 use crate::texts::{Phrase, TextTable};
 
@@ -143,10 +144,11 @@ impl ToolNotes {
     }
 
     /// Describes a running call in one line.
-    pub fn summary(&self, start: &ToolStart) -> String {
-        let pending = self.pending.get(start.id.as_str());
+    pub fn summary(&self, start: &ToolStart, commands: CommandText) -> String {
+        let name = normal_name(&start.name);
+        let pending = self.pending.get(start.id.as_str()).filter(|_| name != "exec" || commands == CommandText::Raw);
         let metas: Vec<String> = pending.and_then(|pending| pending.meta.clone()).into_iter().collect();
-        aggregate(&normal_name(&start.name), &metas, false)
+        aggregate(&name, &metas, false)
     }
 
     /// Handles a partial result.

@@ -7,9 +7,8 @@ use pinch_llm::message::{AssistantMessage, StopReason};
 use super::error_text::{RETURNED_ERROR, assistant_error_text};
 use crate::delivery::{ReplyId, RunId};
 use crate::replies::api_error;
-use crate::replies::directives;
-use crate::replies::directives::media::MediaRoots;
 use crate::replies::directives::threading::{ReplyToMode, ThreadFilter, apply_reply_tags};
+use crate::replies::directives::{self, DirectiveRules};
 use crate::replies::markup::{Unclosed, strip_reasoning, trimmed, visible_of_block};
 use crate::replies::normalise::normalise_reply;
 use crate::replies::piece::{BlockReply, ReplySpan};
@@ -74,8 +73,8 @@ pub struct PayloadInput<'a> {
     pub current_message: Option<&'a str>,
     /// Which payloads keep the message they reply to.
     pub reply_to: ReplyToMode,
-    /// Directories whose files the model may name by an absolute path.
-    pub media_roots: Option<&'a MediaRoots>,
+    /// Which reply directives are recognised; `None`: the default ones.
+    pub directives: Option<&'a DirectiveRules>,
     /// Texts for people; `None`: English.
     pub texts: Option<&'a TextTable>,
 }
@@ -120,7 +119,7 @@ pub fn build_payloads(input: &PayloadInput<'_>, texts: Vec<(String, Option<Reply
     }
     let has_answer = answers.iter().any(|(text, _)| !text.trim().is_empty());
     payloads.extend(answers.into_iter().map(|(text, span)| {
-        let mut payload = of_text(text, input.media_roots);
+        let mut payload = of_text(text, input.directives);
         payload.reply.span = span;
         payload
     }));
@@ -130,9 +129,10 @@ pub fn build_payloads(input: &PayloadInput<'_>, texts: Vec<(String, Option<Reply
     }
     let mut payloads = finish(payloads);
     drop_sent(&mut payloads, input.sent_texts);
+    let tags = input.directives.map(|rules| rules.tags).unwrap_or_default();
     let mut threads = ThreadFilter::new(input.reply_to);
     for Payload { reply, .. } in &mut payloads {
-        apply_reply_tags(reply, input.current_message);
+        apply_reply_tags(reply, input.current_message, tags);
         threads.filter(reply);
     }
     payloads
@@ -173,9 +173,9 @@ fn is_opened_only(text: &str) -> bool {
     scan.is_thinking() && !out.iter().any(|piece| matches!(piece, Piece::ThoughtEnd))
 }
 
-fn of_text(text: Cow<'_, str>, roots: Option<&MediaRoots>) -> Payload {
-    let none = MediaRoots::default();
-    let parsed = directives::parse_text(text, None, roots.unwrap_or(&none));
+fn of_text(text: Cow<'_, str>, rules: Option<&DirectiveRules>) -> Payload {
+    let usual = DirectiveRules::default();
+    let parsed = directives::parse_text(text, None, rules.unwrap_or(&usual));
     Payload { reply: parsed.into_reply(BlockReply::default()), is_error: false }
 }
 

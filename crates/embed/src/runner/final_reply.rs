@@ -10,8 +10,7 @@ use tokio::time::Instant;
 
 use super::budget::BudgetMeter;
 use super::{RunEvent, Runner};
-use crate::replies::directives;
-use crate::replies::directives::media::MediaRoots;
+use crate::replies::directives::{self, DirectiveRules};
 use crate::replies::scan::FinalTag;
 use crate::run::decide::{Action, Finish, RunState};
 use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptStart, MissingAnswer};
@@ -35,7 +34,7 @@ impl Runner<'_> {
             && last.client_tool_calls.is_empty()
             && !last.yielded
             && last.missing_answer() != Some(MissingAnswer::CutOff)
-            && !answers(last, &self.replies.options().media_roots)
+            && !answers(last, &self.replies.options().directives)
             && !self.replies.sent().any()
     }
 
@@ -65,7 +64,7 @@ impl Runner<'_> {
         let finish = match &outcome.end {
             AttemptEnd::Aborted(_) if self.stop.reason().is_some() => Finish::Aborted,
             AttemptEnd::Failed { .. } => Finish::Answer,
-            _ if answers(&outcome, &self.replies.options().media_roots) => Finish::Answer,
+            _ if answers(&outcome, &self.replies.options().directives) => Finish::Answer,
             _ => Finish::Incomplete { verify: self.outcomes.iter().any(AttemptOutcome::has_mutated) },
         };
         self.report(model, &plan, outcome, &Action::Finish(finish.clone()), began).await;
@@ -74,9 +73,9 @@ impl Runner<'_> {
 }
 
 /// Returns whether an attempt ended with text or media for the user.
-fn answers(outcome: &AttemptOutcome, roots: &MediaRoots) -> bool {
+fn answers(outcome: &AttemptOutcome, rules: &DirectiveRules) -> bool {
     outcome
         .last_assistant
         .as_ref()
-        .is_some_and(|answer| directives::has_content(&last_words(answer, FinalTag::Optional), roots))
+        .is_some_and(|answer| directives::has_content(&last_words(answer, FinalTag::Optional), rules))
 }

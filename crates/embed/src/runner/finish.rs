@@ -162,7 +162,7 @@ impl Runner<'_> {
             sent_texts: self.replies.sent().texts(),
             current_message: options.current_message.as_deref(),
             reply_to: options.reply_to,
-            media_roots: Some(&options.media_roots),
+            directives: Some(&options.directives),
             texts: Some(&options.texts),
             ..PayloadInput::default()
         };
@@ -175,9 +175,8 @@ impl Runner<'_> {
         last: Option<&AttemptOutcome>,
         texts: Vec<(String, ReplySpan)>,
     ) -> Vec<Payload> {
-        let instead = |text| vec![Payload::error(text)];
-        match finish {
-            Finish::Error { text, .. } => instead(text.as_str()),
+        let mut payloads = match finish {
+            Finish::Error { text, .. } => vec![Payload::error(text.as_str())],
             _ => {
                 // A failure before a stop is not reported: another attempt would have followed.
                 let is_old_news = |outcome: &&AttemptOutcome| *finish == Finish::Aborted && !outcome.is_aborted();
@@ -197,7 +196,9 @@ impl Runner<'_> {
                 );
                 built
             }
-        }
+        };
+        payloads.iter_mut().for_each(|payload| self.replies.put_prefix(&mut payload.reply.text));
+        payloads
     }
 }
 

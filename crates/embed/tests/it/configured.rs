@@ -74,7 +74,7 @@ fn keys_without_effect_are_reported_at_the_highest_level() {
         "gateway": {"port": 1, "auth": {"token": "x"}},
         "agents": {
             "defaults": {"workspace": "w", "compaction": {"mode": "safeguard", "notifyUser": true}, "models": {}},
-            "list": [{"id": "a", "identity": {"name": "A"}}],
+            "list": [{"id": "a", "identity": {"name": "A", "theme": "x"}}],
         },
         "session": {"reset": {"mode": "daily"}, "store": "x"},
         "messages": {"queue": {"mode": "collect"}, "ackReaction": "x"},
@@ -88,7 +88,7 @@ fn keys_without_effect_are_reported_at_the_highest_level() {
         [
             "gateway",
             "agents.defaults.compaction.notifyUser",
-            "agents.list[0].identity",
+            "agents.list[0].identity.theme",
             "session.store",
             "messages.ackReaction",
         ]

@@ -7,9 +7,10 @@ use pinch_embed::delivery::{OutgoingBlock, PartialReply, Receipt, ReplySink, Sen
 use pinch_embed::replies::directives::threading::ReplyToMode;
 use pinch_embed::run::RunRequest;
 use pinch_embed::run::request::BlockReplies;
+use pinch_stdx::host::Host;
 use pinch_testing::wires::anthropic::AnthropicResponse;
 use pinch_testing::wires::completions::CompletionsResponse;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{World, answer, payload_texts, stream, within};
 
@@ -152,6 +153,58 @@ async fn blocks_reply_to_the_message_that_started_the_run_according_to_the_mode(
             .map(|(text, is_reply)| ((*text).to_owned(), is_reply.then(|| "77".to_owned())));
         assert_eq!(blocks, expected.collect::<Vec<_>>(), "{mode:?}");
     }
+}
+
+#[tokio::test]
+async fn short_reply_tags_are_text_if_disabled() {
+    let text = "[[voice]] Hi [[reply:7]]";
+    for (is_on, shown, thread) in [(true, "Hi", Some("7")), (false, text, None)] {
+        let world = World::with(|config| config["replies"] = json!({"shortTags": is_on})).await;
+        for in_blocks in [true, false] {
+            world.server.reply(stream(answer("m1", text)));
+            let request = world.request("s1", "go");
+            if in_blocks {
+                let log = delivered(&world, request).await;
+                let blocks = log.blocks.lock().unwrap().clone();
+                assert_eq!(blocks, [(shown.to_owned(), thread.map(str::to_owned))]);
+                assert_eq!(log.partials.lock().unwrap().last().map(String::as_str), Some(shown));
+            } else {
+                let result = within(world.engine.run(request).finish()).await.unwrap();
+                assert_eq!(payload_texts(&result), [shown]);
+                assert_eq!(result.payloads[0].reply.reply_to_id.as_deref(), thread);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_raw_stream_is_logged_if_asked_for() {
+    let world = World::new().await;
+    let call = AnthropicResponse::new("m1").with_chunks(2).thinking("Hm.", "c2ln").text("<final>Hi</final> NO_REPLY");
+    world.server.reply(stream(call.stop("end_turn")));
+    let env = [("PINCH_RAW_STREAM", "1")];
+    let engine = world
+        .built(|builder| builder.host(Host::builder().home(world.path("")).env(env.into_iter().collect()).build()));
+    within(engine.run(engine.request("s1", None, None, "go").run_id("r1")).finish()).await.unwrap();
+    let log = std::fs::read_to_string(world.path("state/logs/raw-stream.jsonl")).unwrap();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(
+        lines.iter().all(|line| line["runId"] == "r1" && line["sessionId"] == "s1" && line["ts"].is_i64()),
+        "{log}"
+    );
+    let of = |kind: &str| lines.iter().filter(|line| line["evtType"] == kind).collect::<Vec<_>>();
+    let deltas = |kind: &str| of(kind).iter().map(|line| line["delta"].as_str().unwrap()).collect::<String>();
+    assert_eq!(deltas("text_delta"), "<final>Hi</final> NO_REPLY");
+    assert_eq!(deltas("thinking_delta"), "Hm.");
+    assert_eq!(of("text_end")[0]["content"], "<final>Hi</final> NO_REPLY");
+    let end = lines.last().unwrap();
+    assert_eq!(end["event"], "assistant_message_end");
+    assert_eq!((&end["rawText"], &end["rawThinking"]), (&json!("<final>Hi</final> NO_REPLY"), &json!("Hm.")));
+
+    let world = World::new().await;
+    world.server.reply(stream(answer("m1", "Hi")));
+    world.ask("s1", "go").await.unwrap();
+    assert!(!world.path("state/logs").exists(), "the log is off by default");
 }
 
 #[tokio::test]

@@ -47,6 +47,26 @@ async fn called(world: &World, engine: &Engine, request: RunRequest, name: &str,
 }
 
 #[tokio::test]
+async fn a_sandboxed_run_sends_files_of_its_workspace_and_no_others() {
+    if !works().await {
+        return;
+    }
+    for access in ["rw", "ro"] {
+        let world = world(json!({"workspaceAccess": access})).await;
+        world.write("state/media/in.png", "of another session");
+        let name = |path: &str| world.path(path).display().to_string();
+        let outside = [name("secret.txt"), name("state/media/in.png")];
+        // Tools of a run without write access to the workspace of its agent work in a copy.
+        let own = if access == "rw" { "/workspace/note.txt" } else { "/agent/note.txt" };
+        let lines: Vec<String> =
+            outside.iter().map(String::as_str).chain([own]).map(|path| format!("MEDIA:{path}")).collect();
+        world.server.reply(stream(answer("m1", &format!("Here.\n{}", lines.join("\n")))));
+        let result = world.ask("s1", "go").await.unwrap();
+        assert_eq!(result.payloads[0].reply.media_urls, [name("workspace/note.txt")], "{access}");
+    }
+}
+
+#[tokio::test]
 async fn a_sandboxed_run_reaches_its_workspace_and_nothing_else() {
     if !works().await {
         return;

@@ -10,7 +10,7 @@ const BLOCKED: [&str; 10] =
 /// Names in a home directory that contain keys or programs that the user runs.
 const BLOCKED_IN_HOME: [&str; 8] = [".aws", ".cargo", ".config", ".docker", ".gnupg", ".netrc", ".npm", ".ssh"];
 /// Path of the agent's workspace inside a container that works elsewhere.
-pub(crate) const AGENT_MOUNT: &str = "/agent";
+pub const AGENT_MOUNT: &str = "/agent";
 /// Paths of workspaces inside a container.
 const RESERVED: [&str; 2] = ["/workspace", AGENT_MOUNT];
 /// Maximum characters of a value repeated in an error.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pinch_agent_core::event::ToolStart;
 use pinch_agent_core::tool::ToolOutput;
+use pinch_embed::replies::directives::TagForms;
 use pinch_embed::replies::directives::threading::{ReplyToMode, ThreadFilter, apply_reply_tags};
 use pinch_embed::replies::directives::{self, Accumulator, ChunkKind, Parsed};
 use pinch_embed::replies::markup::{self, Unclosed};
@@ -27,7 +28,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
         "directive_accumulator" => accumulate(input),
         "apply_reply_tags" => {
             let mut reply = reply(&input["payload"]);
-            apply_reply_tags(&mut reply, input["currentMessageId"].as_str());
+            apply_reply_tags(&mut reply, input["currentMessageId"].as_str(), TagForms::All);
             payload_value(&reply, &input["payload"])
         }
         "reply_to_mode_filter" => {

@@ -45,6 +45,7 @@ fn subscribe(input: &Value) -> Result<Value, String> {
     let callbacks = strings(&options["callbacks"]);
     let has = |name: &str| callbacks.iter().any(|callback| callback == name);
     let mut replies = Replies::new(reply_options(options, has("onBlockReply")));
+    replies.enforce_final_tag(options["enforceFinalTag"] == true);
     let mut facts = Facts::default();
     let mut feed = Feed { open: None };
     let (mut calls, mut agent_events, mut contents) = (Vec::new(), Vec::new(), Vec::new());
@@ -126,7 +127,6 @@ fn reply_options(options: &Value, block_streaming: bool) -> ReplyOptions {
             "plain" => ToolFormat::Plain,
             _ => ToolFormat::Markdown,
         },
-        enforce_final_tag: options["enforceFinalTag"] == true,
         ..ReplyOptions::default()
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinch_embed::llm::message::{AssistantMessage, Block, Message};
-use pinch_embed::replies::directives::media::MediaRoots;
+use pinch_embed::replies::directives::DirectiveRules;
 use pinch_embed::replies::partial::PartialText;
 use pinch_embed::replies::scan::FinalTag;
 use pinch_embed::replies::tokens::is_silent;
@@ -31,7 +31,7 @@ fn shown_message(message: &Arc<Message>) -> Arc<Message> {
 
 /// Returns a text as it was displayed when it arrived.
 fn without_directives(text: &str) -> String {
-    let mut partial = PartialText::new(MediaRoots::default());
+    let mut partial = PartialText::new(DirectiveRules::default());
     let mut shown = String::new();
     for growth in partial.push(text).into_iter().chain(partial.settle()) {
         shown.truncate(shown.floor_char_boundary(growth.at));

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::super::code::CodeState;
-use super::media::{LineMedia, MediaRoots, media_line};
-use super::{Parsed, take_tag};
+use super::media::{LineMedia, media_line};
+use super::{DirectiveRules, Parsed, take_tag};
 
 /// The longest tag including brackets, in bytes. Longer text between brackets is not a directive.
 pub(in crate::replies) const MAX_TAG: usize = 4200;
@@ -68,13 +68,13 @@ pub(in crate::replies) struct GrowingLine {
     fenced: bool,
     media: MediaLine,
     found: Parsed,
-    roots: MediaRoots,
+    rules: DirectiveRules,
 }
 
 impl GrowingLine {
-    /// Creates an empty line. `roots`: directories whose files may be named by absolute paths.
-    pub(in crate::replies) fn new(roots: MediaRoots) -> Self {
-        Self { roots, ..Self::default() }
+    /// Creates an empty line.
+    pub(in crate::replies) fn new(rules: DirectiveRules) -> Self {
+        Self { rules, ..Self::default() }
     }
 
     /// Appends text, without a line feed.
@@ -152,7 +152,7 @@ impl GrowingLine {
     /// Returns what a line that may name media shows so far; `None` for other lines, and for those too long to be parsed repeatedly.
     pub(in crate::replies) fn media_preview(&self) -> Option<Cow<'_, str>> {
         (self.media != MediaLine::No && self.raw.len() <= MAX_PREVIEW).then(|| {
-            match media_line(&self.shown, &self.roots) {
+            match media_line(&self.shown, &self.rules.media_roots) {
                 Some(media) => Cow::Owned(media.rest),
                 None => Cow::Borrowed(&self.shown[..self.n_solid]),
             }
@@ -161,7 +161,7 @@ impl GrowingLine {
 
     /// Returns the media that the line names, if it ends here.
     pub(in crate::replies) fn media(&self) -> Vec<String> {
-        let media = (self.media == MediaLine::Yes).then(|| media_line(&self.shown, &self.roots)).flatten();
+        let media = (self.media == MediaLine::Yes).then(|| media_line(&self.shown, &self.rules.media_roots)).flatten();
         media.map_or_else(Vec::new, |media| media.targets)
     }
 
@@ -177,7 +177,7 @@ impl GrowingLine {
         self.code.push('\n');
         if self.media == MediaLine::Yes
             && !self.fenced
-            && let Some(LineMedia { mut targets, rest }) = media_line(&self.shown, &self.roots)
+            && let Some(LineMedia { mut targets, rest }) = media_line(&self.shown, &self.rules.media_roots)
         {
             found.take(std::mem::take(&mut self.found));
             found.media_urls.append(&mut targets);
@@ -201,11 +201,11 @@ impl GrowingLine {
 
     /// Starts the next line.
     pub(in crate::replies) fn next(&mut self) {
-        let (code, roots) = (std::mem::take(&mut self.code), std::mem::take(&mut self.roots));
+        let (code, rules) = (std::mem::take(&mut self.code), std::mem::take(&mut self.rules));
         let (mut raw, mut shown) = (std::mem::take(&mut self.raw), std::mem::take(&mut self.shown));
         raw.clear();
         shown.clear();
-        *self = Self { code, raw, shown, roots, ..Self::default() };
+        *self = Self { code, raw, shown, rules, ..Self::default() };
     }
 
     /// Closes all open tags here, and removes those that are directives.
@@ -215,7 +215,7 @@ impl GrowingLine {
                 continue;
             }
             let body = &self.raw[start + 2 - self.raw_at..end - 2 - self.raw_at];
-            if body.len() <= MAX_TAG && take_tag(body, &mut self.found, &self.roots) {
+            if body.len() <= MAX_TAG && take_tag(body, &mut self.found, &self.rules) {
                 self.show_to(start);
                 self.done = end;
                 (self.any_tag, self.gap) = (true, true);

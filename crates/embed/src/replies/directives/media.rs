@@ -11,6 +11,8 @@ pub struct MediaRoots {
     dirs: Arc<[String]>,
     home: Option<Arc<str>>,
     reported: Arc<Mutex<HashSet<String>>>,
+    /// Names of directories in a sandbox, and their locations outside.
+    aliases: Arc<[(String, String)]>,
     /// Whether files are checked by their real path.
     is_confined: bool,
 }
@@ -22,7 +24,7 @@ impl MediaRoots {
     /// Allows files below these directories, which must be absolute. `home` is the expansion of `~`.
     pub fn new(dirs: impl IntoIterator<Item = String>, home: Option<&str>) -> Self {
         let dirs = dirs.into_iter().filter(|dir| Path::new(dir).is_absolute());
-        Self { dirs: dirs.collect(), home: home.map(Arc::from), reported: Arc::default(), is_confined: false }
+        Self { dirs: dirs.collect(), home: home.map(Arc::from), ..Self::default() }
     }
 
     /// Only allows existing files whose real path is below one of the directories; `./` refers to the first one. A model in a sandbox can
@@ -31,6 +33,21 @@ impl MediaRoots {
     pub fn confined(mut self) -> Self {
         self.is_confined = true;
         self
+    }
+
+    /// Sets the names that directories have in a sandbox, with their locations outside.
+    #[must_use]
+    pub fn aliases(self, aliases: Vec<(String, String)>) -> Self {
+        Self { aliases: aliases.into(), ..self }
+    }
+
+    /// Returns the location outside of a path in the sandbox.
+    fn outside(&self, path: String) -> String {
+        let located = |(shown, real): &(String, String)| {
+            let below = Path::new(&path).strip_prefix(shown).ok()?;
+            Some(Path::new(real).join(below).to_string_lossy().into_owned())
+        };
+        self.aliases.iter().find_map(located).unwrap_or(path)
     }
 
     /// Returns whether a file may be sent according to its real path.
@@ -60,6 +77,7 @@ impl MediaRoots {
         if !Path::new(&path).is_absolute() || !Path::new(&path).components().all(plain) {
             return None;
         }
+        let path = self.outside(path);
         let is_below =
             self.dirs.iter().any(|dir| Path::new(&path).starts_with(dir) && Path::new(&path) != Path::new(dir));
         let is_known = || self.reported.lock().unwrap_or_else(PoisonError::into_inner).contains(&path);
@@ -194,6 +212,11 @@ mod tests {
         }
         for target in ["./a.png", "./inner.png", &inside, "https://e.com/a.png"] {
             assert_eq!(media_target(target, true, &confined).as_deref(), Some(target));
+        }
+        let aliased = confined.aliases(vec![("/workspace".to_owned(), work.display().to_string())]);
+        assert_eq!(media_target("/workspace/a.png", true, &aliased), Some(inside));
+        for target in ["/workspace/link.png", "/workspace/../secret", "/workspaces/a.png", "/workspace/up/secret"] {
+            assert_eq!(media_target(target, true, &aliased), None, "{target}");
         }
     }
 

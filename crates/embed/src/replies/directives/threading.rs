@@ -2,7 +2,7 @@
 
 use super::super::Stage;
 use super::super::piece::{BlockReply, Piece, Pieces};
-use super::parse;
+use super::{DirectiveRules, TagForms, parse_text};
 
 /// How a channel uses threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum ReplyToMode {
 }
 
 /// Parses tags in the text of a payload and fills in the id of the message that started the run.
-pub fn apply_reply_tags(reply: &mut BlockReply, current: Option<&str>) {
+pub fn apply_reply_tags(reply: &mut BlockReply, current: Option<&str>, tags: TagForms) {
     let current = current.map(str::trim).filter(|id| !id.is_empty());
     if !reply.text.contains("[[") {
         if reply.reply_to_current && reply.reply_to_id.is_none() {
@@ -28,7 +28,8 @@ pub fn apply_reply_tags(reply: &mut BlockReply, current: Option<&str>) {
         }
         return;
     }
-    let parsed = parse(&reply.text, current);
+    let rules = DirectiveRules { tags, ..DirectiveRules::default() };
+    let parsed = parse_text(std::mem::take(&mut reply.text).into(), current, &rules);
     reply.text = parsed.text;
     reply.media_urls.extend(parsed.media_urls);
     reply.reply_to_id = parsed.reply_to_id.or_else(|| reply.reply_to_id.take());
@@ -42,19 +43,20 @@ pub fn apply_reply_tags(reply: &mut BlockReply, current: Option<&str>) {
 pub struct Threads {
     filter: ThreadFilter,
     current: Option<String>,
+    tags: TagForms,
 }
 
 impl Threads {
     /// Creates the stage. `current`: the message that the run answers.
-    pub fn new(mode: ReplyToMode, current: Option<String>) -> Self {
-        Self { filter: ThreadFilter::new(mode), current }
+    pub fn new(mode: ReplyToMode, current: Option<String>, tags: TagForms) -> Self {
+        Self { filter: ThreadFilter::new(mode), current, tags }
     }
 }
 
 impl Stage for Threads {
     fn push(&mut self, piece: Piece, out: &mut Pieces) {
         let Piece::Block(mut block) = piece else { return out.push(piece) };
-        apply_reply_tags(&mut block, self.current.as_deref());
+        apply_reply_tags(&mut block, self.current.as_deref(), self.tags);
         self.filter.filter(&mut block);
         out.push(Piece::Block(block));
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Leak, has_marker, may_begin};
+use super::{Leak, begins_with, has_marker, may_begin};
 
 const CALL: &str = "[tool call:";
 const RESULT: &str = "[tool result for id";
@@ -20,13 +20,13 @@ pub fn strip_downgraded(text: &str) -> Cow<'_, str> {
     while let Some(start) = rest.find('[') {
         kept.push_str(&rest[..start]);
         let tail = &rest[start..];
-        let n = if tail.len() <= n_open && !has_prefix(tail, RESULT) {
+        let n = if tail.len() <= n_open && !begins_with(tail, RESULT) {
             None
-        } else if has_prefix(tail, CALL) {
+        } else if begins_with(tail, CALL) {
             call_len(tail)
-        } else if has_prefix(tail, RESULT) {
+        } else if begins_with(tail, RESULT) {
             Some(result_len(tail))
-        } else if has_prefix(tail, CONTEXT) {
+        } else if begins_with(tail, CONTEXT) {
             tail.find(']').map(|n| n + 1)
         } else {
             None
@@ -50,17 +50,17 @@ pub fn strip_downgraded(text: &str) -> Cow<'_, str> {
 
 /// Decides about the call, result or note at the start of a text.
 pub(super) fn downgraded_at(text: &str) -> Leak {
-    let len = if has_prefix(text, CALL) {
+    let len = if begins_with(text, CALL) {
         let Some(head) = text.find(']').map(|n| n + 1) else { return Leak::Undecided };
         let after = arguments_after(&text[head..]);
-        if !has_prefix(after, ARGUMENTS) {
+        if !begins_with(after, ARGUMENTS) {
             return if may_begin(after, ARGUMENTS) { Leak::Undecided } else { Leak::Whole(head) };
         }
         let value = after[ARGUMENTS.len()..].trim_start();
         json_end(value).map(|n| text.len() - value.len() + n)
-    } else if has_prefix(text, RESULT) {
+    } else if begins_with(text, RESULT) {
         Some(result_len(text)).filter(|len| *len < text.len())
-    } else if has_prefix(text, CONTEXT) {
+    } else if begins_with(text, CONTEXT) {
         text.find(']').map(|n| n + 1)
     } else if [CALL, RESULT, CONTEXT].iter().any(|mark| may_begin(text, mark)) {
         None
@@ -80,7 +80,7 @@ fn arguments_after(text: &str) -> &str {
 fn call_len(text: &str) -> Option<usize> {
     let head = text.find(']')? + 1;
     let after = arguments_after(&text[head..]);
-    if !has_prefix(after, ARGUMENTS) {
+    if !begins_with(after, ARGUMENTS) {
         return Some(head);
     }
     let value = after[ARGUMENTS.len()..].trim_start();
@@ -89,7 +89,7 @@ fn call_len(text: &str) -> Option<usize> {
 
 fn result_len(text: &str) -> usize {
     let Some(head) = text.find(']') else { return text.len() };
-    let next = text[head..].match_indices('[').find(|(at, _)| has_prefix(&text[head + at..], "[tool "));
+    let next = text[head..].match_indices('[').find(|(at, _)| begins_with(&text[head + at..], "[tool "));
     next.map_or(text.len(), |(at, _)| head + at)
 }
 
@@ -126,8 +126,4 @@ fn json_end(text: &str) -> Option<usize> {
         }
     }
     None
-}
-
-fn has_prefix(text: &str, lower: &str) -> bool {
-    text.get(..lower.len()).is_some_and(|head| head.eq_ignore_ascii_case(lower))
 }

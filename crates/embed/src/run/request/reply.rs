@@ -47,6 +47,6 @@ pub struct BlockReplies {
     pub break_at: BlockBreak,
     /// Sizes of the blocks; `None`: whole text blocks.
     pub chunking: Option<Chunking>,
-    /// How small blocks are joined; `None`: as configured for the channel.
+    /// How small blocks are joined; `None`: as configured for the channel, or as it prefers.
     pub coalescing: Option<Coalescing>,
 }
