@@ -91,7 +91,7 @@ impl Engine {
         if let Some(problem) = &parts.config.unusable {
             return Err(RunError::Config(problem.clone()));
         }
-        let parts = agents::of_agent(&parts, &request.agent(&parts.config.agents));
+        let parts = agents::of_request(&parts, &request);
         resolve::tool_policy(&parts, request)
     }
 
@@ -285,7 +285,7 @@ async fn run_with_hooks(
         return Err(RunError::Config(why.clone()));
     }
     let _admitted = parts.gate.admit()?;
-    let parts = &agents::of_agent(parts, &request.agent(&parts.config.agents));
+    let parts = &agents::of_request(parts, &request);
     let cancel = request.cancel.child();
     let asked = Instant::now();
     let runtimes = resolve::runtimes(parts, &request)?;

@@ -17,7 +17,6 @@ use pinch_stdx::host::Host;
 use crate::config::Config;
 use crate::delivery::EventBus;
 use crate::inbox::{Inbox, Seen};
-use crate::key::AgentId;
 use crate::lanes::Lanes;
 use crate::plugin::registry::PluginSet;
 use crate::replies::ReplyOptions;
@@ -80,8 +79,8 @@ pub(crate) struct HostParts {
     pub(crate) files: FileQueue,
 }
 
-/// Parts of the engine for agents with their own documents, as far as they are loaded.
-pub(crate) type LoadedAgents = BTreeMap<AgentId, Arc<Parts>>;
+/// Parts of the engine for agents and requests with their own documents, as far as they are loaded, by the directory of the documents.
+pub(crate) type LoadedAgents = BTreeMap<PathBuf, Arc<Parts>>;
 
 /// The parts of one engine. Inner functions take only what they need of them as arguments.
 #[derive(Clone)]

@@ -83,7 +83,7 @@ use directives::DirectiveRules;
 use directives::threading::ReplyToMode;
 use prefix::ResponsePrefix;
 use preview::Preview;
-use tool_notes::{ToolFormat, Verbose};
+use tool_notes::{ToolFormat, Verbose, VerboseNow};
 use unit::TextLimit;
 
 /// One stage of the chain.
@@ -139,6 +139,8 @@ pub struct ReplyOptions {
     pub reasoning: ReasoningLevel,
     /// How much of the tool activity the user sees.
     pub verbose: Verbose,
+    /// Decides that anew before each message about a tool.
+    pub verbose_now: Option<VerboseNow>,
     /// Format of messages about tools.
     pub tool_result_format: ToolFormat,
     /// Whether reasoning that is not part of the text is hidden, because no thinking was asked for.

@@ -84,7 +84,7 @@ async fn try_compact(
         return Err(RunError::Config(why.clone()));
     }
     let _admitted = parts.gate.admit()?;
-    let parts = &agents::of_agent(parts, &request.agent(&parts.config.agents));
+    let parts = &agents::of_request(parts, &request);
     let cancel = match request.timeout {
         Some(limit) => request.cancel.child_until(Deadline::after(limit)),
         None => request.cancel.child(),

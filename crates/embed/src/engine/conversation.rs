@@ -60,7 +60,7 @@ impl Engine {
     /// As for a run: [`RunError::NoModel`], [`RunError::UnknownModel`], or [`RunError::Config`] for a model that is not allowed.
     pub fn candidates(&self, request: &RunRequest) -> Result<Vec<Arc<Model>>, RunError> {
         let parts = self.parts();
-        let parts = agents::of_agent(&parts, &request.agent(&parts.config.agents));
+        let parts = agents::of_request(&parts, request);
         resolve::candidates(&parts, request)
     }
 

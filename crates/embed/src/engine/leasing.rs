@@ -39,7 +39,7 @@ pub(super) async fn acquire(
     let wanted = LeaseRequest::new(&session, key::global_lane(request.lane.as_deref()), &limited)
         .file(file.as_deref())
         .on_wait(&on_wait);
-    let mut acquiring = parts.leases.acquire(wanted);
+    let mut acquiring = request.leases.as_ref().unwrap_or(&parts.leases).acquire(wanted);
     let acquired = loop {
         tokio::select! {
             biased;

@@ -187,6 +187,7 @@ fn reply_options(parts: &Parts, scope: &RunScope) -> ReplyOptions {
         coalescing: blocks.as_ref().and_then(|blocks| channel.coalescing(request, blocks, streaming.coalesce)),
         reasoning: request.reasoning_level,
         verbose: request.verbose_level,
+        verbose_now: request.verbose_now.clone(),
         directives: DirectiveRules {
             media_roots: media_roots(parts, scope, home.as_deref()),
             tags: parts.config.replies.tags,

@@ -93,7 +93,8 @@ impl Replies {
             options.home.clone(),
             options.directives.media_roots.clone(),
         )
-        .with_texts(options.texts.clone());
+        .with_texts(options.texts.clone())
+        .with_verbose_now(options.verbose_now.clone());
         Self {
             final_tag: FinalTag::Optional,
             scan: Scan::new(FinalTag::Optional),

@@ -1,7 +1,8 @@
 //! Tracks the tool calls of a run: announcements, the last failure, and what messaging tools sent.
 
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
 
 use pinch_agent_core::event::ToolStart;
 use pinch_agent_core::tool::{JsonObject, ToolOutput};
@@ -41,6 +42,28 @@ impl Verbose {
             "full" => Self::Full,
             _ => return None,
         })
+    }
+}
+
+/// Decides anew before each message about a tool how much the user sees, for levels that change during a run.
+#[derive(Clone)]
+pub struct VerboseNow(Arc<dyn Fn() -> Verbose + Send + Sync>);
+
+impl VerboseNow {
+    /// Creates it from a function, which must return quickly.
+    pub fn new(decide: impl Fn() -> Verbose + Send + Sync + 'static) -> Self {
+        Self(Arc::new(decide))
+    }
+
+    /// Returns the level that applies now.
+    pub fn level(&self) -> Verbose {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for VerboseNow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VerboseNow").finish_non_exhaustive()
     }
 }
 
@@ -91,8 +114,9 @@ struct PendingTool {
 /// Tracks the tool calls of a run.
 #[derive(Clone, Debug, Default)]
 pub struct ToolNotes {
-    /// How much the user sees.
+    /// How much the user sees, unless it is decided anew.
     pub verbose: Verbose,
+    verbose_now: Option<VerboseNow>,
     /// Format of the messages.
     pub format: ToolFormat,
     /// The home directory, shown as `~`.
@@ -120,6 +144,16 @@ impl ToolNotes {
         Self { texts, ..self }
     }
 
+    /// Lets a function decide anew before each message how much the user sees.
+    #[must_use]
+    pub fn with_verbose_now(self, verbose_now: Option<VerboseNow>) -> Self {
+        Self { verbose_now, ..self }
+    }
+
+    fn verbose(&self) -> Verbose {
+        self.verbose_now.as_ref().map_or(self.verbose, VerboseNow::level)
+    }
+
     /// Handles the start of a call.
     pub fn start(&mut self, start: &ToolStart, out: &mut Pieces) {
         let name = normal_name(&start.name);
@@ -137,7 +171,7 @@ impl ToolNotes {
         self.pending.insert(id.to_owned(), pending);
         let base = json!({"phase": "start", "name": name, "toolCallId": id});
         out.push(note(base, [("args", args)]));
-        if self.verbose >= Verbose::On && self.announced.insert(id.to_owned()) {
+        if self.verbose() >= Verbose::On && self.announced.insert(id.to_owned()) {
             let text = self.aggregate(&name, meta);
             Self::emit_note(text, id, false, out);
         }
@@ -189,7 +223,7 @@ impl ToolNotes {
         }
         out.push(note(base, [("result", sanitised(output))]));
         let media_urls = if failed { Vec::new() } else { self.media_of(output) };
-        let text = if self.verbose == Verbose::Full { joined_text(output) } else { String::new() };
+        let text = if self.verbose() == Verbose::Full { joined_text(output) } else { String::new() };
         if !text.trim().is_empty() {
             let text = format!(
                 "{}\n{}",
@@ -224,7 +258,8 @@ impl ToolNotes {
         let (verbose, format, home) = (self.verbose, self.format, self.home.take());
         let (media_roots, texts) = (std::mem::take(&mut self.media_roots), std::mem::take(&mut self.texts));
         // Added jobs stay added.
-        *self = Self { verbose, format, home, media_roots, texts, n_cron_adds: self.n_cron_adds, ..Self::default() };
+        let (verbose_now, n_cron_adds) = (self.verbose_now.take(), self.n_cron_adds);
+        *self = Self { verbose, verbose_now, format, home, media_roots, texts, n_cron_adds, ..Self::default() };
     }
 
     /// Returns finished calls in order.

@@ -8,7 +8,7 @@ use pinch_agent_core::tool::ToolSpec;
 use pinch_coding_agent::store::SessionRef;
 use pinch_llm::message::{Image, Provenance, Usage};
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_ports::Caller;
+use pinch_ports::{Caller, RunLeases};
 use pinch_stdx::cancel::{Cancel, Deadline};
 
 pub use pinch_tools::policy::PermissionMode;
@@ -25,7 +25,7 @@ use crate::prompt::PromptMode;
 use crate::replies::ReasoningLevel;
 use crate::replies::directives::threading::ReplyToMode;
 use crate::replies::preview::Preview;
-use crate::replies::tool_notes::{ToolFormat, Verbose};
+use crate::replies::tool_notes::{ToolFormat, Verbose, VerboseNow};
 use crate::workspace;
 
 mod reply;
@@ -60,6 +60,9 @@ pub struct RunRequest {
     pub session_key: Option<SessionKey>,
     /// The agent, if not the one in the key.
     pub agent_id: Option<AgentId>,
+    /// Directory of the credentials, models and settings, for example one per user of a service; relative to the state directory. `None`: that
+    /// of the agent. Its documents are layered over those of the main agent.
+    pub agent_dir: Option<PathBuf>,
     /// Where the transcript is stored (`sessionFile`).
     pub session: SessionRef,
     /// Working directory of the tools; `None`: the agent's. A leading `~` is the home directory.
@@ -94,6 +97,9 @@ pub struct RunRequest {
     pub think_level: Option<ThinkingLevel>,
     /// How much the user sees of tool calls.
     pub verbose_level: Verbose,
+    /// Decides that anew before each message about a tool, for levels that change during the run (`shouldEmitToolResult`,
+    /// `shouldEmitToolOutput`).
+    pub verbose_now: Option<VerboseNow>,
     /// How reasoning is shown to the user.
     pub reasoning_level: ReasoningLevel,
     /// Format of messages about tools; `None`: by channel, Markdown unless the channel is known not to render it.
@@ -109,6 +115,9 @@ pub struct RunRequest {
     pub run_id: RunId,
     /// Name of the global lane; `None`: `main`.
     pub lane: Option<String>,
+    /// Who grants the lease of the run, instead of the engine's [`leases`](crate::EngineBuilder::leases). A run that is started inside of another one,
+    /// and must not wait for a slot of the same lane, brings its own (`enqueue`).
+    pub leases: Option<Arc<dyn RunLeases>>,
     /// Replaces the whole system prompt (`systemPromptOverride`). Surrounding white space is removed, and a blank text replaces nothing.
     pub system_prompt: Option<String>,
     /// Which workspace files the system prompt contains (`bootstrapContextMode`).
@@ -196,6 +205,7 @@ impl RunRequest {
             session_id,
             session_key: None,
             agent_id: None,
+            agent_dir: None,
             session,
             workspace_dir: None,
             prompt: prompt.into(),
@@ -211,12 +221,14 @@ impl RunRequest {
             auth_profile: None,
             think_level: None,
             verbose_level: Verbose::default(),
+            verbose_now: None,
             reasoning_level: ReasoningLevel::default(),
             tool_result_format: None,
             suppress_tool_error_warnings: false,
             enforce_final_tag: false,
             timeout: Some(Duration::from_secs(600)),
             lane: None,
+            leases: None,
             system_prompt: None,
             provenance: None,
             prompt_mode: None,

@@ -9,6 +9,7 @@ use super::{Runner, millis, terms};
 use crate::delivery::Lifecycle;
 use crate::reason::reason_of;
 use crate::replies::piece::ReplySpan;
+use crate::replies::tool_notes::VerboseNow;
 use crate::run::decide::{Action, Finish, RunState, Wait, WaitFor};
 use crate::run::failover::CandidateAttempt;
 use crate::run::meta::SystemPromptMeta;
@@ -153,7 +154,7 @@ impl Runner<'_> {
             tool_metas: self.replies.tool_metas(),
             last_assistant: last.and_then(|outcome| outcome.last_assistant.as_deref()),
             last_tool_error: self.replies.last_tool_error().filter(|_| !last.is_some_and(is_stopped)),
-            verbose: request.verbose_level,
+            verbose: request.verbose_now.as_ref().map_or(request.verbose_level, VerboseNow::level),
             reasoning: self.replies.reasoning_level(),
             tool_format: options.tool_result_format,
             suppress_tool_warnings: request.suppress_tool_error_warnings,

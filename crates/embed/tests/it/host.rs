@@ -7,15 +7,18 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use pinch_agent_core::event::AgentEvent;
 use pinch_agent_core::hooks::{BeforeTool, PendingCall};
 use pinch_agent_core::queue::QueueKind;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use pinch_coding_agent::auth::RequestAuth;
+use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::{Extension, ExtensionCx, HandlerFuture, Point, Points};
 use pinch_coding_agent::machine::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 use pinch_coding_agent::machine::{CommandSpec, LocalMachine, Machine, MachineError, Process, Stat};
 use pinch_coding_agent::prompt::PromptSections;
-use pinch_embed::ports::{Caller, Sender};
+use pinch_embed::lanes::Lanes;
+use pinch_embed::ports::{Caller, LocalLeases, Sender};
 use pinch_embed::replies::piece::Piece;
 use pinch_embed::replies::{Pieces, Stage, compose};
 use pinch_embed::run::decide::{Repair, RepairOutcome};
@@ -27,6 +30,7 @@ use pinch_llm::message::Image;
 use pinch_llm::model::Model;
 use pinch_llm::schema::Schema;
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
 use serde_json::{Value, json};
 
 use crate::world::{World, answer, call, payload_texts, refusal, stream, within};
@@ -376,6 +380,53 @@ async fn the_format_of_tool_messages_follows_the_channel_unless_requested() {
         }
     }
     assert_eq!(shown, [true, false]);
+}
+
+#[tokio::test]
+async fn the_verbose_level_may_change_during_a_run() {
+    use pinch_embed::delivery::ReplyEvent;
+    use pinch_embed::replies::tool_notes::Verbose;
+    use pinch_embed::runner::RunEvent;
+
+    let world = World::new().await;
+    world.write("workspace/note.txt", "The content.");
+    let engine = world.built(|builder| builder.builtin_tools(["read"]));
+    for id in ["c1", "c2", "c3"] {
+        world.server.reply(stream(call(id, "read", &json!({"path": "note.txt"}))));
+    }
+    world.server.reply(stream(answer("m", "Read.")));
+    let level = Arc::new(Mutex::new(Verbose::Off));
+    let now = Arc::clone(&level);
+    let request = world.request("s1", "read it").verbose_now(move || *now.lock().unwrap());
+    let mut run = engine.run(request);
+    let (mut shown, mut n_calls) = (Vec::new(), 0);
+    while let Some(event) = within(run.next()).await {
+        match event {
+            RunEvent::Reply(ReplyEvent::ToolResult(note)) => shown.push((n_calls, note.is_output)),
+            RunEvent::Session(event) if matches!(*event, SessionEvent::Agent(AgentEvent::ToolEnd { .. })) => {
+                n_calls += 1;
+                *level.lock().unwrap() = if n_calls == 1 { Verbose::On } else { Verbose::Full };
+            }
+            _ => {}
+        }
+    }
+    assert!(
+        !shown.contains(&(0, false)) && shown.contains(&(1, false)),
+        "only the second call was announced: {shown:?}"
+    );
+    assert!(shown.iter().any(|(_, is_output)| *is_output), "the output of the last call: {shown:?}");
+}
+
+#[tokio::test]
+async fn a_run_with_leases_of_its_own_does_not_wait_for_the_lane() {
+    let world = World::with(|config| config["agents"]["defaults"]["maxConcurrent"] = 1.into()).await;
+    let (gate, outer) = world.answering(world.request("outer", "go")).await;
+    world.server.reply(stream(answer("m", "Meanwhile.")));
+    let leases = Arc::new(LocalLeases::new(Lanes::default(), Host::system()));
+    let inner = world.engine.run(world.request("inner", "go").leases(leases));
+    assert_eq!(payload_texts(&within(inner.finish()).await.unwrap()), ["Meanwhile."]);
+    gate.open_times(100);
+    within(outer.finish()).await.unwrap();
 }
 
 #[tokio::test]

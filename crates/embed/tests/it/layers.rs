@@ -63,6 +63,32 @@ async fn an_agent_uses_its_own_profiles_over_those_of_the_main_agent() {
 }
 
 #[tokio::test]
+async fn a_request_uses_the_profiles_in_its_own_directory() {
+    let world =
+        without_keys(|config| config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops", "agentDir": "ops"}]))
+            .await;
+    world.write(&format!("{MAIN}/auth-profiles.json"), &store(json!({"anthropic:a": key("anthropic", "main-a")})));
+    for user in ["ada", "bob"] {
+        let profiles = json!({"anthropic:a": key("anthropic", user)});
+        world.write(&format!("state/users/{user}/auth-profiles.json"), &store(profiles));
+    }
+    let engine = world.restarted();
+    for (session, agent, dir) in
+        [("s1", "main", "users/ada"), ("s2", "ops", "users/bob"), ("s3", "main", ""), ("s4", "ops", "users/ada")]
+    {
+        world.server.reply(stream(answer("m1", "Here.")));
+        let request = engine.request(session, None, Some(agent), "go").agent_dir(dir);
+        within(engine.run(request).finish()).await.unwrap();
+    }
+    assert_eq!(world.keys(), ["ada", "bob", "main-a", "ada"]);
+    engine.shutdown(Duration::from_secs(1)).await;
+    for user in ["ada", "bob"] {
+        let stats = read(&world, &format!("state/users/{user}/auth-profiles.json"))["usageStats"].clone();
+        assert!(stats["anthropic:a"]["lastUsed"].is_i64(), "{user}: {stats}");
+    }
+}
+
+#[tokio::test]
 async fn credentials_of_earlier_versions_are_used_until_there_are_profiles() {
     let world = without_keys(|_| {}).await;
     let legacy = json!({"anthropic": {"type": "token", "token": "old-token"}, "junk": {"foo": 1}}).to_string();

@@ -1,17 +1,18 @@
 //! The methods of [`RunRequest`] that set one field each.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pinch_llm::message::{Image, Provenance};
 use pinch_llm::thinking::ThinkingLevel;
-use pinch_ports::Caller;
+use pinch_ports::{Caller, RunLeases};
 use pinch_stdx::cancel::Cancel;
 
 use super::{
     BlockReplies, BootstrapContext, Budget, ElevatedLevel, ExecOverrides, PermissionMode, Preview, ProfileChoice,
     ProfileId, ProfileSource, PromptMode, ReasoningLevel, ReplyExpectation, ReplyToMode, RunRequest, RunTrigger,
-    StreamParams, ToolFormat, UsageLine, Verbose,
+    StreamParams, ToolFormat, UsageLine, Verbose, VerboseNow,
 };
 use crate::key::{AgentId, RunId, SessionKey};
 
@@ -20,6 +21,13 @@ impl RunRequest {
     #[must_use]
     pub fn session_key(mut self, key: impl Into<SessionKey>) -> Self {
         self.session_key = Some(key.into());
+        self
+    }
+
+    /// Sets the directory of the credentials, models and settings.
+    #[must_use]
+    pub fn agent_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.agent_dir = Some(dir.into());
         self
     }
 
@@ -164,6 +172,13 @@ impl RunRequest {
         self
     }
 
+    /// Lets a function decide before each message about a tool how much the user sees.
+    #[must_use]
+    pub fn verbose_now(mut self, decide: impl Fn() -> Verbose + Send + Sync + 'static) -> Self {
+        self.verbose_now = Some(VerboseNow::new(decide));
+        self
+    }
+
     /// Sets how reasoning is shown to the user.
     #[must_use]
     pub fn reasoning_level(mut self, level: ReasoningLevel) -> Self {
@@ -182,6 +197,13 @@ impl RunRequest {
     #[must_use]
     pub fn run_id(mut self, id: impl Into<RunId>) -> Self {
         self.run_id = id.into();
+        self
+    }
+
+    /// Sets who grants the lease of the run, instead of the engine's leases.
+    #[must_use]
+    pub fn leases(mut self, leases: Arc<dyn RunLeases>) -> Self {
+        self.leases = Some(leases);
         self
     }
 
