@@ -1,8 +1,8 @@
-//! `cargo xtask features`: checks that each feature of each crate compiles alone, and each crate with no features.
+//! `cargo xtask features`: checks that each feature of each published crate compiles alone, and each of these crates with no features.
 //!
 //! Checks of the whole workspace enable all features at once, so one feature can rely on something that another one enables. A feature that
 //! only forwards to a dependency's feature, and that the crate's own sources never name, changes nothing in the crate: it is checked in the
-//! dependency.
+//! dependency. Crates that are not published are only ever built as part of the workspace.
 
 use std::path::Path;
 
@@ -19,8 +19,9 @@ pub(crate) struct Args {}
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     let metadata = cargo::metadata()?;
     let packages = metadata["packages"].as_array().context("cargo metadata names no packages")?;
+    let packages: Vec<&Value> = packages.iter().filter(|package| is_published(package)).collect();
     let mut all = Vec::new();
-    for package in packages {
+    for &package in &packages {
         let manifest = package["manifest_path"].as_str().context("a package without a manifest")?;
         let sources = sources(&Path::new(manifest).with_file_name("src"))?;
         all.extend(combinations(package, &sources));
@@ -41,6 +42,11 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     }
     println!("\nfeatures: {} combinations of {} crates checked, {} errors", all.len(), packages.len(), failed.len());
     Ok(failed.is_empty() && all.len() > packages.len())
+}
+
+/// Returns whether a package may be published: `publish = false` is listed as no registries.
+fn is_published(package: &Value) -> bool {
+    package["publish"].as_array().is_none_or(|registries| !registries.is_empty())
 }
 
 /// A package with each feature that affects its own code, and with no features.
@@ -79,8 +85,9 @@ mod tests {
     fn features_with_a_meaning_of_their_own_are_alone_once_and_the_default_is_none() {
         let features =
             json!({"default": ["b"], "a": [], "b": ["a"], "c": ["dep/c"], "d": ["dep/d"], "e": ["dep/e", "dep:x"]});
-        let package = json!({"name": "p", "features": features});
+        let package = json!({"name": "p", "features": features, "publish": null});
         let sources = "#[cfg(feature = \"d\")]";
         assert_eq!(combinations(&package, sources), [("p", ""), ("p", "b"), ("p", "d"), ("p", "e")]);
+        assert!(is_published(&package) && !is_published(&json!({"name": "p", "publish": []})));
     }
 }

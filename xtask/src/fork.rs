@@ -12,7 +12,7 @@ pub(crate) struct Args {}
 
 /// Runs the command; returns true when the crate is formatted and its tests pass.
 pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
-    // Use the workspace's version of every dependency, so that existing build output is reused.
+    // Use the workspace's version of every dependency, so that nothing else is downloaded or tested.
     let lock = cargo::root().join("Cargo.lock");
     let copy = cargo::root().join("tests/fork/Cargo.lock");
     std::fs::copy(&lock, &copy).with_context(|| format!("cannot copy {} to {}", lock.display(), copy.display()))?;
