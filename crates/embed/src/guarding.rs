@@ -40,15 +40,12 @@ impl RunGuardrail {
     }
 
     async fn decide(&self, call: &PendingCall, cx: &ExtensionCx) -> BeforeTool {
-        let id = call.call.id.to_string();
-        let mut guarded = GuardedCall::new(&call.call.name, id, call.input.clone(), &self.agent_id);
+        let mut guarded =
+            GuardedCall::new(&call.call.name, call.call.id.to_string(), call.input.clone(), &self.agent_id);
         guarded.session_key.clone_from(&self.session_key);
         let check = tokio::time::timeout(MAX_TIME, self.guardrail.check(&guarded));
         let reason = match cx.wait_untimed(check).await {
-            Some(Ok(Ok(GuardrailDecision::Allow))) => {
-                self.allowed().insert(guarded.call_id, guarded.params);
-                return BeforeTool::Allow;
-            }
+            Some(Ok(Ok(GuardrailDecision::Allow))) => return BeforeTool::Allow,
             Some(Ok(Ok(GuardrailDecision::Block { reason }))) => {
                 reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_else(|| BLOCKED.to_owned())
             }
@@ -79,7 +76,13 @@ impl Extension for BeforeHooks {
     }
 
     fn tool_call<'a>(&'a self, call: &'a PendingCall, cx: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
-        Box::pin(async move { Ok(self.0.decide(call, cx).await) })
+        Box::pin(async move {
+            let decision = self.0.decide(call, cx).await;
+            if matches!(decision, BeforeTool::Allow) {
+                self.0.allowed().insert(call.call.id.to_string(), call.input.clone());
+            }
+            Ok(decision)
+        })
     }
 }
 
@@ -101,9 +104,7 @@ impl Extension for AfterHooks {
             if allowed.is_some_and(|params| params == call.input) {
                 return Ok(BeforeTool::Allow);
             }
-            let decision = self.0.decide(call, cx).await;
-            self.0.allowed().remove(call.call.id.as_str());
-            Ok(decision)
+            Ok(self.0.decide(call, cx).await)
         })
     }
 }
