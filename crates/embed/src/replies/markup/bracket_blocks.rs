@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{CaptureMatches, Regex};
 
-use super::{Leak, code_at, has_marker, may_begin};
+use super::{Leak, has_marker, may_begin};
+use crate::replies::code::CodeState;
 
 #[expect(clippy::unwrap_used, reason = "the patterns are constant")]
 fn pattern(text: &str) -> Regex {
@@ -67,44 +68,68 @@ pub(super) fn bracket_block_at(text: &str) -> Leak {
     if !["tool_call", "tool_result"].iter().any(|name| may_begin(inner, name)) {
         return Leak::None;
     }
-    if !text.contains(']') {
-        return if inner.len() <= "tool_result".len() + 1 { Leak::Undecided } else { Leak::None };
-    }
     // Only the beginning decides, so that many markers in a long text do not each cost a search of all of it.
     let near = &text[..text.floor_char_boundary(MAX_MARKER + MAX_UNDECIDED)];
-    let in_near = markers(near);
-    let Some((marker, others)) = in_near.split_first().filter(|(marker, _)| marker.start == 0 && !marker.closes) else {
+    if !near.contains(']') {
+        return if inner.len() <= "tool_result".len() + 1 { Leak::Undecided } else { Leak::None };
+    }
+    let mut in_near = Markers::new(near);
+    let Some(marker) = in_near.next().filter(|marker| marker.start == 0 && !marker.closes) else {
         return Leak::None;
     };
-    let payload = &near[marker.end..others.first().map_or(near.len(), |next| next.start)];
+    let next = in_near.next();
+    let payload = &near[marker.end..next.as_ref().map_or(near.len(), |next| next.start)];
     if !holds_payload(payload, marker.is_result) {
-        let is_decided = !others.is_empty() || near.len() < text.len();
+        let is_decided = next.is_some() || near.len() < text.len();
         return if is_decided { Leak::None } else { Leak::Undecided };
     }
-    let markers = markers(text);
-    let closing = markers.iter().find(|other| other.closes && other.is_result == marker.is_result);
+    let closing = Markers::new(text).find(|other| other.closes && other.is_result == marker.is_result);
     closing.map_or(Leak::Undecided, |closing| Leak::Whole(closing.end))
 }
 
 /// Returns the markers outside code.
 fn markers(text: &str) -> Vec<Marker> {
     // Compiling the pattern takes longer than a whole run, so it is only compiled if needed.
-    if !has_marker(text, b'[', &["tool_"]) {
-        return Vec::new();
+    if has_marker(text, b'[', &["tool_"]) { Markers::new(text).collect() } else { Vec::new() }
+}
+
+/// The markers outside code, found one after the other.
+struct Markers<'t> {
+    found: CaptureMatches<'static, 't>,
+    text: &'t str,
+    code: CodeState,
+    /// The text before this position has been passed to `code`.
+    at: usize,
+}
+
+impl<'t> Markers<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { found: MARKER.captures_iter(text), text, code: CodeState::default(), at: 0 }
     }
-    let mut markers: Vec<Marker> = MARKER
-        .captures_iter(text)
-        .filter_map(|found| {
-            let whole = found.get(0)?;
-            let is_result = found[2].eq_ignore_ascii_case("result");
-            Some(Marker { start: whole.start(), end: whole.end(), is_result, closes: !found[1].is_empty() })
-        })
-        .collect();
-    if !markers.is_empty() {
-        let is_code = code_at(text);
-        markers.retain(|marker| !is_code(marker.start));
+
+    /// Returns whether a position, which only moves forward, is in code.
+    fn is_code(&mut self, position: usize) -> bool {
+        for c in self.text[self.at..position].chars() {
+            self.code.push(c);
+        }
+        self.at = position;
+        self.code.clone().push('[')
     }
-    markers
+}
+
+impl Iterator for Markers<'_> {
+    type Item = Marker;
+
+    fn next(&mut self) -> Option<Marker> {
+        loop {
+            let found = self.found.next()?;
+            let whole = found.get(0)?.range();
+            if !self.is_code(whole.start) {
+                let is_result = found[2].eq_ignore_ascii_case("result");
+                return Some(Marker { start: whole.start, end: whole.end, is_result, closes: !found[1].is_empty() });
+            }
+        }
+    }
 }
 
 fn holds_payload(payload: &str, is_result: bool) -> bool {

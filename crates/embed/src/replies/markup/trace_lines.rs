@@ -34,10 +34,14 @@ pub fn strip_trace_lines(text: &str) -> Cow<'_, str> {
 
 /// Decides about the line at the start of a text.
 pub(super) fn trace_line_at(text: &str) -> Leak {
+    // The beginning is compared first, so that not every text costs a search for the end of its line.
+    if !may_become_trace(text) {
+        return Leak::None;
+    }
     match text.find('\n') {
         Some(end) if is_trace(&text[..end]) => Leak::Whole(end + 1),
-        None if may_become_trace(text) => Leak::Undecided,
-        _ => Leak::None,
+        Some(_) => Leak::None,
+        None => Leak::Undecided,
     }
 }
 

@@ -88,8 +88,10 @@ fn a_megabyte_of_open_markup_takes_linear_time() {
 
 #[test]
 fn a_megabyte_that_arrives_at_once_takes_linear_time() {
-    for part in ["[TOOL_CALL] a ", "<|channel|>ana ", "[x](y) ", "<b> ", "tool_cal: x\n"] {
-        let text = part.repeat(60_000);
+    let block = "[TOOL_CALL]{tool => 'x', args => {}}[/TOOL_CALL]";
+    let unclosed = "[tool_call x ";
+    for part in ["[TOOL_CALL] a ", block, unclosed, "<|channel|>ana ", "[x](y) ", "<b> ", "tool_cal: x\n"] {
+        let text = part.repeat(1 << 20 >> part.len().ilog2());
         assert!(shown([&*text]).len() <= text.len());
     }
 }
