@@ -44,6 +44,9 @@ pub(crate) struct Args {
     /// Run this many runs, measure this process, print the figures.
     #[arg(long, hide = true)]
     many: Option<usize>,
+    /// Read the streams of such a server, measure this process, print the figure.
+    #[arg(long, hide = true)]
+    bare: bool,
     /// Run each session once, measure what is kept of it, print the figure.
     #[arg(long, hide = true)]
     idle: bool,
@@ -153,6 +156,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     }
     if let Some(n) = args.many {
         embed::many::run(n, &args.server)?;
+        return Ok(true);
+    }
+    if args.bare {
+        embed::bare::run(&args.server)?;
         return Ok(true);
     }
     if args.idle {

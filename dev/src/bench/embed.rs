@@ -12,6 +12,7 @@ use super::transcript::{TranscriptSetup, anthropic};
 use super::{Figure, median, process};
 
 pub(super) mod steady;
+pub(super) mod bare;
 pub(super) mod many;
 pub(super) mod idle;
 pub(super) mod together;

@@ -16,6 +16,7 @@ use pinch_stdx::host::Host;
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use super::bare;
 use super::steady::{RATE, Steady, raise_file_limit};
 use crate::bench::{Figure, process};
 
@@ -46,7 +47,9 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
         }
         (most, kilobytes) = (n, each);
     }
+    let floor = bare::most(&server.url, MAX_CORES)?;
     Ok(vec![
+        Figure::shown(format!("streams that can be read on {MAX_CORES} cores"), floor.floor(), "streams"),
         Figure::at_least(format!("runs of {RATE} deltas/s on {MAX_CORES} cores"), most as f64, 2_000.0, "runs"),
         Figure::at_most("memory of each", kilobytes, 100.0, "KB"),
     ])

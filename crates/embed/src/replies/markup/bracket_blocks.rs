@@ -73,7 +73,7 @@ pub(super) fn bracket_block_at(text: &str) -> Leak {
     if !near.contains(']') {
         return if inner.len() <= "tool_result".len() + 1 { Leak::Undecided } else { Leak::None };
     }
-    let mut in_near = Markers::new(near);
+    let mut in_near = BlockMarkers::new(near);
     let Some(marker) = in_near.next().filter(|marker| marker.start == 0 && !marker.closes) else {
         return Leak::None;
     };
@@ -83,18 +83,18 @@ pub(super) fn bracket_block_at(text: &str) -> Leak {
         let is_decided = next.is_some() || near.len() < text.len();
         return if is_decided { Leak::None } else { Leak::Undecided };
     }
-    let closing = Markers::new(text).find(|other| other.closes && other.is_result == marker.is_result);
+    let closing = BlockMarkers::new(text).find(|other| other.closes && other.is_result == marker.is_result);
     closing.map_or(Leak::Undecided, |closing| Leak::Whole(closing.end))
 }
 
 /// Returns the markers outside code.
 fn markers(text: &str) -> Vec<Marker> {
     // Compiling the pattern takes longer than a whole run, so it is only compiled if needed.
-    if has_marker(text, b'[', &["tool_"]) { Markers::new(text).collect() } else { Vec::new() }
+    if has_marker(text, b'[', &["tool_"]) { BlockMarkers::new(text).collect() } else { Vec::new() }
 }
 
 /// The markers outside code, found one after the other.
-struct Markers<'t> {
+struct BlockMarkers<'t> {
     found: CaptureMatches<'static, 't>,
     text: &'t str,
     code: CodeState,
@@ -102,7 +102,7 @@ struct Markers<'t> {
     at: usize,
 }
 
-impl<'t> Markers<'t> {
+impl<'t> BlockMarkers<'t> {
     fn new(text: &'t str) -> Self {
         Self { found: MARKER.captures_iter(text), text, code: CodeState::default(), at: 0 }
     }
@@ -117,7 +117,7 @@ impl<'t> Markers<'t> {
     }
 }
 
-impl Iterator for Markers<'_> {
+impl Iterator for BlockMarkers<'_> {
     type Item = Marker;
 
     fn next(&mut self) -> Option<Marker> {
