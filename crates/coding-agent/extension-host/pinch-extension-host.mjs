@@ -326,6 +326,8 @@ async function runEvent({ name, payload, ctx }, signal) {
 
 /** The hooks as pinch learns them: one entry per name, for all its handlers. */
 function describeHooks() {
+  // Answers may contain functions to call when an approval is resolved.
+  if (hooks.has("before_tool_call")) list(hooks, "approval_resolved").push({ handler: resolveApproval, priority: 0 });
   return [...hooks].map(([name, all]) => {
     const limits = all.map((one) => one.timeoutMs);
     const onError = ["block", "allow"].find((word) => all.some((one) => one.onError === word));
@@ -338,6 +340,22 @@ function describeHooks() {
 /** Members of answers whose values are joined with blank lines, and those of which the first value counts. For others the last one counts. */
 const JOINED = new Set(["prependContext", "prependSystemContext", "appendSystemContext"]);
 const FIRST = new Set(["providerOverride", "modelOverride"]);
+
+/** Functions to call when the approval of a tool call is resolved: id of the call -> functions. */
+const resolutions = new Map();
+
+/** Keeps the function of a required approval, which cannot be sent. */
+function keepResolution(answer, { toolCallId }) {
+  const call = answer.requireApproval?.onResolution;
+  if (typeof call === "function") list(resolutions, toolCallId).push(call);
+}
+
+/** Tells the handlers that required the approval of a call how it was resolved. */
+async function resolveApproval({ toolCallId, resolution }) {
+  const all = resolutions.get(toolCallId) ?? [];
+  resolutions.delete(toolCallId);
+  for (const call of all) await call(resolution);
+}
 
 /** Calls the handlers of a hook and merges their answers as pinch merges those of several processes. */
 async function runHook({ name, event, ctx }) {
@@ -355,6 +373,7 @@ async function runHook({ name, event, ctx }) {
     }
     if (answer === undefined || answer === null) continue;
     if (typeof answer !== "object") throw new Error(`${name} returned no object`);
+    if (name === "before_tool_call") keepResolution(answer, event);
     merged ??= {};
     for (const [member, value] of Object.entries(answer)) {
       if (value === undefined || value === null) continue;
@@ -362,6 +381,7 @@ async function runHook({ name, event, ctx }) {
       else if (member === "params") merged.params = { ...merged.params, ...value };
       else if (!FIRST.has(member) || merged[member] === undefined) merged[member] = value;
     }
+    if (merged.block === true) resolutions.delete(event.toolCallId);
     if (merged.block === true || merged.reject === true) break;
     // The next handler sees the changes of this one.
     if (merged.params) event = { ...event, params: { ...event.params, ...merged.params } };

@@ -62,8 +62,8 @@ pub use payloads::{
 };
 pub use run_hooks::{PreparedPrompt, RunHooks};
 pub use session_payloads::{
-    AfterToolCall, BeforeMessageWrite, BeforeToolCall, CompactionFinished, CompactionStarting, MessageWrite,
-    RequiredApproval, ToolCallChanges,
+    AfterToolCall, ApprovalResolution, ApprovalResolved, BeforeMessageWrite, BeforeToolCall, CompactionFinished,
+    CompactionStarting, MessageWrite, RequiredApproval, ToolCallChanges,
 };
 
 /// Hooks of the host around the attempts of runs. The default of every method changes nothing.
@@ -203,6 +203,13 @@ pub trait Plugin: Extension {
     ) -> HandlerFuture<'a, ToolCallChanges> {
         let _ = (event, cx);
         Box::pin(async { Ok(ToolCallChanges::default()) })
+    }
+
+    /// Called when an approval that this plugin required in [`before_tool_call`](Self::before_tool_call) was given or refused, or is no
+    /// longer waited for.
+    fn on_approval_resolved<'a>(&'a self, event: &'a ApprovalResolved, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
+        let _ = (event, cx);
+        Box::pin(async { Ok(()) })
     }
 
     /// Called when a tool has run, successfully or not.

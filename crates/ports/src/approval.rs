@@ -18,6 +18,8 @@ pub struct ApprovalRequest {
     pub reason: String,
     /// The programs that it starts, as far as they are known.
     pub programs: Vec<String>,
+    /// How much is at stake, for how the request is shown.
+    pub severity: ApprovalSeverity,
     /// The session that it belongs to.
     pub session_key: Option<SessionKey>,
     /// How long the requester waits for the answer.
@@ -37,9 +39,38 @@ impl ApprovalRequest {
             cwd: cwd.into(),
             reason: reason.into(),
             programs: Vec::new(),
+            severity: ApprovalSeverity::default(),
             session_key: None,
             expires_in,
         }
+    }
+}
+
+/// How much is at stake in an approval request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ApprovalSeverity {
+    /// Nothing can be lost.
+    Info,
+    /// It should be looked at.
+    #[default]
+    Warning,
+    /// A mistake would be serious.
+    Critical,
+}
+
+impl ApprovalSeverity {
+    /// Returns OpenClaw's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+
+    /// Parses a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Info, Self::Warning, Self::Critical].into_iter().find(|severity| severity.name() == name)
     }
 }
 

@@ -10,7 +10,7 @@ mod health;
 mod index;
 mod question;
 
-pub use approval::{ApprovalBroker, ApprovalDecision, ApprovalRequest, DenyAll};
+pub use approval::{ApprovalBroker, ApprovalDecision, ApprovalRequest, ApprovalSeverity, DenyAll};
 pub use caller::{Caller, Sender};
 pub use error::{BoxError, PortError};
 pub use guardrail::{GuardedCall, Guardrail, GuardrailDecision};

@@ -32,6 +32,8 @@ pub enum HookPoint {
     BeforeReset,
     /// [`Plugin::before_tool_call`](super::Plugin::before_tool_call).
     BeforeToolCall,
+    /// [`Plugin::on_approval_resolved`](super::Plugin::on_approval_resolved).
+    ApprovalResolved,
     /// [`Plugin::on_after_tool_call`](super::Plugin::on_after_tool_call).
     AfterToolCall,
     /// [`Plugin::tool_result_persist`](super::Plugin::tool_result_persist).
@@ -56,7 +58,7 @@ pub enum HookPoint {
 
 impl HookPoint {
     /// All hooks.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::BeforeModelResolve,
         Self::BeforeAgentStart,
         Self::BeforeAgentRun,
@@ -69,6 +71,7 @@ impl HookPoint {
         Self::AfterCompaction,
         Self::BeforeReset,
         Self::BeforeToolCall,
+        Self::ApprovalResolved,
         Self::AfterToolCall,
         Self::ToolResultPersist,
         Self::BeforeMessageWrite,
@@ -81,7 +84,8 @@ impl HookPoint {
         Self::GatewayStop,
     ];
 
-    /// Returns OpenClaw's name, used in logs and by processes.
+    /// Returns OpenClaw's name, used in logs and by processes. `approval_resolved` is our own: OpenClaw's plugins pass a function
+    /// (`onResolution`) with the approval that they require.
     pub fn name(self) -> &'static str {
         match self {
             Self::BeforeModelResolve => "before_model_resolve",
@@ -96,6 +100,7 @@ impl HookPoint {
             Self::AfterCompaction => "after_compaction",
             Self::BeforeReset => "before_reset",
             Self::BeforeToolCall => "before_tool_call",
+            Self::ApprovalResolved => "approval_resolved",
             Self::AfterToolCall => "after_tool_call",
             Self::ToolResultPersist => "tool_result_persist",
             Self::BeforeMessageWrite => "before_message_write",

@@ -15,11 +15,11 @@ use pinch_stdx::host::Host;
 use serde_json::{Value, json};
 
 use super::{
-    AfterToolCall, AgentBootstrap, AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeMessageWrite, BeforeModelResolve,
-    BeforePromptBuild, BeforeReset, BeforeToolCall, CompactionFinished, CompactionStarting, GatewayStart, GatewayStop,
-    HookContext, HookPoint, HookRules, LlmInput, LlmOutput, MessageChanges, MessageContext, MessageReceived,
-    MessageSending, MessageSent, MessageWrite, ModelOverride, Plugin, PromptChanges, RunVerdict, SessionContext,
-    SessionEnd, SessionStart, ToolCallChanges, WorkspaceFile,
+    AfterToolCall, AgentBootstrap, AgentEnd, AgentStartChanges, ApprovalResolved, BeforeAgentRun, BeforeMessageWrite,
+    BeforeModelResolve, BeforePromptBuild, BeforeReset, BeforeToolCall, CompactionFinished, CompactionStarting,
+    GatewayStart, GatewayStop, HookContext, HookPoint, HookRules, LlmInput, LlmOutput, MessageChanges, MessageContext,
+    MessageReceived, MessageSending, MessageSent, MessageWrite, ModelOverride, Plugin, PromptChanges, RunVerdict,
+    SessionContext, SessionEnd, SessionStart, ToolCallChanges, WorkspaceFile,
 };
 
 mod json;
@@ -184,6 +184,10 @@ impl Plugin for ProcessExtension {
             move || run_context(cx),
             json::call_changes,
         )
+    }
+
+    fn on_approval_resolved<'a>(&'a self, event: &'a ApprovalResolved, cx: &'a HookContext) -> HandlerFuture<'a, ()> {
+        tell(self, HookPoint::ApprovalResolved, move || json::approval_resolved(event, cx), move || run_context(cx))
     }
 
     fn on_after_tool_call<'a>(&'a self, event: &'a AfterToolCall, cx: &'a HookContext) -> HandlerFuture<'a, ()> {

@@ -124,13 +124,36 @@ impl PluginSet {
         cx: &Arc<C>,
         method: AskMethod<E, C, ()>,
     ) {
+        self.notify_some(self.plugins.iter(), hook, event, cx, method);
+    }
+
+    /// Like [`notify`](Self::notify), for the plugin of a call alone.
+    pub(super) fn notify_one<E: Send + Sync + 'static, C: Send + Sync + 'static>(
+        &self,
+        call: &HookCall<'_>,
+        hook: HookPoint,
+        event: E,
+        cx: &Arc<C>,
+        method: AskMethod<E, C, ()>,
+    ) {
+        self.notify_some(std::iter::once(call.one), hook, event, cx, method);
+    }
+
+    fn notify_some<'a, E: Send + Sync + 'static, C: Send + Sync + 'static>(
+        &self,
+        plugins: impl Iterator<Item = &'a RegisteredPlugin>,
+        hook: HookPoint,
+        event: E,
+        cx: &Arc<C>,
+        method: AskMethod<E, C, ()>,
+    ) {
         if self.plugins.is_empty() || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
         let event = Arc::new(event);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
-        for one in self.plugins.iter().cloned() {
+        for one in plugins.cloned() {
             let (event, cx) = (Arc::clone(&event), Arc::clone(cx));
             tasks.spawn(async move {
                 let limit = one.rules(hook).limit;

@@ -16,10 +16,10 @@ use tokio::time::Instant;
 
 use super::hook_point::HookPoint;
 use super::payloads::HookContext;
-use super::registry::PluginSet;
+use super::registry::{HookCall, PluginSet};
 use super::session_payloads::{
-    AfterToolCall, BeforeMessageWrite, BeforeToolCall, CompactionFinished, CompactionStarting, MessageWrite,
-    RequiredApproval,
+    AfterToolCall, ApprovalResolution, ApprovalResolved, BeforeMessageWrite, BeforeToolCall, CompactionFinished,
+    CompactionStarting, MessageWrite, RequiredApproval,
 };
 
 /// The reason for the model if a plugin gives none.
@@ -78,9 +78,10 @@ impl PluginHooks {
                     }
                     is_changed |= !changes.params.is_empty();
                     event.params.extend(changes.params);
-                    if let Some(required) = changes.approval
-                        && let Err(reason) = self.approve(&required, &event, cx).await
-                    {
+                    let Some(required) = changes.approval else { continue };
+                    let resolution = self.approve(&required, &event, cx).await;
+                    self.tell_resolution(&one, &event, resolution);
+                    if let Some(reason) = self.refusal(resolution, &required) {
                         return deny(reason);
                     }
                 }
@@ -91,15 +92,15 @@ impl PluginHooks {
         if is_changed { BeforeTool::Rewrite(event.params) } else { BeforeTool::Allow }
     }
 
-    /// Asks a person to approve a call. Fails with the reason for the model.
+    /// Asks a person to approve a call.
     async fn approve(
         &self,
         required: &RequiredApproval,
         event: &BeforeToolCall,
         cx: &ExtensionCx,
-    ) -> Result<(), &'static str> {
+    ) -> ApprovalResolution {
         if !self.approvals.is_available() {
-            return Err(NOBODY);
+            return ApprovalResolution::Cancelled;
         }
         let limit = required.timeout.min(MAX_APPROVAL_TIME);
         let arguments: String = serde_json::to_string(&event.params).unwrap_or_default();
@@ -110,13 +111,31 @@ impl PluginHooks {
         let reason = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
         let mut request = ApprovalRequest::new(format!("{} {shown}{cut}", event.tool), cwd, reason, limit);
         request.session_key.clone_from(&self.cx.session_key);
+        request.severity = required.severity;
         let asked = tokio::time::timeout(limit, self.approvals.request(&request));
         match cx.wait_untimed(asked).await {
-            None => Err(ABORTED),
-            Some(Ok(ApprovalDecision::AllowOnce | ApprovalDecision::AllowAlways)) => Ok(()),
-            Some(Ok(ApprovalDecision::Deny)) => Err(DENIED),
-            Some(Err(_)) if required.allows_on_timeout => Ok(()),
-            Some(Err(_)) => Err(NOT_ANSWERED),
+            None => ApprovalResolution::Cancelled,
+            Some(Ok(decision)) => ApprovalResolution::Decided(decision),
+            Some(Err(_)) => ApprovalResolution::TimedOut,
+        }
+    }
+
+    /// Tells the plugin that required an approval what became of it.
+    fn tell_resolution(&self, to: &HookCall<'_>, event: &BeforeToolCall, resolution: ApprovalResolution) {
+        let resolved = ApprovalResolved { tool: event.tool.clone(), call_id: event.call_id.clone(), resolution };
+        self.plugins.notify_one(to, HookPoint::ApprovalResolved, resolved, &self.cx, |plugin, event, cx| {
+            plugin.on_approval_resolved(event, cx)
+        });
+    }
+
+    /// Returns the reason for the model if a call is not approved.
+    fn refusal(&self, resolution: ApprovalResolution, required: &RequiredApproval) -> Option<&'static str> {
+        match resolution {
+            ApprovalResolution::Decided(ApprovalDecision::AllowOnce | ApprovalDecision::AllowAlways) => None,
+            ApprovalResolution::Decided(ApprovalDecision::Deny) => Some(DENIED),
+            ApprovalResolution::TimedOut => (!required.allows_on_timeout).then_some(NOT_ANSWERED),
+            ApprovalResolution::Cancelled if self.approvals.is_available() => Some(ABORTED),
+            ApprovalResolution::Cancelled => Some(NOBODY),
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pinch_agent_core::tool::JsonObject;
 use pinch_llm::message::{Block, Message};
+use pinch_ports::{ApprovalDecision, ApprovalSeverity};
 
 /// A tool is about to run.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,10 +38,48 @@ pub struct RequiredApproval {
     pub title: String,
     /// More about it; may be empty.
     pub description: String,
+    /// How much is at stake.
+    pub severity: ApprovalSeverity,
     /// How long to wait for an answer, at most ten minutes.
     pub timeout: Duration,
     /// Whether the call runs if nobody answers in time.
     pub allows_on_timeout: bool,
+}
+
+/// The approval that a plugin required for a tool call was given, refused, or is no longer waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ApprovalResolved {
+    /// Name of the tool.
+    pub tool: String,
+    /// Id of the call.
+    pub call_id: String,
+    /// The outcome.
+    pub resolution: ApprovalResolution,
+}
+
+/// Outcome of a required approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalResolution {
+    /// A person decided.
+    Decided(ApprovalDecision),
+    /// Nobody answered in time.
+    TimedOut,
+    /// The run was aborted, or nobody can be asked.
+    Cancelled,
+}
+
+impl ApprovalResolution {
+    /// Returns OpenClaw's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Decided(ApprovalDecision::AllowOnce) => "allow-once",
+            Self::Decided(ApprovalDecision::AllowAlways) => "allow-always",
+            Self::Decided(ApprovalDecision::Deny) => "deny",
+            Self::TimedOut => "timeout",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// A tool has run.

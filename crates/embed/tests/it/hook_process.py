@@ -9,7 +9,7 @@ import sys
 LOG, BAD, MOOD, ON_ERROR, LIMIT = sys.argv[1:6]
 HOOKS = (
     "before_model_resolve before_agent_start before_agent_run before_prompt_build agent:bootstrap llm_input llm_output agent_end "
-    "before_compaction after_compaction before_reset before_tool_call after_tool_call tool_result_persist before_message_write message_received "
+    "before_compaction after_compaction before_reset before_tool_call approval_resolved after_tool_call tool_result_persist before_message_write message_received "
     "message_sending message_sent session_start session_end gateway_start gateway_stop"
 ).split()
 

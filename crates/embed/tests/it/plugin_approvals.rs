@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{FnTool, JsonObject, ToolOutput, ToolSpec};
 use pinch_coding_agent::extension::{Extension, HandlerFuture, Points};
-use pinch_embed::plugin::{BeforeToolCall, HookContext, Plugin, RequiredApproval, ToolCallChanges};
-use pinch_embed::ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest};
+use pinch_embed::plugin::{ApprovalResolved, BeforeToolCall, HookContext, Plugin, RequiredApproval, ToolCallChanges};
+use pinch_embed::ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest, ApprovalSeverity};
 use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::schema::Schema;
@@ -15,8 +15,8 @@ use serde_json::json;
 
 use crate::world::World;
 
-/// Requires an approval for every call.
-struct Careful(RequiredApproval);
+/// Requires an approval for every call, and records how it was resolved.
+struct Careful(RequiredApproval, Mutex<Vec<String>>);
 
 impl Extension for Careful {
     fn name(&self) -> &str {
@@ -34,14 +34,19 @@ impl Plugin for Careful {
         let changes = ToolCallChanges { params, approval: Some(self.0.clone()), ..ToolCallChanges::default() };
         Box::pin(async move { Ok(changes) })
     }
+
+    fn on_approval_resolved<'a>(&'a self, event: &'a ApprovalResolved, _: &'a HookContext) -> HandlerFuture<'a, ()> {
+        self.1.lock().unwrap().push(format!("{} {} {}", event.tool, event.call_id, event.resolution.name()));
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// Answers after a while, or never, and records the requests.
-struct Approver(Option<(Duration, ApprovalDecision)>, Mutex<Vec<(String, String)>>);
+struct Approver(Option<(Duration, ApprovalDecision)>, Mutex<Vec<(String, String, ApprovalSeverity)>>);
 
 impl ApprovalBroker for Approver {
     fn request<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
-        self.1.lock().unwrap().push((request.command.clone(), request.reason.clone()));
+        self.1.lock().unwrap().push((request.command.clone(), request.reason.clone(), request.severity));
         Box::pin(async {
             let Some((after, decision)) = self.0 else { return std::future::pending().await };
             tokio::time::sleep(after).await;
@@ -55,13 +60,13 @@ async fn a_call_that_needs_an_approval_runs_only_with_it() {
     // Longer than a handler of an extension may take without a person.
     let late = Duration::from_secs(100);
     let approved = r#"ran with {"own":1,"by":"careful"}"#;
-    for (person, allows_on_timeout, expected) in [
-        (Some(Some((late, ApprovalDecision::AllowOnce))), false, approved),
-        (Some(Some((late, ApprovalDecision::AllowAlways))), false, approved),
-        (Some(Some((late, ApprovalDecision::Deny))), true, "Denied by user"),
-        (Some(None), false, "Approval timed out"),
-        (Some(None), true, approved),
-        (None, true, "Plugin approval unavailable (no approval route)"),
+    for (person, allows_on_timeout, expected, resolution) in [
+        (Some(Some((late, ApprovalDecision::AllowOnce))), false, approved, "allow-once"),
+        (Some(Some((late, ApprovalDecision::AllowAlways))), false, approved, "allow-always"),
+        (Some(Some((late, ApprovalDecision::Deny))), true, "Denied by user", "deny"),
+        (Some(None), false, "Approval timed out", "timeout"),
+        (Some(None), true, approved, "timeout"),
+        (None, true, "Plugin approval unavailable (no approval route)", "cancelled"),
     ] {
         let world = World::new().await;
         let own = json!({"own": 1}).as_object().unwrap().clone();
@@ -76,22 +81,30 @@ async fn a_call_that_needs_an_approval_runs_only_with_it() {
         let required = RequiredApproval {
             title: "Probe".to_owned(),
             description: "Is it safe?".to_owned(),
+            severity: ApprovalSeverity::Critical,
             timeout: Duration::from_secs(120),
             allows_on_timeout,
         };
+        let careful = Arc::new(Careful(required, Mutex::default()));
         let broker = person.map(|answer| Arc::new(Approver(answer, Mutex::default())));
         let engine = world.built(|builder| {
-            let builder = builder.providers(providers).tool(probe).hooks(Arc::new(Careful(required)));
+            let builder = builder.providers(providers).tool(probe).hooks(Arc::clone(&careful) as Arc<dyn Plugin>);
             match &broker {
                 Some(broker) => builder.approvals(Arc::clone(broker) as Arc<dyn ApprovalBroker>),
                 None => builder,
             }
         });
         engine.run(engine.request("s1", None, None, "go")).finish().await.unwrap();
+        assert!(engine.drain(Duration::from_secs(60)).await);
+        assert_eq!(*careful.1.lock().unwrap(), [format!("probe c1 {resolution}")]);
         let last = format!("{:?}", provider.requests().last().unwrap().messages.last().unwrap());
         assert!(last.contains(&expected.replace('"', "\\\"")), "{expected}: {last}");
         if let Some(broker) = broker {
-            let asked = (r#"probe {"own":1,"by":"careful"}"#.to_owned(), "Probe: Is it safe?".to_owned());
+            let asked = (
+                r#"probe {"own":1,"by":"careful"}"#.to_owned(),
+                "Probe: Is it safe?".to_owned(),
+                ApprovalSeverity::Critical,
+            );
             assert_eq!(*broker.1.lock().unwrap(), [asked]);
         }
     }

@@ -332,12 +332,16 @@ async fn scripts_change_prompts_calls_results_and_messages() {
 #[tokio::test]
 async fn a_call_for_which_a_script_requires_an_approval_does_not_run_without_it() {
     for (required, expected) in [
-        (r#"{ title: "Deploy", description: "to production" }"#, "Plugin approval unavailable (no approval route)"),
+        (
+            r#"{ title: "Deploy", severity: "critical", onResolution: (how) => writeFileSync(import.meta.dirname + "/../resolved", how) }"#,
+            "Plugin approval unavailable (no approval route)",
+        ),
         (r#""please""#, "Tool call blocked because before_tool_call hook failed"),
     ] {
         let world = World::new().await;
         let script = format!(
-            r#"export default function (pi) {{ pi.hook("before_tool_call", () => ({{ requireApproval: {required} }})); }}"#
+            r#"import {{ writeFileSync }} from "node:fs";
+            export default function (pi) {{ pi.hook("before_tool_call", () => ({{ requireApproval: {required} }})); }}"#
         );
         let Some(plugins) = scripts(&world, &[&script]).await else { return };
         let spec = ToolSpec::new("probe", "Probes", Schema::new(json!({"type": "object"})));
@@ -348,6 +352,9 @@ async fn a_call_for_which_a_script_requires_an_approval_does_not_run_without_it(
         within(engine.run(engine.request("s1", None, None, "go")).finish()).await.unwrap();
         let last = world.server.requests()[1].json()["messages"].as_array().unwrap().last().unwrap().to_string();
         assert!(last.contains(expected), "{required}: {last}");
+        assert!(engine.drain(WATCH_LIMIT).await);
+        let resolved = std::fs::read_to_string(world.path("resolved")).ok();
+        assert_eq!(resolved.as_deref(), required.contains("onResolution").then_some("cancelled"));
         for plugin in plugins {
             plugin.close().await.unwrap();
         }

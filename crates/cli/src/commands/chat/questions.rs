@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::future::BoxFuture;
 use pinch_embed::ports::{
-    ApprovalBroker, ApprovalDecision, ApprovalRequest, QuestionBroker, QuestionReply, QuestionRequest, UserQuestion,
+    ApprovalBroker, ApprovalDecision, ApprovalRequest, ApprovalSeverity, QuestionBroker, QuestionReply,
+    QuestionRequest, UserQuestion,
 };
 use pinch_embed::stdx::host::Host;
 use pinch_tui::chat::{
@@ -67,6 +68,14 @@ impl Questions {
     }
 }
 
+/// The reason for an approval; it begins with the severity if that is not the usual one.
+fn shown_reason(request: &ApprovalRequest) -> String {
+    match request.severity {
+        ApprovalSeverity::Warning => request.reason.clone(),
+        severity => format!("[{}] {}", severity.name(), request.reason),
+    }
+}
+
 impl ApprovalBroker for Questions {
     fn request<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
         Box::pin(async move {
@@ -79,7 +88,7 @@ impl ApprovalBroker for Questions {
                 session_key: request.session_key.clone().map(Into::into),
                 command: request.command.clone(),
                 cwd: request.cwd.clone(),
-                reason: request.reason.clone(),
+                reason: shown_reason(request),
             };
             if self.events.send(ChatEvent::Question(question)).await.is_err() {
                 return ApprovalDecision::Deny;

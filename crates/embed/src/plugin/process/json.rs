@@ -7,15 +7,16 @@ use std::time::Duration;
 use pinch_coding_agent::extension::ExtensionError;
 use pinch_coding_agent::extension::process::MAX_LINE;
 use pinch_llm::message::{Message, ToolResult, block};
+use pinch_ports::ApprovalSeverity;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::plugin::{
-    AfterToolCall, AgentBootstrap, AgentEnd, AgentStartChanges, BeforeReset, BeforeToolCall, CompactionFinished,
-    CompactionStarting, FirstAnswer, HookContext, JoinedText, LastAnswer, LlmInput, LlmOutput, MessageChanges,
-    MessageContext, MessageReceived, MessageSending, MessageSent, MessageWrite, ModelOverride, PromptChanges,
-    RequiredApproval, ResetReason, RunVerdict, SessionContext, SessionEnd, SessionStart, ToolCallChanges,
-    WorkspaceFile,
+    AfterToolCall, AgentBootstrap, AgentEnd, AgentStartChanges, ApprovalResolved, BeforeReset, BeforeToolCall,
+    CompactionFinished, CompactionStarting, FirstAnswer, HookContext, JoinedText, LastAnswer, LlmInput, LlmOutput,
+    MessageChanges, MessageContext, MessageReceived, MessageSending, MessageSent, MessageWrite, ModelOverride,
+    PromptChanges, RequiredApproval, ResetReason, RunVerdict, SessionContext, SessionEnd, SessionStart,
+    ToolCallChanges, WorkspaceFile,
 };
 
 /// Maximum bytes of messages in an event, leaving room for the rest of the line.
@@ -157,6 +158,13 @@ pub(super) fn compaction_finished(event: &CompactionFinished) -> Value {
 pub(super) fn before_tool_call(event: &BeforeToolCall, cx: &HookContext) -> Value {
     json!({
         "toolName": event.tool, "toolCallId": event.call_id, "params": event.params, "runId": cx.run_id.as_str(),
+    })
+}
+
+pub(super) fn approval_resolved(event: &ApprovalResolved, cx: &HookContext) -> Value {
+    json!({
+        "toolName": event.tool, "toolCallId": event.call_id, "resolution": event.resolution.name(),
+        "runId": cx.run_id.as_str(),
     })
 }
 
@@ -322,9 +330,11 @@ fn required_approval(asked: &Value) -> HookAnswer<RequiredApproval> {
         return Err(ExtensionError::new("requireApproval in the answer is not an object"));
     }
     let behavior: Option<String> = member(asked, "timeoutBehavior")?;
+    let severity: Option<String> = member(asked, "severity")?;
     Ok(RequiredApproval {
         title: member(asked, "title")?.unwrap_or_default(),
         description: member(asked, "description")?.unwrap_or_default(),
+        severity: severity.as_deref().and_then(ApprovalSeverity::parse).unwrap_or_default(),
         timeout: Duration::from_millis(member(asked, "timeoutMs")?.unwrap_or(APPROVAL_MS)),
         allows_on_timeout: behavior.as_deref() == Some("allow"),
     })
