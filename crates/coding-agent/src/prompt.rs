@@ -126,7 +126,6 @@ impl PromptSections {
             prompt.push_wrapped("skills", &skills::prompt_block(parts.skills));
         }
         prompt.push_wrapped("cwd", &parts.cwd.to_string_lossy().replace('\\', "/"));
-        prompt.mark_volatile(["cwd"]);
         prompt
     }
 
