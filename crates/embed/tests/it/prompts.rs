@@ -1,5 +1,7 @@
 //! The system prompt that reaches the model, skills, and the report of their sizes.
 
+use std::sync::Arc;
+
 use pinch_embed::Caller;
 use pinch_embed::engine::EngineBuilder;
 use pinch_embed::prompt::PromptMode;
@@ -195,6 +197,29 @@ async fn variables_of_a_skill_are_only_passed_to_commands() {
     let results = world.server.requests()[1].json()["messages"].to_string();
     assert!(results.contains("[w-key] [metric] [] []"), "{results}");
     assert_eq!(std::env::var("WEATHER_KEY").ok(), None);
+}
+
+#[tokio::test]
+async fn a_run_with_a_snapshot_of_skills_does_not_read_them_again() {
+    let world = workspace().await;
+    let engine = world.built(|builder| builder.builtin_tools(["bash", "read"]));
+    let skills = Arc::new(engine.skills(&world.request("s1", "")).unwrap());
+    std::fs::remove_dir_all(world.path("workspace/skills/weather")).unwrap();
+    world.write("workspace/skills/new/SKILL.md", "---\nname: new\ndescription: d\n---\n");
+    for (session, request) in
+        [("s1", world.request("s1", "hello").skills(skills.clone())), ("s2", world.request("s2", "hello"))]
+    {
+        world.server.reply(stream(call("c1", "bash", &json!({"command": "echo [$WEATHER_UNITS]"}))));
+        world.server.reply(stream(answer("m1", "Hello.")));
+        let result = engine.run(request).finish().await.unwrap();
+        let body = world.server.requests().last().unwrap().json().to_string();
+        let has = ["<name>weather</name>", "<name>new</name>", "[metric]"].map(|part| body.contains(part));
+        let is_kept = session == "s1";
+        assert_eq!(has, [is_kept, !is_kept, is_kept], "{session}");
+        let names = &result.meta.into_json()["systemPromptReport"]["skills"]["entries"];
+        assert_eq!(names[0]["name"], if is_kept { "weather" } else { "new" }, "{names}");
+    }
+    assert!(!format!("{:?}", world.request("s1", "").skills(skills)).contains("w-key"));
 }
 
 #[tokio::test]
