@@ -33,6 +33,11 @@ pub trait Hooks: Send + Sync {
         None
     }
 
+    /// Returns the names of prompt sections that are not stable: a cached prefix of the prompt ends before them. Called before every request.
+    fn volatile_sections(&self) -> Arc<[String]> {
+        Arc::default()
+    }
+
     /// Converts the conversation for the model. The default keeps the four known roles.
     fn to_llm(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         messages.iter().filter(|message| !matches!(***message, Message::Other(_))).cloned().collect()

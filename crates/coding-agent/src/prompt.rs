@@ -17,6 +17,8 @@ use crate::tools;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptSections {
     sections: Arc<Vec<(String, String)>>,
+    /// Names of the sections that are not stable.
+    volatile: Arc<[String]>,
 }
 
 /// The inputs for the coding agent's prompt. [`PromptParts::new`] sets defaults for all but two.
@@ -63,9 +65,6 @@ const CONTEXT_INTRO: &str = "Project-specific instructions and guidelines:";
 
 /// Rules that apply with any tools.
 const RULES: [&str; 2] = ["Be brief.", "Name files by their paths."];
-
-/// The section that differs between working directories.
-const VOLATILE: &str = "cwd";
 
 impl<'a> PromptParts<'a> {
     /// Returns the default prompt for these tools in this directory.
@@ -126,7 +125,7 @@ impl PromptSections {
         if notes.iter().any(|note| note.name == "read" || note.name == "bash") {
             prompt.push_wrapped("skills", &skills::prompt_block(parts.skills));
         }
-        prompt.push_wrapped(VOLATILE, &parts.cwd.to_string_lossy().replace('\\', "/"));
+        prompt.push_wrapped("cwd", &parts.cwd.to_string_lossy().replace('\\', "/"));
         prompt
     }
 
@@ -135,11 +134,21 @@ impl PromptSections {
         joined(self.sections())
     }
 
-    /// Returns the text in two parts: what is the same in every working directory with the same resources, and the rest. A provider's cache
-    /// may end between them.
-    pub fn split(&self) -> (String, String) {
-        let is_stable = |(name, _): &(&str, &str)| *name != VOLATILE;
-        (joined(self.sections().filter(is_stable)), joined(self.sections().filter(|section| !is_stable(section))))
+    /// Marks sections as not stable: they differ between conversations of the same kind, such as those of another directory or channel.
+    /// Providers with cache markers cache the other sections as a prefix of their own.
+    pub fn mark_volatile<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
+        let mut volatile = self.volatile.to_vec();
+        for name in names {
+            if !volatile.iter().any(|known| known == name) {
+                volatile.push(name.to_owned());
+            }
+        }
+        self.volatile = volatile.into();
+    }
+
+    /// Returns the names of the sections that are not stable.
+    pub fn volatile(&self) -> Arc<[String]> {
+        Arc::clone(&self.volatile)
     }
 
     /// Creates a prompt from a single text.

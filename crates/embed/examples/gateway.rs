@@ -6,8 +6,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what happens")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -19,6 +19,7 @@ use pinch_embed::key::Peer;
 use pinch_embed::plugin::{GatewayStart, LastAnswer, MessageChanges, MessageContext, MessageSending, Plugin};
 use pinch_embed::ports::SessionEntry;
 use pinch_embed::replies::{Piece, Pieces, Stage, compose};
+use pinch_embed::skills::AgentSkills;
 use pinch_embed::{
     BlockReplies, Caller, Config, Engine, InboundMessage, OutgoingBlock, Receipt, ReplySink, RunTarget, SendFailure,
     Sender, SinkLimits, Turn,
@@ -43,6 +44,8 @@ struct MessageArgs {
 struct GatewayChat {
     user: &'static str,
     n_sends: AtomicUsize,
+    /// The skills at the first message. Later runs use the same, so that the prompt does not change within the conversation.
+    skills: OnceLock<Arc<AgentSkills>>,
 }
 
 impl ReplySink for GatewayChat {
@@ -180,7 +183,7 @@ impl Stage for PlainNames {
 async fn talk(engine: &Engine, user: &'static str, is_owner: bool) -> Result<(), Box<dyn std::error::Error>> {
     let caller = Caller::new().channel("demo-chat").sender(Sender::new(user));
     let caller = if is_owner { caller.owner() } else { caller };
-    let chat = Arc::new(GatewayChat { user, n_sends: AtomicUsize::new(0) });
+    let chat = Arc::new(GatewayChat { user, n_sends: AtomicUsize::new(0), skills: OnceLock::new() });
     let key = engine.session_key(None, &Peer { channel: "demo-chat", account_id: None, kind: "direct", id: user });
     let message = |text: &str| InboundMessage::new(&key, text).caller(caller.clone()).to(format!("@{user}"));
 
@@ -233,7 +236,14 @@ async fn receive(
     };
     // The gateway itself confirms messages to Bob.
     let request = if user == "bob" { request.without_message_tool() } else { request };
-    let run = engine.run(request).deliver(Arc::clone(chat) as _).await;
+    let skills = match chat.skills.get() {
+        Some(skills) => Arc::clone(skills),
+        None => {
+            let found = Arc::new(engine.skills(&request)?);
+            Arc::clone(chat.skills.get_or_init(|| found))
+        }
+    };
+    let run = engine.run(request.skills(skills)).deliver(Arc::clone(chat) as _).await;
     let rest = run.send_rest(Arc::clone(chat) as _).await;
     println!("{} more blocks went to {user} at the end", rest.blocks.len());
     println!("the reply to {user} is {:?}", run.reply_delivery());

@@ -89,6 +89,15 @@ phrases! {
     BudgetCost "error.budget_cost" = "US dollars: {used} of {limit}";
     BudgetSeconds "error.budget_seconds" = "seconds: {used} of {limit}";
     BudgetAttempts "error.budget_attempts" = "attempts: {used} of {limit}";
+    Busy "error.busy" = "{why}";
+    Draining "error.draining" = "the engine is shutting down and starts no more runs";
+    Config "error.config" = "{why}";
+    NoModel "error.no_model" = "No model is configured and no key was found. Set a key such as ANTHROPIC_API_KEY, or name a model with agents.defaults.model.primary in pinch.json";
+    UnknownModel "error.unknown_model" = "Unknown model: {name}";
+    AmbiguousModel "error.ambiguous_model" = "{why}";
+    Internal "error.internal" = "{why}";
+    NoCredential "error.no_credential" = "{why}";
+    WindowTooSmall "error.window_too_small" = "Model context window too small ({tokens} tokens). Minimum is {min}.";
     RetryLimit "error.retry_limit" = "Request failed after repeated internal retries. Please try again, or use /new to start a fresh session.";
     RequestRateLimited "error.request_rate_limited" = "LLM request rate limited.";
     RequestBilling "error.request_billing" = "LLM request failed: billing.";
@@ -140,7 +149,7 @@ pub enum TextsError {
 }
 
 /// The texts of an engine; English unless replaced. Clones share the replacements.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextTable(Arc<BTreeMap<Phrase, String>>);
 
 impl TextTable {

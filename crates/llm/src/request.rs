@@ -104,8 +104,10 @@ impl Request {
 /// A system prompt in sections, so that caches can keep the stable parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SystemPrompt {
-    /// The sections in order; empty ones are skipped.
+    /// The sections: stable ones in order, then the others. Empty ones are skipped.
     pub sections: Vec<Section>,
+    /// Names of sections that system messages of the conversation set and that are not stable.
+    pub volatile: Arc<[String]>,
 }
 
 /// A section of a system prompt.
@@ -115,20 +117,28 @@ pub struct Section {
     pub name: String,
     /// The text, sent unchanged.
     pub text: String,
-    /// Whether it stays the same for the whole conversation.
+    /// Whether it is the same in every conversation of the same kind. Formats with cache markers send the stable sections as a block of
+    /// their own and end the cached prefix after it; other formats send one text.
     pub stable: bool,
 }
 
 impl SystemPrompt {
     /// Creates a prompt of one stable text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { sections: vec![Section { name: "prompt".into(), text: text.into(), stable: true }] }
+        let section = Section { name: "prompt".into(), text: text.into(), stable: true };
+        Self { sections: vec![section], ..Self::default() }
     }
 
-    /// Returns the whole prompt: non-empty sections joined by a blank line.
+    /// Returns a prompt without text, for a conversation whose system messages set these sections that are not stable.
+    pub fn volatile(names: impl Into<Arc<[String]>>) -> Self {
+        Self { sections: Vec::new(), volatile: names.into() }
+    }
+
+    /// Returns the whole prompt: non-empty sections, the stable ones first, joined by a blank line.
     pub fn render(&self) -> String {
-        let texts: Vec<&str> = self.sections.iter().map(|s| s.text.as_str()).filter(|t| !t.is_empty()).collect();
-        texts.join("\n\n")
+        let texts = |stable: bool| self.sections.iter().filter(move |section| section.stable == stable);
+        let texts = texts(true).chain(texts(false)).map(|section| section.text.as_str());
+        texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 
     /// Returns whether the prompt is empty.

@@ -181,6 +181,8 @@ pub struct Compacted {
     pub tokens_before: u64,
     /// Estimated tokens of the context after compaction.
     pub estimated_tokens_after: u64,
+    /// Messages of the context after compaction, without system messages.
+    pub messages_after: usize,
     /// Machine-readable details.
     pub details: Option<Value>,
     /// Tokens and cost of the summary.
@@ -236,7 +238,9 @@ pub async fn store(
         system_message: prepare::system_state(&log.context().messages),
     };
     let entry_id = log.append(EntryBody::Compaction(entry)).await?;
-    let estimated_tokens_after = estimate::tokens_of(&log.context()).tokens;
+    let context = log.context();
+    let estimated_tokens_after = estimate::tokens_of(&context).tokens;
+    let messages_after = prepare::n_messages(&context.messages);
     Ok(Compacted {
         entry_id,
         reason,
@@ -244,6 +248,7 @@ pub async fn store(
         first_kept_entry_id,
         tokens_before,
         estimated_tokens_after,
+        messages_after,
         details,
         usage: made.usage,
         from_extension,

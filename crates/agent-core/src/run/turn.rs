@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinch_llm::message::StopReason;
-use pinch_llm::request::{Request, ThinkingChoice};
+use pinch_llm::request::{Request, SystemPrompt, ThinkingChoice};
 use tracing::Instrument as _;
 
 use super::failed::{ABORTED, local_answer};
@@ -74,6 +74,7 @@ impl RunDriver<'_> {
         // The prompt and the tools are in the messages.
         let messages = hooks.to_llm(plan.messages.as_deref().unwrap_or(&self.agent.messages));
         Ok(Request::new(Arc::clone(&self.agent.model), messages)
+            .with_system(SystemPrompt::volatile(hooks.volatile_sections()))
             .with_options(options)
             .with_auth(self.agent.auth.clone())
             .with_host(self.agent.host.clone()))

@@ -50,6 +50,25 @@ async fn a_level_for_a_crate_applies_only_to_that_crate() {
 }
 
 #[tokio::test]
+async fn small_context_windows_are_warned_about() {
+    for (window, is_small) in [(31_999, true), (32_000, false)] {
+        let user = TestUser::new().await;
+        let config = json!({
+            "agents": {"defaults": {"model": "anthropic/claude-sonnet-4-5", "contextTokens": window}},
+            "models": {"providers": {"anthropic": {"baseUrl": user.server.url()}}},
+        });
+        user.write(".pinch/pinch.json", &config.to_string());
+        user.answer("Done.");
+        let ran = agent(&user, &[("PINCH_LOG", "warn")]).await;
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Done.\n"));
+        let warning = ran.err.lines().find(|line| line.contains("the context window is small"));
+        assert_eq!(warning.is_some(), is_small, "{}", ran.err);
+        let says = |part: &str| warning.is_none_or(|line| line.contains(part));
+        assert!(says("tokens=31999") && says("source=\"agentContextTokens\""), "{}", ran.err);
+    }
+}
+
+#[tokio::test]
 async fn the_log_goes_to_a_private_file_if_one_is_named() {
     let user = user().await;
     user.write("logs/of.log", "before\n");

@@ -81,6 +81,10 @@ impl Hooks for SessionHooks {
             .or_else(|| adopted?.difference(messages.iter().map(|message| &**message), self.control.now_ms()))
     }
 
+    fn volatile_sections(&self) -> Arc<[String]> {
+        self.control.peek(|state| state.now.system.volatile())
+    }
+
     fn to_llm(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let mut messages = self.owner.to_llm(&convert_to_llm(messages));
         if let Some(text) = self.control.peek(|state| state.forced_system.clone()) {

@@ -129,7 +129,10 @@ pub(super) async fn scope(
         templates::create(&workspace, &parts.host).await.map_err(|error| not_created(&workspace, &error))?;
     }
     let shared = SharedWithSession::new(&parts.settings);
-    let mut skills = prompting::skills(parts, &agent_id, &workspace);
+    let mut skills = match &request.skills {
+        Some(skills) => AgentSkills::clone(skills),
+        None => prompting::skills(parts, &agent_id, &workspace),
+    };
     let (workspace, mut sandbox) = match &planned {
         Some(planned) => (planned.workspace.clone(), Some(Box::pin(planned.enter(parts, &skills)).await?)),
         None => (workspace, None),

@@ -168,7 +168,8 @@ impl SandboxPlan<'_> {
                 let is_own = matches!(skill.origin, SkillOrigin::Project | SkillOrigin::Workspace);
                 (!is_own || dir.starts_with(&workspace)).then_some(dir)
             })
-            .filter(|dir| !dir.starts_with(real_path(&self.workspace)))
+            // Skills of a snapshot may be gone.
+            .filter(|dir| !dir.starts_with(real_path(&self.workspace)) && dir.is_dir())
             .collect();
         dirs.sort_unstable();
         dirs.dedup();

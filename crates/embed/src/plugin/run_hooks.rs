@@ -150,6 +150,7 @@ impl RunHooks {
             return usual;
         }
         let mut system = PromptSections::default();
+        system.mark_volatile(usual.volatile().iter().map(String::as_str));
         system.push("hooks_before", before.unwrap_or_default());
         match whole {
             Some(text) => system.push("preamble", text),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pinch_agent_core::hooks::{BeforeTool, FinishedCall, PendingCall, ToolPatch};
+use pinch_coding_agent::compaction::Compacted;
 use pinch_coding_agent::compaction::hooks::{BeforeCompaction, PendingCompaction};
 use pinch_coding_agent::extension::{
     Extension, ExtensionCx, HandlerFuture, MessageAction, Notification, Point, Points,
@@ -52,6 +53,8 @@ struct SessionState {
     calls: HashMap<String, Instant>,
     /// Number of messages that the current compaction replaces.
     n_compacting: usize,
+    /// Number of messages before the current compaction.
+    n_messages: Option<usize>,
 }
 
 impl PluginHooks {
@@ -176,10 +179,15 @@ impl PluginHooks {
         changed
     }
 
-    fn compaction_ended(&self, n_tokens: Option<u64>, error: Option<String>, cx: &ExtensionCx) {
-        let n_compacting = self.with_state(|state| std::mem::take(&mut state.n_compacting));
-        let n_compacted = if error.is_none() { n_compacting } else { 0 };
-        let event = CompactionFinished { n_compacted, n_tokens, error, session_file: session_file(cx) };
+    fn compaction_ended(&self, done: Result<&Compacted, &str>, cx: &ExtensionCx) {
+        let before = self.with_state(|state| (std::mem::take(&mut state.n_compacting), state.n_messages.take()));
+        let event = CompactionFinished {
+            n_messages: done.map_or(before.1, |done| Some(done.messages_after)),
+            n_compacted: done.map_or(0, |_| before.0),
+            n_tokens: done.ok().map(|done| done.estimated_tokens_after),
+            error: done.err().map(str::to_owned),
+            session_file: session_file(cx),
+        };
         self.plugins.notify(HookPoint::AfterCompaction, event, &self.cx, |plugin, event, cx| {
             plugin.on_after_compaction(event, cx)
         });
@@ -273,8 +281,11 @@ impl Extension for PluginHooks {
         Box::pin(async move {
             let made = ahead.preparation;
             let messages: Vec<_> = made.messages_to_summarise.iter().chain(&made.turn_prefix).cloned().collect();
-            self.with_state(|state| state.n_compacting = messages.len());
+            self.with_state(|state| {
+                (state.n_compacting, state.n_messages) = (messages.len(), Some(made.messages_before));
+            });
             let event = CompactionStarting {
+                n_messages: made.messages_before,
                 n_compacting: messages.len(),
                 n_tokens: made.tokens_before,
                 messages,
@@ -290,8 +301,8 @@ impl Extension for PluginHooks {
     fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
         Box::pin(async move {
             match notification {
-                Notification::Compacted(done) => self.compaction_ended(Some(done.estimated_tokens_after), None, cx),
-                Notification::CompactFailed { error, .. } => self.compaction_ended(None, Some(error.to_owned()), cx),
+                Notification::Compacted(done) => self.compaction_ended(Ok(done), cx),
+                Notification::CompactFailed { error, .. } => self.compaction_ended(Err(error), cx),
                 _ => {}
             }
             Ok(())

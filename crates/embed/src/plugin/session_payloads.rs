@@ -124,6 +124,8 @@ pub enum MessageWrite {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CompactionStarting {
+    /// Number of messages of the conversation.
+    pub n_messages: usize,
     /// Number of messages that the summary replaces.
     pub n_compacting: usize,
     /// Tokens of the conversation.
@@ -138,6 +140,8 @@ pub struct CompactionStarting {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CompactionFinished {
+    /// Number of messages of the conversation afterwards; `None` if the compaction failed before it was known.
+    pub n_messages: Option<usize>,
     /// Number of messages that the summary replaced; 0 after a failure.
     pub n_compacted: usize,
     /// Estimated tokens of the conversation afterwards; `None` after a failure.

@@ -18,10 +18,17 @@ pub(super) const SKILLS: &str = "skills";
 /// Section with the tools.
 pub(super) const TOOLING: &str = "tooling";
 
+/// Section about messages. With the message tool, it has lines about the channel.
+const MESSAGING: &str = "messaging";
+/// Sections that depend on the channel, the conversation or the settings of a run.
+const VOLATILE: [&str; 5] = ["context", "reactions", "reasoning_format", "heartbeats", "runtime"];
+
 impl SystemPromptParams {
     /// Builds the prompt.
     pub fn sections(&self) -> PromptSections {
-        build(self)
+        let mut prompt = build(self);
+        prompt.mark_volatile(VOLATILE.into_iter().chain(self.tool("message").map(|_| MESSAGING)));
+        prompt
     }
 }
 
@@ -77,7 +84,7 @@ fn build(params: &SystemPromptParams) -> PromptSections {
     section("workspace_files", "## Workspace Files (injected)", wording::WORKSPACE_FILES);
     if is_full {
         section("reply_tags", "## Reply Tags", wording::REPLY_TAGS);
-        section("messaging", "## Messaging", &messaging(params));
+        section(MESSAGING, "## Messaging", &messaging(params));
         section("voice", "## Voice (TTS)", params.voice_hint.as_deref().unwrap_or(""));
     }
     let context = if is_full { "## Group Chat Context" } else { "## Subagent Context" };

@@ -90,7 +90,7 @@ impl Stages {
             own(MARKUP, Box::<MarkupGuard>::default()),
             built_in(CHUNK),
             own(DIRECTIVES, Box::new(Directives::new(options.directives.clone()))),
-            own(TOKENS, Box::new(Cleanup)),
+            own(TOKENS, Box::new(Cleanup::new(options.texts.clone()))),
             Place { name: COALESCE, stage: coalesce },
             own(DEDUPE, Box::<Dedupe>::default()),
             own(

@@ -6,10 +6,11 @@ use super::Stage;
 use super::piece::{BlockReply, Piece, Pieces};
 use super::tokens::{HEARTBEAT, HeartbeatMode, SILENT, is_silent, strip_heartbeat, strip_silent};
 use super::user_text::sanitise;
+use crate::texts::TextTable;
 
 /// Removes tokens and scaffolding, and adds the prefix; `None` if nothing is left to send. `has_more`: whether the payload has media or
 /// channel data.
-pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>) -> Option<String> {
+pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>, phrases: &TextTable) -> Option<String> {
     if text.trim().is_empty() && !has_more {
         return None;
     }
@@ -31,7 +32,7 @@ pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>) -
         text = stripped.text;
     }
     // A long answer that is already clean is not copied.
-    let changed = match sanitise(&text) {
+    let changed = match sanitise(&text, phrases) {
         Cow::Borrowed(same) if same.len() == text.len() => None,
         other => Some(other.into_owned()),
     };
@@ -48,15 +49,24 @@ pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>) -
 }
 
 /// The stage: turns the model's blocks into blocks for people.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Cleanup;
+#[derive(Clone, Debug, Default)]
+pub struct Cleanup {
+    phrases: TextTable,
+}
+
+impl Cleanup {
+    /// Creates the stage with these texts for people.
+    pub fn new(phrases: TextTable) -> Self {
+        Self { phrases }
+    }
+}
 
 impl Stage for Cleanup {
     fn push(&mut self, piece: Piece, out: &mut Pieces) {
         let Piece::Block(mut block) = piece else { return out.push(piece) };
         if !block.is_reasoning {
             let has_more = has_more(&block);
-            match normalise_reply(std::mem::take(&mut block.text), has_more, None) {
+            match normalise_reply(std::mem::take(&mut block.text), has_more, None, &self.phrases) {
                 Some(text) => block.text = text,
                 None => return,
             }

@@ -377,7 +377,7 @@ impl Replies {
         // Tagged reasoning is treated like thinking blocks.
         let promoted = promote(&message.content);
         let content = promoted.as_deref().unwrap_or(&message.content);
-        let text = visible_text(content, self.final_tag);
+        let text = visible_text(content, self.final_tag, &self.options.texts);
         if !self.has_reported_text {
             self.report_whole(&text, out);
         }
@@ -412,7 +412,9 @@ impl Replies {
     /// Reports the text of an answer that arrived all at once.
     fn report_whole(&mut self, text: &str, out: &mut Pieces) {
         let parsed = directives::parse_text(text.into(), None, &self.options.directives);
-        let Some(delta) = normalise_reply(parsed.text, !parsed.media_urls.is_empty(), None) else { return };
+        let Some(delta) = normalise_reply(parsed.text, !parsed.media_urls.is_empty(), None, &self.options.texts) else {
+            return;
+        };
         self.has_reported_text = true;
         self.partial_reply(Growth { delta, media_urls: parsed.media_urls, ..Growth::default() }, out);
     }

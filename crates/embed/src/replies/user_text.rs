@@ -19,12 +19,12 @@ use super::tags;
 const MAX_PAYLOAD: usize = 16_384;
 
 /// Returns the visible text of a message: its text blocks without markup and reasoning, joined by line breaks.
-pub fn visible_text(content: &[Arc<Block>], final_tag: FinalTag) -> Cow<'_, str> {
+pub fn visible_text<'a>(content: &'a [Arc<Block>], final_tag: FinalTag, phrases: &TextTable) -> Cow<'a, str> {
     let answer = content.iter().filter(|block| !is_commentary(block));
     let texts = answer.filter_map(|block| block.as_text()).map(|text| visible_of_block(text, final_tag));
     let mut texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).collect();
     let text = if texts.len() == 1 { texts.swap_remove(0) } else { trimmed(texts.join("\n")).into() };
-    and_then(text, sanitise)
+    and_then(text, |text| sanitise(text, phrases))
 }
 
 fn is_commentary(block: &Block) -> bool {
@@ -35,25 +35,25 @@ fn is_commentary(block: &Block) -> bool {
 const MAX_PASSES: usize = 8;
 
 /// Cleans an answer. Text about errors is left alone; only a provider's error payload that is marked as such is replaced with a message.
-pub fn sanitise(text: &str) -> Cow<'_, str> {
-    let mut clean = pass(text);
+pub fn sanitise<'a>(text: &'a str, phrases: &TextTable) -> Cow<'a, str> {
+    let mut clean = pass(text, phrases);
     let mut n_bytes = text.len();
     // Removing a block may change what is code, so repeat until nothing changes.
     for _ in 0..MAX_PASSES {
         if clean.len() == std::mem::replace(&mut n_bytes, clean.len()) {
             break;
         }
-        clean = and_then(clean, pass);
+        clean = and_then(clean, |text| pass(text, phrases));
     }
     clean
 }
 
-fn pass(text: &str) -> Cow<'_, str> {
+fn pass<'a>(text: &'a str, phrases: &TextTable) -> Cow<'a, str> {
     let text = without_scaffolding(text);
     if text.trim().is_empty() {
         return Cow::default();
     }
-    match marked_payload(&text) {
+    match marked_payload(&text, phrases) {
         Some(shown) => shown.into(),
         None => and_then(text, tidy),
     }
@@ -91,7 +91,7 @@ fn without_final_tags(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns a message for a provider's error payload that is marked as such.
-fn marked_payload(text: &str) -> Option<String> {
+fn marked_payload(text: &str, phrases: &TextTable) -> Option<String> {
     let trimmed = text.trim();
     if trimmed.len() > MAX_PAYLOAD || trimmed.starts_with('{') || api_error::leading_status(trimmed).is_some() {
         return None;
@@ -102,8 +102,7 @@ fn marked_payload(text: &str) -> Option<String> {
     let kind = payload["error"]["type"].as_str().or_else(|| payload["error"]["code"].as_str()).unwrap_or("");
     let status =
         ["status", "code"].iter().find_map(|name| payload["error"][*name].as_u64().or(payload[*name].as_u64()));
-    (kind.ends_with("_error") || status.is_some_and(|status| status >= 400))
-        .then(|| api_error::shown(rest, &TextTable::default()))
+    (kind.ends_with("_error") || status.is_some_and(|status| status >= 400)).then(|| api_error::shown(rest, phrases))
 }
 
 /// Drops leading blank lines, and paragraphs that repeat the preceding one. Code is left alone.
@@ -170,8 +169,9 @@ mod tests {
             ]), 0..16),
         ) {
             let text = words.concat();
-            let once = sanitise(&text).into_owned();
-            prop_assert_eq!(&*sanitise(&once), &*once, "{:?}", text);
+            let english = TextTable::default();
+            let once = sanitise(&text, &english).into_owned();
+            prop_assert_eq!(&*sanitise(&once, &english), &*once, "{:?}", text);
         }
     }
 }

@@ -316,7 +316,7 @@ fn after_attempt(state: &mut RunState, outcome: &AttemptOutcome) -> Decision {
             if failure::is_incomplete(outcome)
                 || (!state.terms.may_say_nothing && outcome.missing_answer().is_some()) =>
         {
-            Decision::only(Action::Finish(Finish::Incomplete { verify: outcome.has_mutated() }))
+            failure::without_answer(state, outcome)
         }
         AttemptEnd::Good => {
             let marks = (state.profile().cloned())

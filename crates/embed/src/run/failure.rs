@@ -3,11 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use pinch_coding_agent::models::pattern::NotFound;
 use pinch_stdx::cancel::CancelReason;
 
 use super::error_text::{ErrorSubject, billing_text, known_text, sanitise_error, unexplained};
 use super::meta::{RunErrorKind, RunMeta};
 use super::result::{FailoverError, RunError, RunResult};
+use crate::models::window::MIN_WINDOW;
 use crate::reason::FailoverReason;
 use crate::replies::api_error;
 use crate::texts::{Phrase, TextTable};
@@ -145,12 +147,15 @@ impl RunError {
             Self::Cancelled(CancelReason::Deadline) => texts.get(Phrase::NotStarted).to_owned(),
             Self::Cancelled(_) => texts.get(Phrase::Cancelled).to_owned(),
             Self::Failover(error) => failover_text(error, texts),
-            Self::Busy(_)
-            | Self::Draining
-            | Self::Config(_)
-            | Self::NoModel
-            | Self::UnknownModel { .. }
-            | Self::Internal(_) => self.to_string(),
+            Self::Busy(why) => texts.fill(Phrase::Busy, [("why", why)]),
+            Self::Draining => texts.get(Phrase::Draining).to_owned(),
+            Self::Config(why) => texts.fill(Phrase::Config, [("why", why)]),
+            Self::NoModel => texts.get(Phrase::NoModel).to_owned(),
+            Self::UnknownModel { why: why @ NotFound::Ambiguous { .. }, .. } => {
+                texts.fill(Phrase::AmbiguousModel, [("why", &why.to_string())])
+            }
+            Self::UnknownModel { name, .. } => texts.fill(Phrase::UnknownModel, [("name", name)]),
+            Self::Internal(why) => texts.fill(Phrase::Internal, [("why", why)]),
         }
     }
 
@@ -197,6 +202,13 @@ fn model_error_text(error: &FailoverError, texts: &TextTable) -> String {
     if error.reason == Some(FailoverReason::Billing) && error.source.is_some() {
         return billing_text(subject, texts);
     }
+    if let Some(tokens) = error.window_tokens {
+        let values = [("tokens", &*tokens.to_string()), ("min", &*MIN_WINDOW.to_string())];
+        return texts.fill(Phrase::WindowTooSmall, values);
+    }
+    if error.reason == Some(FailoverReason::EmptyResponse) && error.source.is_none() {
+        return texts.get(Phrase::NoAnswer).to_owned();
+    }
     let is_unexplained = match &error.source {
         Some(source) => source.text.trim().is_empty() && error.reason != Some(FailoverReason::RateLimit),
         None => error.reason == Some(FailoverReason::Timeout),
@@ -212,6 +224,9 @@ fn model_error_text(error: &FailoverError, texts: &TextTable) -> String {
         (Some(message), Some(status)) => format!("{}/{}: {message} (HTTP {status})", error.provider, error.model),
         (Some(message), None) => format!("{}/{}: {message}", error.provider, error.model),
         (None, _) if error.source.is_some() => sanitise_error(&error.message, texts),
+        (None, _) if error.reason == Some(FailoverReason::Auth) => {
+            texts.fill(Phrase::NoCredential, [("why", &error.message)])
+        }
         (None, _) => error.message.clone(),
     }
 }
@@ -279,6 +294,7 @@ impl RunResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::window::{Window, WindowSource};
 
     #[test]
     fn durations_are_rounded_up_and_put_into_words() {
@@ -286,6 +302,45 @@ mod tests {
             [(0, "1 second"), (59, "59 seconds"), (95, "2 minutes"), (600, "10 minutes"), (5_401, "2 hours")]
         {
             assert_eq!(in_words(Duration::from_secs(secs), &TextTable::default()), words);
+        }
+    }
+
+    #[test]
+    fn a_host_replaces_the_texts_of_errors_before_a_request() {
+        let german = [
+            ("error.busy", "Besetzt: {why}"),
+            ("error.draining", "Der Dienst endet."),
+            ("error.config", "Einstellung: {why}"),
+            ("error.no_model", "Kein Modell."),
+            ("error.unknown_model", "{name} gibt es nicht."),
+            ("error.ambiguous_model", "Mehrdeutig: {why}"),
+            ("error.internal", "Fehler: {why}"),
+            ("error.no_credential", "Kein Zugang: {why}"),
+            ("error.window_too_small", "{tokens} sind weniger als {min}."),
+            ("error.no_answer", "Keine Antwort."),
+        ];
+        let texts = TextTable::default().replace_all(german).unwrap();
+        let failed = |reason| FailoverError { message: "x".into(), reason: Some(reason), ..FailoverError::default() };
+        let small = Window { tokens: 9, source: WindowSource::Model };
+        let unknown = |why| RunError::UnknownModel { name: "m".into(), why };
+        let both = NotFound::Ambiguous { pattern: "m".into(), candidates: vec!["a/m".into(), "b/m".into()] };
+        let is_ambiguous = format!("Mehrdeutig: {both}");
+        for (error, text) in [
+            (RunError::Busy("x".into()), "Besetzt: x"),
+            (RunError::Draining, "Der Dienst endet."),
+            (RunError::Config("x".into()), "Einstellung: x"),
+            (RunError::NoModel, "Kein Modell."),
+            (unknown(NotFound::Model { pattern: "m".into() }), "m gibt es nicht."),
+            (unknown(both), &is_ambiguous),
+            (RunError::Internal("x".into()), "Fehler: x"),
+            (failed(FailoverReason::Auth).into(), "Kein Zugang: x"),
+            (failed(FailoverReason::EmptyResponse).into(), "Keine Antwort."),
+            (FailoverError::window_too_small(small, "p", "m").into(), "9 sind weniger als 16000."),
+        ] {
+            assert_eq!(error.text_for_user(&texts), text);
+        }
+        for error in [RunError::Draining, RunError::NoModel, RunError::Config("x".into())] {
+            assert_eq!(error.text_for_user(&TextTable::default()), error.to_string(), "the English texts are one");
         }
     }
 

@@ -16,6 +16,7 @@ use crate::replies::ReasoningLevel;
 use crate::replies::scan::FinalTag;
 use crate::replies::tool_notes::Verbose;
 use crate::replies::user_text::visible_text;
+use crate::texts::TextTable;
 
 mod json;
 
@@ -103,21 +104,24 @@ impl Liveness {
 
 /// The last answer. It shares the message, and its texts are created on demand, so that a long answer is not stored three times.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FinalAnswer(Arc<AssistantMessage>);
+pub struct FinalAnswer {
+    answer: Arc<AssistantMessage>,
+    texts: TextTable,
+}
 
 impl FinalAnswer {
-    pub(crate) fn new(answer: Arc<AssistantMessage>) -> Self {
-        Self(answer)
+    pub(crate) fn new(answer: Arc<AssistantMessage>, texts: TextTable) -> Self {
+        Self { answer, texts }
     }
 
     /// Returns the text without reasoning and leaked markup; directives are kept.
     pub fn visible(&self) -> String {
-        visible_text(&self.0.content, FinalTag::Optional).into_owned()
+        visible_text(&self.answer.content, FinalTag::Optional, &self.texts).into_owned()
     }
 
     /// Returns the text as the model wrote it.
     pub fn raw(&self) -> String {
-        self.0.text("\n")
+        self.answer.text("\n")
     }
 }
 

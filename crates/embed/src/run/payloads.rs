@@ -107,11 +107,11 @@ pub fn build_payloads(input: &PayloadInput<'_>, texts: Vec<(String, Option<Reply
     let mut answers: Vec<(Cow<'_, str>, Option<ReplySpan>)> =
         texts.into_iter().map(|(text, span)| (text.into(), span)).collect();
     if input.enforce_final_tag {
-        answers.extend(input.last_assistant.and_then(untagged).map(|text| (text, None)));
+        answers.extend(input.last_assistant.and_then(|message| untagged(message, phrases)).map(|text| (text, None)));
     }
     if answers.is_empty() {
         let final_tag = if input.enforce_final_tag { FinalTag::Enforced } else { FinalTag::Optional };
-        answers.extend(input.last_assistant.map(|message| (last_words(message, final_tag), None)));
+        answers.extend(input.last_assistant.map(|message| (last_words(message, final_tag, phrases), None)));
     }
     if let Some(message) = failed {
         let raw = message.error_message.as_deref().unwrap_or("");
@@ -127,7 +127,7 @@ pub fn build_payloads(input: &PayloadInput<'_>, texts: Vec<(String, Option<Reply
         let known = payloads.iter().any(|payload| normal_form(&payload.reply.text) == normal_form(&text));
         payloads.extend((!known).then(|| Payload::error(text)));
     }
-    let mut payloads = finish(payloads);
+    let mut payloads = finish(payloads, phrases);
     drop_sent(&mut payloads, input.sent_texts);
     let tags = input.directives.map(|rules| rules.tags).unwrap_or_default();
     let mut threads = ThreadFilter::new(input.reply_to);
@@ -139,8 +139,8 @@ pub fn build_payloads(input: &PayloadInput<'_>, texts: Vec<(String, Option<Reply
 }
 
 /// Returns the text of an answer. If all of it is inside an unclosed thinking tag, returns the text without the tag.
-pub(crate) fn last_words(message: &AssistantMessage, final_tag: FinalTag) -> Cow<'_, str> {
-    let visible = visible_text(&message.content, final_tag);
+pub(crate) fn last_words<'a>(message: &'a AssistantMessage, final_tag: FinalTag, phrases: &TextTable) -> Cow<'a, str> {
+    let visible = visible_text(&message.content, final_tag, phrases);
     if !visible.trim().is_empty() || message.stop_reason != StopReason::Stop || final_tag == FinalTag::Enforced {
         return visible;
     }
@@ -154,7 +154,7 @@ pub(crate) fn last_words(message: &AssistantMessage, final_tag: FinalTag) -> Cow
 
 /// Returns the text of an answer that was meant to be in final tags but has none: the model ignored that it should use them. Otherwise
 /// nothing of it would be shown.
-fn untagged(message: &AssistantMessage) -> Option<Cow<'_, str>> {
+fn untagged<'a>(message: &'a AssistantMessage, phrases: &TextTable) -> Option<Cow<'a, str>> {
     let is_whole = matches!(message.stop_reason, StopReason::Stop | StopReason::Length);
     let opens_final = |text: &str| {
         let mut scan = Scan::new(FinalTag::Enforced);
@@ -162,7 +162,7 @@ fn untagged(message: &AssistantMessage) -> Option<Cow<'_, str>> {
         scan.has_final()
     };
     let texts = || message.content.iter().filter_map(|block| block.as_text());
-    (is_whole && !texts().any(opens_final)).then(|| last_words(message, FinalTag::Optional))
+    (is_whole && !texts().any(opens_final)).then(|| last_words(message, FinalTag::Optional, phrases))
 }
 
 /// Returns whether a text begins with a thinking tag that is never closed.
@@ -180,7 +180,7 @@ fn of_text(text: Cow<'_, str>, rules: Option<&DirectiveRules>) -> Payload {
 }
 
 /// Applies a voice flag to all media and removes empty payloads.
-fn finish(mut payloads: Vec<Payload>) -> Vec<Payload> {
+fn finish(mut payloads: Vec<Payload>, phrases: &TextTable) -> Vec<Payload> {
     let voice = payloads.iter().any(|payload| payload.reply.audio_as_voice);
     for Payload { reply, .. } in &mut payloads {
         reply.text = trimmed(std::mem::take(&mut reply.text));
@@ -189,7 +189,7 @@ fn finish(mut payloads: Vec<Payload>) -> Vec<Payload> {
     payloads.retain_mut(|payload| {
         let has_more = !payload.reply.media_urls.is_empty();
         if !payload.is_error && !payload.reply.is_reasoning {
-            match normalise_reply(std::mem::take(&mut payload.reply.text), has_more, None) {
+            match normalise_reply(std::mem::take(&mut payload.reply.text), has_more, None, phrases) {
                 Some(text) => payload.reply.text = text,
                 None => return false,
             }

@@ -26,6 +26,7 @@ use crate::replies::ReasoningLevel;
 use crate::replies::directives::threading::ReplyToMode;
 use crate::replies::preview::Preview;
 use crate::replies::tool_notes::{ToolFormat, Verbose, VerboseNow};
+use crate::skills::AgentSkills;
 use crate::workspace;
 
 mod reply;
@@ -124,6 +125,9 @@ pub struct RunRequest {
     pub bootstrap_context: BootstrapContext,
     /// Parts of the system prompt; `None`: all of it, fewer for sub-agents and cron jobs.
     pub prompt_mode: Option<PromptMode>,
+    /// Skills that [`Engine::skills`](crate::Engine::skills) returned earlier, for this agent: its directories are not read again, so that the
+    /// system prompt stays the same. `None`: those that exist now (`skillsSnapshot`).
+    pub skills: Option<Arc<AgentSkills>>,
     /// A section appended to the system prompt.
     pub extra_system_prompt: Option<String>,
     /// Phone numbers or ids of the agent's owners, for the system prompt.
@@ -234,6 +238,7 @@ impl RunRequest {
             prompt_mode: None,
             bootstrap_context: BootstrapContext::default(),
             exec_overrides: ExecOverrides::default(),
+            skills: None,
             extra_system_prompt: None,
             owner_numbers: Vec::new(),
             block_replies: None,

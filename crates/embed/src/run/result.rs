@@ -18,6 +18,7 @@ use crate::profiles::ProfileId;
 use crate::reason::FailoverReason;
 use crate::replies::markup::trimmed;
 use crate::replies::sent::SentTarget;
+use crate::texts::Phrase;
 
 /// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,16 +63,13 @@ pub enum RunError {
     #[error("{0}")]
     Busy(String),
     /// The engine is [draining](crate::Engine::drain) and starts no more runs.
-    #[error("the engine is shutting down and starts no more runs")]
+    #[error("{}", Phrase::Draining.english())]
     Draining,
     /// The request or the configuration names something that does not exist.
     #[error("{0}")]
     Config(String),
     /// No model is configured, and no provider has a key.
-    #[error(
-        "No model is configured and no key was found. Set a key such as ANTHROPIC_API_KEY, or name a model with \
-         agents.defaults.model.primary in pinch.json"
-    )]
+    #[error("{}", Phrase::NoModel.english())]
     NoModel,
     /// The requested model does not exist, or its name means several.
     #[error("{}", unknown_text(name, why))]
@@ -127,6 +125,8 @@ pub struct FailoverError {
     pub retry_after: Option<Duration>,
     /// Number of the provider's profiles if all of them are in cooldown, so that no request was made.
     pub resting_profiles: Option<usize>,
+    /// Size of the context window in tokens if it is too small to make a request.
+    pub window_tokens: Option<u64>,
     /// Metadata of the run, among them what it used; `None` if it did not get as far as choosing credentials.
     pub meta: Option<Box<RunMeta>>,
     /// The failed call.
@@ -143,6 +143,7 @@ impl FailoverError {
             provider: provider.to_owned(),
             model: model.to_owned(),
             code: Some("context_window_too_small".into()),
+            window_tokens: Some(window.tokens),
             ..Self::default()
         }
     }

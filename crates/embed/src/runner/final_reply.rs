@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use super::budget::BudgetMeter;
 use super::{RunEvent, Runner};
-use crate::replies::directives::{self, DirectiveRules};
 use crate::replies::scan::FinalTag;
+use crate::replies::{ReplyOptions, directives};
 use crate::run::decide::{Action, Finish, RunState};
 use crate::run::outcome::{AttemptEnd, AttemptOutcome, AttemptStart, MissingAnswer};
 use crate::run::payloads::last_words;
@@ -34,7 +34,7 @@ impl Runner<'_> {
             && last.client_tool_calls.is_empty()
             && !last.yielded
             && last.missing_answer() != Some(MissingAnswer::CutOff)
-            && !answers(last, &self.replies.options().directives)
+            && !answers(last, self.replies.options())
             && !self.replies.sent().any()
     }
 
@@ -64,7 +64,7 @@ impl Runner<'_> {
         let finish = match &outcome.end {
             AttemptEnd::Aborted(_) if self.stop.reason().is_some() => Finish::Aborted,
             AttemptEnd::Failed { .. } => Finish::Answer,
-            _ if answers(&outcome, &self.replies.options().directives) => Finish::Answer,
+            _ if answers(&outcome, self.replies.options()) => Finish::Answer,
             _ => Finish::Incomplete { verify: self.outcomes.iter().any(AttemptOutcome::has_mutated) },
         };
         self.report(model, &plan, outcome, &Action::Finish(finish.clone()), began).await;
@@ -73,9 +73,8 @@ impl Runner<'_> {
 }
 
 /// Returns whether an attempt ended with text or media for the user.
-fn answers(outcome: &AttemptOutcome, rules: &DirectiveRules) -> bool {
-    outcome
-        .last_assistant
-        .as_ref()
-        .is_some_and(|answer| directives::has_content(&last_words(answer, FinalTag::Optional), rules))
+fn answers(outcome: &AttemptOutcome, options: &ReplyOptions) -> bool {
+    outcome.last_assistant.as_ref().is_some_and(|answer| {
+        directives::has_content(&last_words(answer, FinalTag::Optional, &options.texts), &options.directives)
+    })
 }

@@ -45,7 +45,8 @@ impl Runner<'_> {
         let answer = last.and_then(|outcome| outcome.last_assistant.as_ref());
         meta.stop_reason = answer.map(|answer| answer.stop_reason.as_str().to_owned());
         meta.finish_reason = answer.and_then(|answer| answer.raw_stop_reason.clone());
-        meta.final_answer = answer.map(|answer| FinalAnswer::new(Arc::clone(answer)));
+        meta.final_answer =
+            answer.map(|answer| FinalAnswer::new(Arc::clone(answer), self.replies.options().texts.clone()));
         meta.error = error_of(finish, state);
         let calls = last.map_or(&[][..], |outcome| &outcome.client_tool_calls);
         if !calls.is_empty() {

@@ -1,6 +1,7 @@
 //! The skills of one agent: which exist, which it may use, and why not the others.
 
 use std::cell::LazyCell;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use pinch_coding_agent::document::Problem;
@@ -25,8 +26,8 @@ pub(crate) struct SkillPlaces<'a> {
     pub(crate) workspace: &'a Path,
 }
 
-/// The skills of an agent.
-#[derive(Clone, Debug, Default)]
+/// The skills of an agent at one time. The engine makes it; requests can carry it.
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct AgentSkills {
     /// All skills found, by name.
@@ -41,6 +42,14 @@ pub struct AgentSkills {
     pub(crate) variables: Vec<(String, String)>,
     /// Programs that these skills require, except skills in the workspace.
     pub(crate) programs: Vec<String>,
+}
+
+impl fmt::Debug for AgentSkills {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Variables may hold secrets.
+        let names: Vec<&str> = self.skills.iter().map(|status| status.skill.name.as_str()).collect();
+        f.debug_struct("AgentSkills").field("skills", &names).finish_non_exhaustive()
+    }
 }
 
 /// A skill, and whether the agent may use it.

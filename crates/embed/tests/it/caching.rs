@@ -12,7 +12,7 @@ async fn ttl(change: impl FnOnce(&mut Value)) -> String {
     world.server.reply(stream(answer("m1", "Hello.")));
     world.ask("s1", "go").await.unwrap();
     let system = world.server.requests().last().unwrap().json()["system"].clone();
-    let marker = system.as_array().and_then(|blocks| blocks.last()).map(|block| block["cache_control"].clone());
+    let marker = system.as_array().and_then(|blocks| blocks.first()).map(|block| block["cache_control"].clone());
     match marker.filter(Value::is_object) {
         Some(marker) => marker["ttl"].as_str().unwrap_or("5m").to_owned(),
         None => "none".to_owned(),

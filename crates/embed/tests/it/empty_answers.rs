@@ -5,7 +5,7 @@ use pinch_embed::run::{FailureKind, RunResult};
 use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::json;
 
-use crate::world::{World, answer, attempts, call, payload_texts, stream, within};
+use crate::world::{FALLBACK, World, answer, attempts, call, fallback_answer, payload_texts, stream, within};
 
 fn empty() -> Vec<String> {
     AnthropicResponse::new("e").text(" ").stop("end_turn")
@@ -88,4 +88,51 @@ async fn a_heartbeat_may_say_nothing() {
     let request = world.request("s1", "Anything to do?").trigger(RunTrigger::Heartbeat);
     let result = within(world.engine.run(request).finish()).await.unwrap();
     assert_eq!((world.server.requests().len(), result.failure()), (1, None));
+}
+
+#[tokio::test]
+async fn the_next_model_goes_on_from_an_empty_answer() {
+    for (first, n_requests) in [(empty(), 2), (reasoning(), 3)] {
+        for is_required in [false, true] {
+            let world = World::with(|config| {
+                config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK]);
+            })
+            .await;
+            for _ in 0..n_requests {
+                world.server.reply(stream(first.clone()));
+            }
+            world.server.reply(stream(fallback_answer("From the other.")));
+            let request = world.request("s1", "go");
+            let request = if is_required { request.require_reply() } else { request };
+            let result = within(world.engine.run(request).finish()).await.unwrap();
+            assert_eq!(payload_texts(&result), ["From the other."]);
+            assert_eq!(result.failure(), None);
+            let failed = &result.into_json()["meta"]["agentMeta"]["fallbackAttempts"];
+            assert_eq!(
+                (&failed[0]["reason"], &failed[0]["code"]),
+                (&json!("empty_response"), &json!("incomplete_result"))
+            );
+            let last = world.server.requests().last().unwrap().json();
+            let last = last["messages"].as_array().unwrap().last().unwrap().clone();
+            assert_eq!(last["role"], "user");
+            assert!(last.to_string().contains("without any text"), "{last}");
+            let prompts = world.transcript("s1").messages().iter().filter(|line| line.starts_with("user: go")).count();
+            assert_eq!(prompts, 1, "the prompt is not repeated");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_other_model_follows_an_empty_answer_after_a_change() {
+    let world = World::with(|config| config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK])).await;
+    world.server.reply(stream(
+        AnthropicResponse::new("w")
+            .tool_call("w1", "write", &json!({"path": "a.txt", "content": "x"}).to_string())
+            .stop("tool_use"),
+    ));
+    world.server.answer_with(|_| Some(stream(empty())));
+    let result = within(world.engine.run(world.request("s1", "go")).finish()).await.unwrap();
+    assert_eq!(result.failure().map(|failure| failure.kind), Some(FailureKind::Empty));
+    assert!(payload_texts(&result)[0].contains("verify what was done"), "{:?}", payload_texts(&result));
+    assert_eq!(world.server.requests().len(), 3);
 }

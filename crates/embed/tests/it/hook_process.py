@@ -40,7 +40,12 @@ for line in sys.stdin:
         note("cancelled")
     elif method == "hook":
         name, event = params["name"], params["event"]
-        note(name if name != "agent_end" else f"agent_end {event['final']} {event['outcome']}")
+        facts = {
+            "agent_end": ("final", "outcome"),
+            "before_compaction": ("messageCount",),
+            "after_compaction": ("messageCount",),
+        }
+        note(" ".join([name, *(str(event[fact]) for fact in facts.get(name, ()))]))
         mood = MOOD if name == BAD else "fine"
         if mood == "fine":
             send({"id": ident, "result": None})

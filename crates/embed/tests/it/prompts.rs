@@ -1,15 +1,18 @@
 //! The system prompt that reaches the model, skills, and the report of their sizes.
 
+use std::sync::Arc;
+
 use pinch_embed::Caller;
 use pinch_embed::engine::EngineBuilder;
 use pinch_embed::prompt::PromptMode;
 use pinch_embed::run::request::{BootstrapContext, RunTrigger};
 use pinch_llm::message::Provenance;
+use pinch_llm::thinking::ThinkingLevel;
 use pinch_testing::server::Recorded;
 use serde_json::{Value, json};
 
 use crate::host::tool;
-use crate::world::{World, answer, call, stream, within};
+use crate::world::{World, answer, call, fallback_answer, stream, within};
 
 fn system(request: &Recorded) -> String {
     let body = request.json();
@@ -132,6 +135,58 @@ async fn prompts_of_channels_differ_only_in_buttons_reactions_and_the_runtime_li
     assert!(runtime.contains("| channel=telegram | capabilities=inlineButtons | thinking=off"), "{runtime}");
 }
 
+/// Returns the blocks of a prompt: each text, and whether a cache marker follows it.
+fn blocks(request: &Recorded) -> Vec<(String, bool)> {
+    let blocks = request.json()["system"].as_array().cloned().unwrap_or_default();
+    let block = |block: &Value| (block["text"].as_str().unwrap().to_owned(), block["cache_control"].is_object());
+    blocks.iter().map(block).collect()
+}
+
+#[tokio::test]
+async fn the_cached_part_of_a_prompt_is_the_same_in_all_channels_and_turns() {
+    let world = workspace().await;
+    let engine = world.built(|builder| builder.tool(tool("message", "sent")));
+    let mut seen: Vec<Vec<(String, bool)>> = Vec::new();
+    let levels = [None, Some(ThinkingLevel::Low), None];
+    for ((session, channel), level) in
+        [("s1", "telegram"), ("s2", "whatsapp"), ("s1", "telegram")].into_iter().zip(levels)
+    {
+        world.server.reply(stream(answer("m1", "Hello.")));
+        let mut request = world.request(session, "hello");
+        request.caller = Caller::new().channel(channel);
+        request.extra_system_prompt = Some(format!("You are in {session}."));
+        request.think_level = level;
+        engine.run(request).finish().await.unwrap();
+        seen.push(blocks(world.server.requests().last().unwrap()));
+    }
+    assert_eq!(seen[0], seen[2], "the next turn begins with the same bytes");
+    let [(stable, true), (volatile, false)] = &seen[0][..] else { panic!("{:?}", seen[0]) };
+    assert_eq!(stable, &seen[1][0].0);
+    for part in ["## Tooling", "<name>weather</name>", "# Project Context", "Be kind.", "## Silent Replies"] {
+        assert!(stable.contains(part), "{part}: {stable}");
+    }
+    let changing = ["## Messaging", "## Group Chat Context\nYou are in s1.", "## Reactions", "## Heartbeats"];
+    let mut rest = volatile.as_str();
+    for part in changing.into_iter().chain(["## Runtime\nRuntime: "]) {
+        assert!(!stable.contains(part), "{part}: {stable}");
+        rest = rest.split_once(part).unwrap_or_else(|| panic!("{part}: {volatile}")).1;
+    }
+    assert_ne!(volatile, &seen[1][1].0);
+}
+
+#[tokio::test]
+async fn formats_without_cache_markers_get_the_prompt_as_one_text() {
+    let world = workspace().await;
+    world.server.reply(stream(fallback_answer("Hello.")));
+    let request = world.request("s1", "hello").model("local", "small");
+    let report = world.engine.run(request).finish().await.unwrap().meta.into_json()["systemPromptReport"].clone();
+    let body = world.server.requests()[0].json();
+    let text = body["messages"][0]["content"].as_str().unwrap();
+    assert_eq!(report["systemPrompt"]["chars"], text.encode_utf16().count());
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+    assert!(at("## Messaging") < at("# Project Context") && at("# Project Context") < at("## Runtime"));
+}
+
 #[tokio::test]
 async fn variables_of_a_skill_are_only_passed_to_commands() {
     let world = workspace().await;
@@ -142,6 +197,29 @@ async fn variables_of_a_skill_are_only_passed_to_commands() {
     let results = world.server.requests()[1].json()["messages"].to_string();
     assert!(results.contains("[w-key] [metric] [] []"), "{results}");
     assert_eq!(std::env::var("WEATHER_KEY").ok(), None);
+}
+
+#[tokio::test]
+async fn a_run_with_a_snapshot_of_skills_does_not_read_them_again() {
+    let world = workspace().await;
+    let engine = world.built(|builder| builder.builtin_tools(["bash", "read"]));
+    let skills = Arc::new(engine.skills(&world.request("s1", "")).unwrap());
+    std::fs::remove_dir_all(world.path("workspace/skills/weather")).unwrap();
+    world.write("workspace/skills/new/SKILL.md", "---\nname: new\ndescription: d\n---\n");
+    for (session, request) in
+        [("s1", world.request("s1", "hello").skills(skills.clone())), ("s2", world.request("s2", "hello"))]
+    {
+        world.server.reply(stream(call("c1", "bash", &json!({"command": "echo [$WEATHER_UNITS]"}))));
+        world.server.reply(stream(answer("m1", "Hello.")));
+        let result = engine.run(request).finish().await.unwrap();
+        let body = world.server.requests().last().unwrap().json().to_string();
+        let has = ["<name>weather</name>", "<name>new</name>", "[metric]"].map(|part| body.contains(part));
+        let is_kept = session == "s1";
+        assert_eq!(has, [is_kept, !is_kept, is_kept], "{session}");
+        let names = &result.meta.into_json()["systemPromptReport"]["skills"]["entries"];
+        assert_eq!(names[0]["name"], if is_kept { "weather" } else { "new" }, "{names}");
+    }
+    assert!(!format!("{:?}", world.request("s1", "").skills(skills)).contains("w-key"));
 }
 
 #[tokio::test]

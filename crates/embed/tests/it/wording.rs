@@ -9,7 +9,7 @@ use pinch_embed::run::request::Budget;
 use pinch_embed::texts::{Phrase, TextTable};
 use serde_json::json;
 
-use crate::world::{FALLBACK, World, fallback_answer, refusal, stream, within};
+use crate::world::{FALLBACK, World, answer, fallback_answer, payload_texts, refusal, stream, within};
 
 /// A chat that records only notices.
 #[derive(Default)]
@@ -72,6 +72,23 @@ async fn failures_without_an_explanation_and_limits_are_worded_by_the_host() {
     let mut once = world.document();
     once["agents"]["defaults"]["runRetries"] = json!({"base": 1, "perProfile": 0, "min": 1, "max": 1});
     assert_eq!(left(&once, "s2", Budget::default()).await, ["Zu viele Versuche."]);
+}
+
+#[tokio::test]
+async fn an_error_that_the_model_repeats_and_one_before_a_request_are_worded_by_the_host() {
+    let world = World::new().await;
+    let texts = TextTable::default()
+        .replace_all([("error.provider", "Fehler"), ("error.unknown_model", "{name} fehlt.")])
+        .unwrap();
+    let engine = world.built(|builder| builder.texts(texts));
+    let repeated = r#"Codex error: {"type":"error","error":{"type":"server_error","message":"It broke."}}"#;
+    world.server.reply(stream(answer("m1", repeated)));
+    let result = within(engine.run(world.request("s1", "go")).finish()).await.unwrap();
+    assert_eq!(payload_texts(&result), ["Fehler server_error: It broke."]);
+    let request = world.request("s2", "go").model("nowhere", "gone");
+    let run = within(engine.run(request).deliver(Arc::new(Notices::default()))).await;
+    let left: Vec<String> = run.still_to_send().into_iter().map(|payload| payload.reply.text).collect();
+    assert_eq!(left, ["nowhere/gone fehlt."]);
 }
 
 #[tokio::test]

@@ -18,8 +18,20 @@ pub struct SystemState {
     pub sections: Vec<(String, String)>,
     /// Tools by name, ordered in the same way.
     pub tools: Vec<ToolDecl>,
+    /// Names of the sections that are not stable.
+    pub volatile: Arc<[String]>,
     /// Time of the first system message.
     pub timestamp: Option<i64>,
+}
+
+/// A prompt in two parts, so that a cached prefix can end between them. Each part may be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PromptBlocks {
+    /// What every conversation of the same kind has in common.
+    pub stable: String,
+    /// The rest.
+    pub volatile: String,
 }
 
 impl SystemState {
@@ -50,9 +62,19 @@ impl SystemState {
 
     /// Returns the whole prompt: non-empty texts, then non-empty sections, joined by a blank line.
     pub fn text(&self) -> String {
-        let sections = self.sections.iter().map(|(_, text)| text.as_str());
-        let parts: Vec<&str> =
-            self.instructions.iter().map(String::as_str).chain(sections).filter(|text| !text.is_empty()).collect();
+        self.joined(|_| true, true)
+    }
+
+    /// Returns the prompt in two parts. Both keep the order of the sections in it.
+    pub fn blocks(&self) -> PromptBlocks {
+        let is_volatile = |name: &str| self.volatile.iter().any(|volatile| volatile == name);
+        PromptBlocks { stable: self.joined(|name| !is_volatile(name), true), volatile: self.joined(is_volatile, false) }
+    }
+
+    fn joined(&self, is_wanted: impl Fn(&str) -> bool, with_instructions: bool) -> String {
+        let instructions = self.instructions.iter().filter(|_| with_instructions).map(String::as_str);
+        let sections = self.sections.iter().filter(|(name, _)| is_wanted(name)).map(|(_, text)| text.as_str());
+        let parts: Vec<&str> = instructions.chain(sections).filter(|text| !text.is_empty()).collect();
         parts.join("\n\n")
     }
 
@@ -121,11 +143,15 @@ pub fn split_at_tools(request: &Request, takes_additions: bool) -> Conversation 
 
 /// Returns the state of a prompt and tools: a first system message with time 0.
 fn given(system: &SystemPrompt, tools: &[ToolDecl]) -> SystemState {
-    let text = system.render();
+    let (stable, volatile): (Vec<_>, Vec<_>) =
+        system.sections.iter().filter(|section| !section.text.is_empty()).partition(|section| section.stable);
+    let text = stable.iter().map(|section| section.text.as_str()).collect::<Vec<_>>().join("\n\n");
+    let names = system.volatile.iter().chain(volatile.iter().map(|section| &section.name));
     SystemState {
-        timestamp: (!text.is_empty() || !tools.is_empty()).then_some(0),
+        timestamp: (!system.is_empty() || !tools.is_empty()).then_some(0),
+        volatile: if volatile.is_empty() { Arc::clone(&system.volatile) } else { names.cloned().collect() },
         instructions: if text.is_empty() { Vec::new() } else { vec![text] },
-        sections: Vec::new(),
+        sections: volatile.iter().map(|section| (section.name.clone(), section.text.clone())).collect(),
         tools: tools.to_vec(),
     }
 }
@@ -147,6 +173,7 @@ pub fn change_text(change: &SystemMessage) -> String {
 mod tests {
     use super::*;
     use crate::message::Content;
+    use crate::request::Section;
 
     fn tool(name: &str) -> ToolDecl {
         ToolDecl {
@@ -188,6 +215,23 @@ mod tests {
         assert_eq!(split.head.text(), "A2\n\nB");
         assert_eq!((names(&split.head), split.messages.len()), (vec!["y", "z"], 3));
         assert_eq!(split.current, all.head);
+    }
+
+    #[test]
+    fn volatile_sections_are_a_block_of_their_own() {
+        let messages = [change(&[("a", Some("A")), ("b", Some("B")), ("c", Some("C"))], &[], &[])];
+        let head = |system: &SystemPrompt| collapse(system, &[], &messages).head;
+        let given = head(&SystemPrompt::volatile(["b".to_owned()]));
+        let blocks = PromptBlocks { stable: "A\n\nC".into(), volatile: "B".into() };
+        assert_eq!((given.text().as_str(), given.blocks()), ("A\n\nB\n\nC", blocks));
+        let mut system = SystemPrompt::text("P");
+        let section = |text: &str| Section { name: "now".into(), text: text.into(), stable: false };
+        system.sections.insert(0, section("N"));
+        let blocks = PromptBlocks { stable: "P\n\nA\n\nB\n\nC".into(), volatile: "N".into() };
+        assert_eq!((head(&system).blocks(), system.render().as_str()), (blocks, "P\n\nN"));
+        // A system message of the conversation replaces it.
+        let later = [change(&[("now", Some("M"))], &[], &[])];
+        assert_eq!(collapse(&system, &[], &later).head.blocks().volatile, "M");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pinch_llm::error::LlmErrorKind;
 use pinch_llm::event::Finished;
 use pinch_llm::model::Model;
 use pinch_llm::request::{
-    Auth, AwsCredentials, AwsKeys, CacheRetention, Request, SystemPrompt, ThinkingChoice, ToolChoice,
+    Auth, AwsCredentials, AwsKeys, CacheRetention, Request, Section, SystemPrompt, ThinkingChoice, ToolChoice,
 };
 use pinch_llm::stdx::host::Host;
 use pinch_llm::thinking::ThinkingLevel;
@@ -108,6 +108,11 @@ fn other_models_get_a_budget() {
     assert_eq!(body(&gov)["additionalModelRequestFields"]["thinking"].get("display"), None);
     request.model = Arc::new(of_catalog("openai.gpt-oss-120b-1:0"));
     assert_eq!(body(&request).get("additionalModelRequestFields"), None);
+    let mut split = ask(SONNET);
+    split.system = SystemPrompt::text("S");
+    split.system.sections.push(Section { name: "now".into(), text: "N".into(), stable: false });
+    let point = json!({"cachePoint": {"type": "default"}});
+    assert_eq!(body(&split)["system"], json!([{"text": "S"}, point, {"text": "N"}]));
     let mut off = ask(SONNET);
     off.options.temperature = Some(0.5);
     off.options.thinking = ThinkingChoice::Level(ThinkingLevel::Off);

@@ -69,6 +69,33 @@ fn anthropic_takes_changes_in_place() {
 }
 
 #[test]
+fn the_cached_prefix_ends_before_what_changes_between_conversations() {
+    let marks = json!({"compat": {"cacheControlFormat": "anthropic"}});
+    for (api, more) in [(APIS[0], json!({})), (APIS[1], marks), (APIS[1], json!({}))] {
+        let mut request = request(model_with(api, "http://localhost", more.clone()));
+        request.messages = messages(json!([
+            {"role": "system", "content": "", "sections": {"a": "A", "now": "N", "b": "B"}, "timestamp": 0},
+            {"role": "user", "content": "one", "timestamp": 1},
+        ]));
+        request.system = SystemPrompt::volatile(["now".to_owned()]);
+        let body = body(&request);
+        let stable = json!({"type": "text", "text": "A\n\nB", "cache_control": {"type": "ephemeral"}});
+        let blocks = json!([stable, {"type": "text", "text": "N"}]);
+        match (api == APIS[0], more == json!({})) {
+            (true, _) => assert_eq!(body["system"], blocks),
+            (_, false) => assert_eq!(body["messages"][0]["content"], blocks),
+            (_, true) => assert_eq!(body["messages"][0]["content"], "A\n\nN\n\nB"),
+        }
+        request.system = SystemPrompt::volatile(["a".to_owned(), "b".to_owned(), "now".to_owned()]);
+        let first = match api == APIS[0] {
+            true => self::body(&request)["system"].clone(),
+            false => self::body(&request)["messages"][0]["content"].clone(),
+        };
+        assert!(!first.to_string().contains("cache_control"), "{first}");
+    }
+}
+
+#[test]
 fn efforts_are_part_of_the_conversation() {
     let compat = json!({"compat": {"supportsMidConvoEffort": true, "forceAdaptiveThinking": true}});
     let mut request = request(model_with(APIS[0], "http://localhost", compat));

@@ -35,6 +35,8 @@ pub struct Preparation {
     pub previous_summary: Option<String>,
     /// Tokens of the context as it is.
     pub tokens_before: u64,
+    /// Messages of the context as it is, without system messages.
+    pub messages_before: usize,
     /// Files read and changed so far.
     pub files: FileList,
     /// What must survive word for word.
@@ -85,17 +87,24 @@ pub fn prepare(path: &[Arc<Entry>], settings: &CompactionSettings) -> Result<Pre
     for message in messages_to_summarise.iter().chain(&turn_prefix) {
         files.add_calls(message);
     }
+    let context = context_of(path);
     Ok(Preparation {
         first_kept_entry_id: first.id.clone(),
         is_split_turn: cut.turn_start.is_some(),
         messages_to_summarise,
         turn_prefix,
         previous_summary: previous.map(|previous| previous.summary.clone()),
-        tokens_before: tokens_of(&context_of(path)).tokens,
+        tokens_before: tokens_of(&context).tokens,
+        messages_before: n_messages(&context.messages),
         files,
         verbatim: Verbatim::default(),
         settings: *settings,
     })
+}
+
+/// Returns the number of messages, without system messages.
+pub(super) fn n_messages(messages: &[Arc<Message>]) -> usize {
+    messages.iter().filter(|message| !matches!(***message, Message::System(_))).count()
 }
 
 /// Returns the last compaction of a path and the index of the first entry not summarised yet.

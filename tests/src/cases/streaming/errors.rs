@@ -47,7 +47,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
             failed.then(|| error_text(text(&input["errorMessage"]), subject, &TextTable::default())).into()
         }
         "sanitize_user_facing" if input["errorContext"] == true => sanitise_error(given, &TextTable::default()).into(),
-        "sanitize_user_facing" => sanitise(given).into(),
+        "sanitize_user_facing" => sanitise(given, &TextTable::default()).into(),
         "is_abort_error" => {
             let (name, message) = named(input);
             is_abort(NamedError { name: &name, message: &message }).into()

@@ -13,7 +13,7 @@ use pinch_embed::replies::scan::{self, FinalTag};
 use pinch_embed::replies::tokens::{self, HeartbeatMode};
 use pinch_embed::replies::tool_notes::ToolNotes;
 use pinch_embed::replies::{reasoning, sent, tool_display, tool_notes, user_text};
-use pinch_embed::texts::Phrase;
+use pinch_embed::texts::{Phrase, TextTable};
 use serde_json::{Map, Value, json};
 
 use super::{assistant, strings, text};
@@ -52,7 +52,7 @@ pub(super) fn run(op: &str, input: &Value) -> Option<Result<Value, String>> {
         }
         "normalize_reply_payload" => normalise(input),
         "extract_assistant_text" => match assistant(&input["message"]) {
-            Ok(message) => user_text::visible_text(&message.content, FinalTag::Optional).into(),
+            Ok(message) => user_text::visible_text(&message.content, FinalTag::Optional, &TextTable::default()).into(),
             Err(why) => return Some(Err(why)),
         },
         "strip_reasoning_tags" => {
@@ -170,6 +170,7 @@ fn normalise(input: &Value) -> Value {
         reply.text.clone(),
         has_more,
         input["options"]["responsePrefix"].as_str(),
+        &TextTable::default(),
     ) {
         Some(text) => reply.text = text,
         None => return Value::Null,

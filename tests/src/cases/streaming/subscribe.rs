@@ -286,6 +286,7 @@ fn compaction_end(event: &Value) -> SessionEvent {
             first_kept_entry_id: EntryId::new(""),
             tokens_before: 0,
             estimated_tokens_after: event["result"]["tokensAfter"].as_u64().unwrap_or(0),
+            messages_after: 0,
             details: None,
             usage: None,
             from_extension: false,

@@ -8,6 +8,7 @@ use pinch_embed::replies::partial::PartialText;
 use pinch_embed::replies::scan::FinalTag;
 use pinch_embed::replies::tokens::is_silent;
 use pinch_embed::replies::user_text::visible_text;
+use pinch_embed::texts::TextTable;
 
 /// Returns the last messages as they were displayed.
 pub(super) fn shown(messages: &[Arc<Message>], limit: usize) -> Vec<Arc<Message>> {
@@ -19,7 +20,7 @@ fn shown_message(message: &Arc<Message>) -> Arc<Message> {
     let mut answer = AssistantMessage::clone(answer);
     for block in &mut answer.content {
         if let Block::Text(text) = &**block {
-            let visible = visible_text(std::slice::from_ref(block), FinalTag::Optional);
+            let visible = visible_text(std::slice::from_ref(block), FinalTag::Optional, &TextTable::default());
             let shown = if is_silent(&visible) { String::new() } else { without_directives(&visible) };
             if shown != text.text {
                 *block = Arc::new(Block::text(shown));

@@ -135,8 +135,7 @@ pub(super) fn agent_end(event: &AgentEnd) -> Value {
 
 pub(super) fn compaction_starting(event: &CompactionStarting) -> Value {
     let mut sent = object([
-        // The number of all messages is not known here.
-        ("messageCount", Some((-1).into())),
+        ("messageCount", Some(event.n_messages.into())),
         ("compactingCount", Some(event.n_compacting.into())),
         ("tokenCount", Some(event.n_tokens.into())),
         ("sessionFile", path(event.session_file.as_ref())),
@@ -147,7 +146,8 @@ pub(super) fn compaction_starting(event: &CompactionStarting) -> Value {
 
 pub(super) fn compaction_finished(event: &CompactionFinished) -> Value {
     object([
-        ("messageCount", Some((-1).into())),
+        // -1 means unknown.
+        ("messageCount", Some(event.n_messages.map_or_else(|| (-1).into(), Value::from))),
         ("tokenCount", event.n_tokens.map(Value::from)),
         ("compactedCount", Some(event.n_compacted.into())),
         ("error", text(event.error.as_deref())),

@@ -11,7 +11,7 @@ use super::state::{NextStep, RunState};
 use super::{Action, Decision, Finish, Mark, Wait, WaitFor, thinking};
 use crate::reason::{FailoverReason, reason_of};
 use crate::run::error_text::{image_size_text, unexplained};
-use crate::run::outcome::{AttemptOutcome, FailureStage};
+use crate::run::outcome::{AttemptOutcome, FailureStage, MissingAnswer};
 use crate::run::result::{FailoverError, RunError, RunErrorKind};
 use crate::texts::Phrase;
 
@@ -100,6 +100,23 @@ pub(super) fn timed_out(state: &mut RunState, has_answer: bool) -> Decision {
         }));
     }
     Decision::only(Action::Finish(if has_answer { Finish::Answer } else { Finish::TimedOut }))
+}
+
+/// Decides what follows an attempt without an answer, once the model was asked to go on. The next model continues from the log, but not after
+/// a tool that changes things: a runtime that keeps no log would repeat it.
+pub(super) fn without_answer(state: &mut RunState, outcome: &AttemptOutcome) -> Decision {
+    let verify = state.has_mutated;
+    let is_empty = matches!(outcome.missing_answer(), Some(MissingAnswer::Nothing | MissingAnswer::OnlyReasoning));
+    if !is_empty || verify || !state.terms.has_fallbacks || state.stopped.is_some() {
+        return Decision::only(Action::Finish(Finish::Incomplete { verify }));
+    }
+    state.ask_next_model();
+    Decision::only(Action::FailOver(FailoverError {
+        message: Phrase::NoAnswer.english().into(),
+        reason: Some(FailoverReason::EmptyResponse),
+        code: Some("incomplete_result".into()),
+        ..about(state)
+    }))
 }
 
 /// Decides what follows if the current profile has no credential.

@@ -52,7 +52,8 @@ pub struct RunTerms {
     pub cooldown_reason: Option<FailoverReason>,
     /// The initial thinking level.
     pub thinking: ThinkingLevel,
-    /// How the first attempt begins: [`AttemptStart::Resume`] if an earlier model already added the prompt to the log.
+    /// How the first attempt begins: [`AttemptStart::Resume`] if an earlier model already added the prompt to the log, and
+    /// [`AttemptStart::Continue`] if that model stopped without an answer.
     pub start: AttemptStart,
     /// The maximum number of attempts.
     pub retries: RunRetries,
@@ -137,6 +138,8 @@ pub struct RunState {
     pub(super) failing_since: Option<Duration>,
     pub(super) pending: NextStep,
     empty_answers: EmptyAnswers,
+    /// Whether a tool of any attempt may have had side effects.
+    pub(super) has_mutated: bool,
     /// Whether renewing the login of the current profile was attempted (`Some`), and succeeded (`true`).
     renewal: Option<bool>,
     iterations: u32,
@@ -188,6 +191,7 @@ impl RunState {
             renewal: None,
             pending: NextStep::Attempt,
             empty_answers: EmptyAnswers::default(),
+            has_mutated: false,
             iterations: 0,
             attempts_before: 0,
             prompt_is_logged: false,
@@ -203,13 +207,17 @@ impl RunState {
     pub fn next_model(&self, mut terms: RunTerms) -> Self {
         let is_logged = self.prompt_is_logged || (self.iterations > 0 && self.terms.logs_prompt);
         if is_logged && terms.logs_prompt {
-            terms.start = AttemptStart::Resume;
+            terms.start = match self.empty_answers.asks_next && terms.can_ask_again {
+                true => AttemptStart::Continue,
+                false => AttemptStart::Resume,
+            };
         }
         let mut next = Self::new(terms);
         next.elapsed = self.elapsed;
         next.attempts_before = self.n_attempts();
         next.prompt_is_logged = is_logged;
         next.usage = self.usage;
+        next.has_mutated = self.has_mutated;
         next.compactions = self.compactions;
         next.last_call_usage = self.last_call_usage;
         next
@@ -256,9 +264,10 @@ impl RunState {
         self.compactions += 1;
     }
 
-    /// Adds the usage of an attempt.
+    /// Adds what an attempt used, and whether it changed something.
     pub(crate) fn add_usage(&mut self, outcome: &AttemptOutcome) {
         self.usage.add(&outcome.usage);
+        self.has_mutated |= outcome.has_mutated();
         self.compactions += outcome.compactions;
         if outcome.last_call_usage.is_some() {
             self.failing_since = None;
@@ -336,13 +345,19 @@ impl RunState {
             MissingAnswer::OnlyReasoning => (&mut self.empty_answers.after_reasoning, 2),
             MissingAnswer::CutOff => return false,
         };
-        let max = max - u32::from(self.terms.reply_required);
+        // The end of the run is that of the last model.
+        let max = max - u32::from(self.terms.reply_required && !self.terms.has_fallbacks);
         if !self.terms.can_ask_again || self.terms.may_say_nothing || self.stopped.is_some() || *asked >= max {
             return false;
         }
         *asked += 1;
         self.empty_answers.asks_next = true;
         true
+    }
+
+    /// Makes the next model go on from an empty answer that is in the log.
+    pub(super) fn ask_next_model(&mut self) {
+        self.empty_answers.asks_next = true;
     }
 
     /// Plans the next attempt, unless a limit is reached.

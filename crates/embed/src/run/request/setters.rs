@@ -15,6 +15,7 @@ use super::{
     StreamParams, ToolFormat, UsageLine, Verbose, VerboseNow,
 };
 use crate::key::{AgentId, RunId, SessionKey};
+use crate::skills::AgentSkills;
 
 impl RunRequest {
     /// Sets the routing key of the session.
@@ -28,6 +29,13 @@ impl RunRequest {
     #[must_use]
     pub fn agent_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.agent_dir = Some(dir.into());
+        self
+    }
+
+    /// Sets the skills, instead of those that exist when the run begins.
+    #[must_use]
+    pub fn skills(mut self, skills: impl Into<Arc<AgentSkills>>) -> Self {
+        self.skills = Some(skills.into());
         self
     }
 

@@ -13,7 +13,7 @@ use crate::model::dialect::KeyHeader;
 use crate::model::record::DEFAULT_MAX_TOKENS;
 use crate::model::thinking::{LevelRule, clamp};
 use crate::normalise;
-use crate::normalise::system::{self, Conversation};
+use crate::normalise::system::{self, Conversation, PromptBlocks};
 use crate::request::{BETAS, CacheRetention, NativeThinking, ONE_MILLION_BETA, Request, ThinkingChoice};
 use crate::schema::clean::{self, SchemaDialect};
 use crate::thinking::ThinkingLevel;
@@ -56,7 +56,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     body.insert("messages".into(), messages(request, &conversation, &tools, &thinking, cache.as_ref()).into());
     body.insert("max_tokens".into(), max_tokens.into());
     body.insert("stream".into(), true.into());
-    if let Some(system) = system_blocks(&conversation.head.text(), subscription, cache.as_ref()) {
+    if let Some(system) = system_blocks(&conversation.head.blocks(), subscription, cache.as_ref()) {
         body.insert("system".into(), system);
     }
     let is_thinking = matches!(thinking, ThinkingParam::Budget { .. } | ThinkingParam::Adaptive { .. });
@@ -205,14 +205,18 @@ fn cache_control(request: &Request) -> Option<Value> {
     }
 }
 
-fn system_blocks(prompt: &str, subscription: bool, cache: Option<&Value>) -> Option<Value> {
+/// Encodes the prompt. What changes between conversations follows the marked prefix.
+fn system_blocks(prompt: &PromptBlocks, subscription: bool, cache: Option<&Value>) -> Option<Value> {
     let identity = subscription.then_some(CLAUDE_CODE_IDENTITY);
-    let blocks = identity.into_iter().chain((!prompt.trim().is_empty()).then_some(prompt)).map(|text| {
-        let mut block = convert::text_part(text);
-        mark(&mut block, cache);
-        block
-    });
-    let blocks: Vec<Value> = blocks.collect();
+    let texts = identity.into_iter().chain([prompt.stable.as_str()]).map(|text| (text, cache));
+    let blocks = texts.chain([(prompt.volatile.as_str(), None)]).filter(|(text, _)| !text.trim().is_empty());
+    let blocks: Vec<Value> = blocks
+        .map(|(text, cache)| {
+            let mut block = convert::text_part(text);
+            mark(&mut block, cache);
+            block
+        })
+        .collect();
     (!blocks.is_empty()).then_some(Value::Array(blocks))
 }
 

@@ -7,7 +7,7 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{Block, Message, ToolDecl};
 use crate::model::thinking::clamp;
 use crate::normalise;
-use crate::normalise::system::{self, SystemState};
+use crate::normalise::system::{self, PromptBlocks, SystemState};
 use crate::request::{CacheRetention, JsonSchemaFormat, NativeThinking, Request, ThinkingChoice, ToolChoice};
 use crate::schema::clean;
 use crate::thinking::ThinkingLevel;
@@ -29,7 +29,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let mut body = Map::new();
     let holds_calls = holds_calls(&messages);
     body.insert("messages".into(), messages.into());
-    if let Some(system) = system_blocks(&conversation.head.text(), cache.as_ref()) {
+    if let Some(system) = system_blocks(&conversation.head.blocks(), cache.as_ref()) {
         body.insert("system".into(), system);
     }
     body.insert("inferenceConfig".into(), inference(request, max_tokens, thinking.is_some()));
@@ -162,11 +162,13 @@ fn cache_point(request: &Request) -> Option<Value> {
     Some(point)
 }
 
-fn system_blocks(prompt: &str, cache: Option<&Value>) -> Option<Value> {
-    if prompt.trim().is_empty() {
-        return None;
-    }
-    Some(std::iter::once(convert::text_block(prompt)).chain(cache.cloned()).collect())
+/// Encodes the prompt. What changes between conversations follows the cache point.
+fn system_blocks(prompt: &PromptBlocks, cache: Option<&Value>) -> Option<Value> {
+    let block = |text: &str| (!text.trim().is_empty()).then(|| convert::text_block(text));
+    let stable = block(&prompt.stable);
+    let point = cache.filter(|_| stable.is_some()).cloned();
+    let blocks: Vec<Value> = stable.into_iter().chain(point).chain(block(&prompt.volatile)).collect();
+    (!blocks.is_empty()).then_some(Value::Array(blocks))
 }
 
 /// Encodes the conversation. Consecutive messages of one side become one, because roles must alternate.

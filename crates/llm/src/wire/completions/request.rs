@@ -12,7 +12,7 @@ use crate::message::{Message, SystemMessage, ToolDecl};
 use crate::model::Model;
 use crate::model::dialect::{PromptCacheKey, SchemaRules};
 use crate::normalise;
-use crate::normalise::system::{self, Conversation};
+use crate::normalise::system::{self, Conversation, PromptBlocks};
 use crate::request::{CacheRetention, Request, ToolChoice};
 use crate::schema::clean;
 use crate::wire::headers::{self, AuthKey, HeaderLayers};
@@ -31,7 +31,8 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let mut messages = messages(request, &conversation);
     let mut tools = tools(model, &conversation.current.tools, call.encoding)?;
     if wire.cache_markers && retention != CacheRetention::None {
-        mark_caches(&mut messages, &mut tools, retention, wire.long_cache_retention);
+        let prompt = conversation.head.blocks();
+        mark_caches(&mut messages, &mut tools, &prompt, retention, wire.long_cache_retention);
     }
 
     let mut body = Map::new();
@@ -234,14 +235,27 @@ fn function(tool: &ToolDecl, strict: Option<Value>, rules: &SchemaRules) -> Valu
     json!({"type": "function", "function": function})
 }
 
-/// Sets Anthropic's cache markers: on the prompt, on the last tool, and on the last message with text.
-fn mark_caches(messages: &mut [Value], tools: &mut [Value], retention: CacheRetention, long_supported: bool) {
+/// Sets Anthropic's cache markers: on the stable part of the prompt, on the last tool, and on the last message with text.
+fn mark_caches(
+    messages: &mut [Value],
+    tools: &mut [Value],
+    prompt: &PromptBlocks,
+    retention: CacheRetention,
+    long_supported: bool,
+) {
     let mut marker = json!({"type": "ephemeral"});
     if retention == CacheRetention::Long && long_supported {
         marker["ttl"] = "1h".into();
     }
-    if let Some(prompt) = messages.iter_mut().find(|m| m["role"] == "system" || m["role"] == "developer") {
-        mark_text(prompt, &marker);
+    if let Some(first) = messages.iter_mut().find(|m| m["role"] == "system" || m["role"] == "developer") {
+        match (prompt.stable.trim().is_empty(), prompt.volatile.trim().is_empty()) {
+            (false, false) => {
+                let stable = json!({"type": "text", "text": prompt.stable, "cache_control": marker});
+                first["content"] = json!([stable, {"type": "text", "text": prompt.volatile}]);
+            }
+            (true, false) => {}
+            (_, true) => drop(mark_text(first, &marker)),
+        }
     }
     if let Some(tool) = tools.last_mut() {
         tool["cache_control"] = marker.clone();
