@@ -16,6 +16,7 @@ use crate::terminal::{
     Cursor, DeviceError, Fullscreen, InlineScreen, LineDevice, Modes, PlainNotes, PlainScreen, QUERIES, Report,
     SIZE_QUERY, Size, TerminalCapabilities, TerminalDevice, TerminalInput,
 };
+use crate::text::is_obeyed;
 
 /// Minimum time between two frames.
 const FRAME: Duration = Duration::from_millis(16);
@@ -436,7 +437,7 @@ impl Front {
             ScreenMode::Plain(_) => Vec::new(),
         });
         if frame.title != self.title {
-            let title: String = frame.title.chars().filter(|c| !c.is_control()).collect();
+            let title: String = frame.title.chars().filter(|c| !is_obeyed(*c)).collect();
             bytes.extend(format!("\x1b]0;{title}\x07").bytes());
             self.title.clone_from(&frame.title);
         }

@@ -8,7 +8,7 @@ mod chop;
 
 pub use chop::{Chopper, chop};
 pub(crate) use row_break::{RowBreak, row_break};
-pub(crate) use sanitize::one_line;
 pub use sanitize::{SanitizeMode, sanitize};
+pub(crate) use sanitize::{is_obeyed, one_line};
 pub use width::{grapheme_width, width};
 pub use wrap::{TextWrapper, pad, row_width, truncate, wrap};

@@ -17,6 +17,7 @@ mod extension_keys;
 mod extensions;
 mod faults;
 mod help;
+mod hostile;
 mod images;
 mod interactive;
 mod interactive_opening;

@@ -49,6 +49,11 @@ impl TerminalProgram {
 
     /// Starts the program with additional environment variables.
     pub(crate) fn run_with(user: &TestUser, dir: &str, vars: &[&str], args: &[&str]) -> Self {
+        Self::run_sized(user, dir, vars, args, (ROWS, COLUMNS))
+    }
+
+    /// Starts the program on a terminal with so many rows and columns.
+    pub(crate) fn run_sized(user: &TestUser, dir: &str, vars: &[&str], args: &[&str], size: (u16, u16)) -> Self {
         let all = [&[env!("CARGO_BIN_EXE_pinch")], args].concat();
         let line = all.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
         // Signals for the child of `script` must reach the program, not a shell around it.
@@ -56,11 +61,11 @@ impl TerminalProgram {
         let mut command = Command::new("script");
         command.current_dir(user.path(dir)).env_clear().env("HOME", user.path("")).env("PATH", "/usr/bin:/bin");
         command.env("TERM", "xterm-256color").envs(vars.iter().filter_map(|var| var.split_once('=')));
-        command.env("LINES", ROWS.to_string()).env("COLUMNS", COLUMNS.to_string());
+        command.env("LINES", size.0.to_string()).env("COLUMNS", size.1.to_string());
         command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let (keys, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let screen = vt100::Parser::new(ROWS.try_into().unwrap(), COLUMNS.try_into().unwrap(), 1_000);
+        let screen = vt100::Parser::new(size.0.try_into().unwrap(), size.1.try_into().unwrap(), 1_000);
         Self { child, keys, output, screen, bytes: Vec::new() }
     }
 

@@ -12,7 +12,7 @@ use crate::effect::Effect;
 use crate::figures::tokens;
 use crate::key::{Key, KeyCode, KeyPress};
 use crate::keymap::KeyAction;
-use crate::text::truncate;
+use crate::text::{one_line, truncate};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
@@ -92,11 +92,11 @@ impl DialogView for ModelDialog {
             content.push(truncate(&Row::from(line), cx.columns, "…"));
         }
         if let Some(problem) = &self.problem {
-            content.push(truncate(&Row::styled(problem.clone(), theme.fg(ColorRole::Error)), cx.columns, "…"));
+            content.push(truncate(&Row::styled(one_line(problem), theme.fg(ColorRole::Error)), cx.columns, "…"));
         }
         content.extend(self.picker.rows(cx.columns, theme));
         if let Some(model) = self.picker.selected().and_then(|at| self.models().get(at)) {
-            let mut facts = vec![model.name.clone()];
+            let mut facts = vec![one_line(&model.name)];
             if model.context_window > 0 {
                 facts.push(format!("{} tokens", tokens(model.context_window)));
             }

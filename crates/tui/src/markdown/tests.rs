@@ -68,6 +68,23 @@ fn no_row_is_wider_than_the_screen() {
     }
 }
 
+#[test]
+fn wide_tables_fit_narrow_screens_without_losing_text() {
+    let cell = |row: usize, column: usize| format!("r{row}c{column} with several words");
+    let row = |row: usize| format!("| {} |\n", (0..7).map(|column| cell(row, column)).collect::<Vec<_>>().join(" | "));
+    let text = format!("{}{}\n{}", row(0), "|---".repeat(7) + "|", (1..6).map(row).collect::<String>());
+    for columns in [10, 20, 40, 80, 120, 300] {
+        let rows = one_shot(&text, columns);
+        assert!(rows.iter().all(|row| row_width(row) <= columns), "{columns}:\n{}", plain(&rows));
+        let shown = plain(&rows);
+        for (row, column) in (0..6).flat_map(|row| (0..7).map(move |column| (row, column))) {
+            assert!(shown.contains(&format!("r{row}c{column}")), "r{row}c{column} at {columns}:\n{shown}");
+        }
+        let n_words = shown.matches("words").count();
+        assert!(n_words >= 42 || columns < 20, "{n_words} of 42 at {columns}:\n{shown}");
+    }
+}
+
 /// Pushes a text in two parts: what was stable in between must still be there at the end, and the result must equal that of pushing the
 /// text at once.
 #[track_caller]

@@ -6,7 +6,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 
 use crate::Row;
 use crate::hyperlink::Hyperlinks;
-use crate::text::row_width;
+use crate::text::{is_obeyed, row_width};
 
 /// Attributes and the codes that enable them.
 const ATTRIBUTES: [(Modifier, u8); 7] = [
@@ -48,8 +48,8 @@ pub(super) fn row(out: &mut Vec<u8>, row: &Row, width: usize, links: Option<&Hyp
             set_style(out, style);
             current = style;
         }
-        // A line feed or an escape would corrupt the screen; layouts contain none.
-        out.extend(span.content.chars().filter(|c| !c.is_control()).collect::<String>().bytes());
+        // Layouts contain none of these; a line feed or an escape would corrupt the screen.
+        out.extend(span.content.chars().filter(|c| !is_obeyed(*c)).collect::<String>().bytes());
     }
     if open.is_some() {
         out.extend(LINK_END);
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_full_row_needs_no_clearing_and_control_characters_are_dropped() {
         let mut out = Vec::new();
-        row(&mut out, &Row::from("a\u{1b}[2Jb\u{9b}"), 5, None);
+        row(&mut out, &Row::from("a\u{1b}[2Jb\u{9b}\u{202e}"), 5, None);
         assert_eq!(String::from_utf8(out).unwrap(), "a[2Jb");
     }
 

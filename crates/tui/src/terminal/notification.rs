@@ -2,7 +2,7 @@
 
 use pinch_stdx::host::Env;
 
-use crate::text::{SanitizeMode, sanitize};
+use crate::text::{SanitizeMode, is_obeyed, sanitize};
 
 /// Maximum length of a notification, in characters.
 const MAX_CHARS: usize = 200;
@@ -53,7 +53,7 @@ impl NotificationKind {
         let clean = |text: &str| -> String {
             let text = sanitize(text, SanitizeMode::Output);
             let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            line.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect()
+            line.chars().filter(|c| !is_obeyed(*c)).take(MAX_CHARS).collect()
         };
         let (title, text) = (clean(title), clean(text));
         match self {

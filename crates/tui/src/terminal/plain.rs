@@ -2,6 +2,7 @@
 //! their cursor.
 
 use crate::Row;
+use crate::text::is_obeyed;
 
 /// How often the current activity is repeated, in milliseconds.
 const REPEAT_MS: i64 = 10_000;
@@ -42,7 +43,7 @@ impl PlainScreen {
             out.push('\n');
         }
         for line in lines {
-            out.push_str(&line);
+            out.extend(line.chars().filter(|c| !is_obeyed(*c)));
             out.push('\n');
         }
         if notes.prompt != self.prompt {
@@ -140,6 +141,12 @@ mod tests {
         assert_eq!(said(&mut screen, &[], &dialog(&["────", "Go on?", "→ Yes", "  No"]), 0), "→ Yes\n  No\n? ");
         assert_eq!(said(&mut screen, &[], &PlainNotes::default(), 0), "\n");
         assert_eq!(said(&mut screen, &[], &dialog(&["Go on?"]), 0), "Go on?\n? ", "another one with the same words");
+    }
+
+    #[test]
+    fn control_characters_are_dropped() {
+        let busy = PlainNotes { activity: Some("run\u{1b}[2J".to_owned()), ..PlainNotes::default() };
+        assert_eq!(said(&mut PlainScreen::default(), &["a\u{9b}b\u{202e}"], &busy, 0), "ab\nrun[2J\n");
     }
 
     #[test]

@@ -3,13 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pinch_llm::message::Message;
+use pinch_llm::message::{Block, Message};
 
 use super::entry::{self, TranscriptEntry};
 use super::{Cached, TranscriptView};
 
 /// Number of messages shown when a session is opened, and unfolded at a time.
 pub(super) const MAX_SHOWN: usize = 100;
+/// Number of bytes of text shown when a session is opened; more would delay the first frame that has it.
+const MAX_SHOWN_BYTES: usize = 48 * 1024;
 /// Number of messages searched for a better place to begin.
 const MAX_MORE: usize = 50;
 
@@ -27,10 +29,31 @@ fn end_after(messages: &[Arc<Message>], at: usize) -> usize {
     at + messages.iter().skip(at).take_while(|message| matches!(***message, Message::ToolResult(_))).count()
 }
 
-/// Returns the end of a conversation.
+/// Returns the end of a conversation: a limited number of messages, and of bytes if there is more than one.
 fn last_part(messages: &[Arc<Message>]) -> Range<usize> {
-    let from = messages.len().saturating_sub(MAX_SHOWN);
-    beginning_before(messages, from)..messages.len()
+    let mut n_bytes = 0;
+    let fits = |message: &&Arc<Message>| {
+        n_bytes += text_length(message);
+        n_bytes <= MAX_SHOWN_BYTES
+    };
+    let n = messages.iter().rev().take(MAX_SHOWN).take_while(fits).count().max(1);
+    beginning_before(messages, messages.len().saturating_sub(n))..messages.len()
+}
+
+/// Returns the length of the text that is laid out for a message; of output, only a few lines are.
+fn text_length(message: &Message) -> usize {
+    match message {
+        Message::User(user) => user.content.text("").len(),
+        Message::Assistant(answer) => {
+            let length = |block: &Arc<Block>| match &**block {
+                Block::Text(text) => text.text.len(),
+                Block::Thinking(thinking) => thinking.thinking.len(),
+                Block::Image(_) | Block::ToolCall(_) | Block::Other(_) => 0,
+            };
+            answer.content.iter().map(length).sum()
+        }
+        _ => 0,
+    }
 }
 
 /// Which of the folded messages to show.

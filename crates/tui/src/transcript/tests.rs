@@ -69,6 +69,19 @@ fn only_the_end_of_a_long_session_is_shown_until_the_rest_is_needed() {
 }
 
 #[test]
+fn only_the_last_messages_of_a_session_of_long_messages_are_shown() {
+    let long = |at: usize| Arc::new(Message::user(format!("question {at} end {}", "words ".repeat(1_000)), at as i64));
+    let mut view = TranscriptView::default();
+    view.load(&(0..50).map(long).collect::<Vec<_>>());
+    let shown = finished(&mut view);
+    assert_eq!(numbers(&shown), (42..50).collect::<Vec<_>>(), "48 KB");
+    let mut view = TranscriptView::default();
+    let huge = Message::user(format!("question 1 end {}", "words ".repeat(100_000)), 1);
+    view.load(&[long(0), Arc::new(huge)]);
+    assert_eq!(numbers(&finished(&mut view)), [1], "the last one is shown however long it is");
+}
+
+#[test]
 fn new_messages_appear_at_the_end_of_a_long_session() {
     let mut view = TranscriptView::default();
     view.load(&conversation(300));

@@ -27,6 +27,8 @@ pub(super) struct TerminalRun {
     output: Receiver<(Instant, Vec<u8>)>,
     /// Output that was not searched yet, without cursor movements.
     text: String,
+    /// When the end of it was read.
+    read_at: Instant,
     began: Instant,
 }
 
@@ -62,7 +64,7 @@ impl TerminalRun {
                 }
             }
         });
-        Ok(Self { child, keys, output, text: String::new(), began })
+        Ok(Self { child, keys, output, text: String::new(), read_at: began, began })
     }
 
     /// Waits until a text is printed; returns the time since the program's start.
@@ -77,6 +79,12 @@ impl TerminalRun {
         self.type_keys(&letter.to_string())?;
         let at = self.read_until(|seen| seen.contains(letter)).context("a key has no echo")?;
         Ok(at.saturating_duration_since(typed))
+    }
+
+    /// Waits until a text is printed; returns the time since `began`.
+    pub(super) fn shown(&mut self, text: &str, began: Instant) -> anyhow::Result<Duration> {
+        let at = self.read_until(|seen| seen.contains(text)).with_context(|| format!("no {text:?} on the terminal"))?;
+        Ok(at.saturating_duration_since(began))
     }
 
     pub(super) fn type_keys(&mut self, keys: &str) -> anyhow::Result<()> {
@@ -122,6 +130,10 @@ impl TerminalRun {
     fn read_until(&mut self, holds: impl Fn(&str) -> bool) -> anyhow::Result<Instant> {
         let deadline = Instant::now() + LONGEST;
         loop {
+            // A later text may arrive together with an earlier one.
+            if holds(&self.text) {
+                return Ok(self.read_at);
+            }
             let (at, bytes) = match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(read) => read,
                 Err(RecvTimeoutError::Timeout) => bail!("it took more than {} s", LONGEST.as_secs()),
@@ -132,10 +144,7 @@ impl TerminalRun {
             let keep = (keep..=self.text.len()).find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
             self.text.drain(..keep);
             without_sequences(&bytes, &mut self.text);
-            if holds(&self.text) {
-                self.text.clear();
-                return Ok(at);
-            }
+            self.read_at = at;
         }
     }
 }

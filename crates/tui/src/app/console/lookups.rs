@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use pinch_coding_agent::extension::Completion;
@@ -21,6 +22,9 @@ use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::effect::{DialogName, Effect};
 use crate::image::ImageSource;
 use crate::widget::PickItem;
+
+/// How long the sum of a session's costs waits.
+const SUM_DELAY: Duration = Duration::from_millis(100);
 
 /// The result of a lookup.
 pub(super) enum LookupResult {
@@ -57,8 +61,13 @@ impl Console {
     /// Sums up the cost of the opened session. This reads all its entries, so the first frame does not wait for it.
     pub(in crate::app) fn sum_up(&mut self, log: SessionLog) {
         let number = self.app.sum_number();
-        let sum = tokio::task::spawn_blocking(move || UsageTotals::of(&log));
-        self.lookups.push(async move { LookupResult::UsageTotals(number, sum.await.unwrap_or_default()) }.boxed());
+        let sum = async move {
+            // The frame that shows the session comes first.
+            tokio::time::sleep(SUM_DELAY).await;
+            let sum = tokio::task::spawn_blocking(move || UsageTotals::of(&log));
+            LookupResult::UsageTotals(number, sum.await.unwrap_or_default())
+        };
+        self.lookups.push(sum.boxed());
     }
 
     /// Checks for a later version, if the settings name a server to ask.

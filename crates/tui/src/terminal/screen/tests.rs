@@ -82,6 +82,61 @@ fn a_frame_is_synchronized_only_if_supported() {
 }
 
 #[test]
+fn a_new_height_redraws_only_the_live_area() {
+    let mut screen = InlineScreen::new(Size::new(20, 6), true);
+    let finished: Vec<Row> = texts("finished", 50).into_iter().map(Row::from).collect();
+    let live = [Row::from("live"), Row::from("end")];
+    let mut bytes = screen.draw(&finished, &live, HIDDEN);
+    for rows in [9, 3, 40, 6] {
+        bytes.clear();
+        screen.resize(Size::new(20, rows));
+        bytes.extend(screen.hide());
+        bytes.extend(screen.draw(&[], &live, HIDDEN));
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        assert!(text.contains("live") && text.contains("end") && !text.contains("finished"), "{rows}: {text:?}");
+        assert_eq!(text.matches('\n').count(), 1, "nothing scrolls: {text:?}");
+    }
+}
+
+/// Returns the control sequences in bytes, without their introducers.
+fn sequences(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    let sequence = |after: &str| {
+        let end = after.find(|c: char| c.is_ascii_alphabetic()).map_or(after.len(), |at| at + 1);
+        after[..end].to_owned()
+    };
+    text.split("\u{1b}[").skip(1).map(sequence).collect()
+}
+
+proptest! {
+    /// Many terminals lose rows that leave a scroll region, and some the scrollback when the screen is erased.
+    #[test]
+    fn rows_reach_the_scrollback_by_line_feeds_only(
+        steps in prop::collection::vec((0..4usize, 0..30usize, 0..12usize, 5..40u16, 2..20u16), 1..20)
+    ) {
+        let mut screen = InlineScreen::new(Size::new(20, 6), true);
+        let mut bytes = Vec::new();
+        let rows = |prefix: &str, n: usize| texts(prefix, n).into_iter().map(Row::from).collect::<Vec<_>>();
+        for (kind, n_finished, n_live, columns, height) in steps {
+            match kind {
+                0 => screen.resize(Size::new(columns, height)),
+                1 => bytes.extend(screen.hide()),
+                2 => bytes.extend(screen.leave(&rows("r", n_live.min(3)))),
+                _ => bytes.extend(screen.draw(&rows("f", n_finished), &rows("l", n_live), HIDDEN)),
+            }
+        }
+        for sequence in sequences(&bytes) {
+            let (parameters, last) = sequence.split_at(sequence.len() - 1);
+            let is_expected = matches!(last, "A" | "B" | "C" | "m")
+                || (parameters, last) == ("2", "K")
+                || (parameters, last) == ("", "J")
+                || parameters.starts_with('?') && matches!(last, "h" | "l");
+            prop_assert!(is_expected, "CSI {sequence}");
+        }
+    }
+}
+
+#[test]
 fn leaving_replaces_the_live_area_with_the_last_rows() {
     let mut harness = Harness::new(20, 6);
     harness.draw(&["one"], &texts("live", 4), HIDDEN);

@@ -13,7 +13,7 @@ use crate::theme::ColorRole;
 pub(super) fn paragraphs(text: &str, style: Style, columns: usize, indent: usize) -> Vec<Row> {
     let inner = columns.saturating_sub(indent).max(1);
     let mut rows = Vec::new();
-    for line in sanitize(text, SanitizeMode::Prose).split('\n') {
+    for line in sanitize(text, SanitizeMode::Output).split('\n') {
         rows.extend(wrap(&[Span::styled(line.to_owned(), style)], inner));
     }
     if indent > 0 && columns > indent {
