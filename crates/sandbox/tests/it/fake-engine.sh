@@ -1,7 +1,8 @@
 #!/bin/bash
 here=${0%/*}
-printf '%q ' "$@" >>"$here/log"
-echo >>"$here/log"
+# Written at once: calls may run at the same time.
+call=$(printf '%q ' "$@")
+echo "$call" >>"$here/log"
 echo "${DOCKER_HOST-none} ${VISIBLE-none}" >>"$here/env"
 case "$1" in
   version) echo 27.1 ;;
