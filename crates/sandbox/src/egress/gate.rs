@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::namespace::listen_in;
 use super::proxy::serve;
@@ -22,6 +22,8 @@ use crate::domains::DomainList;
 const PORT: u16 = 3128;
 /// How long the start of a command may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Delay before the loopback interface is tried again.
+const SETUP_PAUSE: Duration = Duration::from_millis(2);
 /// Maximum bytes that `bwrap` reports.
 const MAX_REPORT: u64 = 16 * 1024;
 /// Servers that commands reach without the proxy: those that they start themselves.
@@ -95,14 +97,27 @@ impl EgressGate {
     pub(crate) async fn open(mut self) -> io::Result<Option<EgressProxy>> {
         let process = timeout(PATIENCE, reported_process(&mut self.report)).await;
         let Some(process) = process.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? else { return Ok(None) };
-        let listening = tokio::task::spawn_blocking(move || listen_in(process, PORT)).await;
-        let listener = listening.map_err(io::Error::other)??;
+        let listener =
+            timeout(PATIENCE, listener_of(process)).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let mut proxy = JoinSet::new();
         proxy.spawn(serve(listener, self.list));
         self.release.write_all(b"x").await?;
         Ok(Some(EgressProxy(proxy)))
+    }
+}
+
+/// Opens the listening socket of the proxy.
+async fn listener_of(process: u32) -> io::Result<std::net::TcpListener> {
+    loop {
+        let listening =
+            tokio::task::spawn_blocking(move || listen_in(process, PORT)).await.map_err(io::Error::other)?;
+        match listening {
+            // `bwrap` reports the process before it has set up the loopback interface.
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => sleep(SETUP_PAUSE).await,
+            done => return done,
+        }
     }
 }
 
