@@ -95,10 +95,8 @@ impl EgressGate {
     /// # Errors
     /// Fails if the proxy cannot be started; the command must then be stopped.
     pub(crate) async fn open(mut self) -> io::Result<Option<EgressProxy>> {
-        let process = timeout(PATIENCE, reported_process(&mut self.report)).await;
-        let Some(process) = process.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? else { return Ok(None) };
-        let listener =
-            timeout(PATIENCE, listener_of(process)).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let Some(process) = timeout(PATIENCE, reported_process(&mut self.report)).await?? else { return Ok(None) };
+        let listener = timeout(PATIENCE, listener_of(process)).await??;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let mut proxy = JoinSet::new();
