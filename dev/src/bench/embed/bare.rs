@@ -17,8 +17,8 @@ use crate::bench::process;
 /// Number of streams that are read.
 const N: usize = 600;
 
-/// Duration of the measurement.
-const WATCHED: Duration = Duration::from_secs(4);
+/// Duration of a measurement.
+pub(super) const WATCHED: Duration = Duration::from_secs(4);
 
 /// Starts the measured process and returns the largest number of streams that can be read on this share of a core.
 pub(super) fn most(url: &str, cores: f64) -> anyhow::Result<f64> {

@@ -16,7 +16,7 @@ use pinch_stdx::host::Host;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::bare;
+use super::bare::{self, WATCHED};
 use super::steady::{RATE, Steady, raise_file_limit};
 use crate::bench::{Figure, process};
 
@@ -25,9 +25,6 @@ const SIZES: [usize; 9] = [100, 300, 600, 800, 1_000, 1_500, 2_000, 2_500, 3_000
 
 /// The maximum share of one core.
 const MAX_CORES: f64 = 0.8;
-
-/// Duration of the measurement.
-const WATCHED: Duration = Duration::from_secs(4);
 
 /// The largest number of runs within [`MAX_CORES`], and the memory per run.
 pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
