@@ -5,6 +5,7 @@
 //! dependency. Crates that are not published are only ever built as part of the workspace.
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::Context;
 use serde_json::Value;
@@ -28,6 +29,7 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
     }
     let mut failed = Vec::new();
     for (package, feature) in &all {
+        let began = Instant::now();
         let check = ["check", "--quiet", "--locked", "--package", package, "--no-default-features"];
         let with: &[&str] = if feature.is_empty() { &[] } else { &["--features", feature] };
         if !cargo::run(&[&check, with].concat(), &[])? {
@@ -36,6 +38,8 @@ pub(crate) fn run(_: &Args) -> anyhow::Result<bool> {
                 feature => format!("{package} with {feature} alone"),
             });
         }
+        let with = if feature.is_empty() { "no features" } else { feature };
+        println!("{:5.1} s {package} with {with}", began.elapsed().as_secs_f64());
     }
     for what in &failed {
         println!("error [features] {what} does not compile");
