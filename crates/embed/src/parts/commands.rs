@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pinch_agent_core::tool::Tool;
-use pinch_coding_agent::machine::Machine;
+use pinch_coding_agent::machine::{Machine, RootedMachine};
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_ports::ApprovalBroker;
 use pinch_tools::exec::environment::ChildEnvironment;
@@ -78,7 +78,12 @@ impl CommandParts<'_> {
                 home: self.home.map(Into::into),
                 root: in_workspace.then(|| self.workspace.to_owned()),
             };
-            tools.push(Arc::new(ApplyPatchTool::new(Arc::clone(&self.machine), place, self.files)));
+            // The tool checks paths to explain what is wrong with them; links may change after that.
+            let machine: Arc<dyn Machine> = match in_workspace {
+                true => Arc::new(RootedMachine::new(Arc::clone(&self.machine), self.workspace)),
+                false => Arc::clone(&self.machine),
+            };
+            tools.push(Arc::new(ApplyPatchTool::new(machine, place, self.files)));
         }
         if has("exec") {
             let names: Vec<String> = self.variables.iter().map(|(name, _)| name.clone()).collect();
