@@ -15,6 +15,7 @@ use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_stdx::host::Host;
 
 use crate::config::Config;
+use crate::config::exec_variables::ExecVariables;
 use crate::delivery::EventBus;
 use crate::inbox::{Inbox, Seen};
 use crate::lanes::Lanes;
@@ -76,6 +77,8 @@ pub(crate) struct HostParts {
     /// Processes of all runs.
     pub(crate) processes: ProcessRegistry,
     /// Serialises changes to the same file across all runs.
+    /// Limits of commands that the environment sets.
+    pub(crate) exec_variables: ExecVariables,
     pub(crate) files: FileQueue,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct CommandParts<'a> {
     /// Environment variables of the host.
     pub(crate) env: Vec<(String, String)>,
     /// Limits set in the environment.
-    pub(crate) variables_of_exec: ExecVariables,
+    pub(crate) variables_of_exec: &'a ExecVariables,
     /// Variables set by skills, which commands get in addition to those of the host.
     pub(crate) variables: Vec<(String, String)>,
     /// Programs that skills name.
@@ -110,7 +110,7 @@ impl CommandParts<'_> {
             options.scope.clone_from(&self.scope);
             options.allow_background = has("process");
             options.exit_notices = self.config.exit_notices();
-            let set = &self.variables_of_exec;
+            let set = self.variables_of_exec;
             let yield_after = self.config.yield_after.or(set.yield_after).unwrap_or(options.yield_after);
             options.yield_after = yield_after.clamp(YIELD_AFTER.0, YIELD_AFTER.1);
             options.timeout = match self.config.timeout {
