@@ -36,6 +36,7 @@ pub(crate) mod notes;
 pub(crate) mod commands;
 pub(crate) mod toolbox;
 pub(crate) mod sandboxes;
+pub(crate) mod copies;
 pub(crate) mod active;
 pub(crate) mod gate;
 
@@ -76,9 +77,9 @@ pub(crate) struct HostParts {
     pub(crate) events: SystemEvents,
     /// Processes of all runs.
     pub(crate) processes: ProcessRegistry,
-    /// Serialises changes to the same file across all runs.
     /// Limits of commands that the environment sets.
     pub(crate) exec_variables: ExecVariables,
+    /// Serialises changes to the same file across all runs.
     pub(crate) files: FileQueue,
 }
 
