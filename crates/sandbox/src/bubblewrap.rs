@@ -11,8 +11,8 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::shortened;
 
 use crate::confined::{
-    ConfinedMachine, ConfinedThread, KERNEL_FILES, SandboxView, SyscallRules, WrappedCommand, Wrapper, filter_program,
-    landlock_version,
+    ConfinedMachine, ConfinedThread, KERNEL_FILES, Rlimits, SandboxView, SyscallRules, WrappedCommand, Wrapper,
+    filter_program, landlock_version, prune_directories, try_out,
 };
 use crate::confinement::{Confinement, NetworkAccess, SandboxGuarantees};
 use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
@@ -134,18 +134,8 @@ impl Sandbox for BubblewrapSandbox {
     }
 }
 
-/// Runs a no-op whose network access is limited.
-async fn try_out_egress(machine: &ConfinedMachine, cwd: &Path) -> Result<(), SandboxUnavailable> {
-    let failed = |error: &dyn std::fmt::Display| {
-        let reason = format!("network access cannot be limited to a list of servers: {error}");
-        SandboxUnavailable::new(NAME, reason, "disable network access, or allow all of it")
-    };
-    let command = CommandSpec::new(PathBuf::from("/bin/true"), Vec::new(), cwd.to_owned(), Vec::new());
-    let mut process = machine.spawn(command).await.map_err(|error| failed(&error))?;
-    match process.pump(&Cancel::new(), Some(PATIENCE), Duration::ZERO, &mut |_| {}).await {
-        Ok(ProcessEnd::Exited(exit)) if exit.is_success() => Ok(()),
-        Ok(_) => Err(failed(&"a command failed to start")),
-        Err(error) => Err(failed(&error)),
+    fn prune(&self) -> BoxFuture<'_, ()> {
+        prune_directories().boxed()
     }
 }
 

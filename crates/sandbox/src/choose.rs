@@ -116,6 +116,7 @@ pub async fn enter(
             continue;
         }
         match sandbox.enter(asked).await {
+        sandbox.prune().await;
             Ok(machine) => return Ok(EnteredSandbox { backend: sandbox.name(), machine }),
             Err(error) => failed.push(error),
         }

@@ -6,8 +6,8 @@ use futures::future::{BoxFuture, FutureExt as _};
 use pinch_machine::Machine;
 
 use crate::confined::{
-    ConfineError, ConfinedMachine, ConfinedThread, KernelRules, SandboxView, SyscallRules, block_syscalls,
-    landlock_version,
+    ConfineError, ConfinedMachine, ConfinedThread, KernelRules, Rlimits, SandboxView, SyscallRules, WrappedCommand,
+    Wrapper, block_syscalls, landlock_version, prune_directories, try_out,
 };
 use crate::confinement::{Confinement, NetworkAccess, SandboxGuarantees};
 use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
@@ -76,7 +76,11 @@ impl Sandbox for LandlockSandbox {
         &'a self,
         confinement: &'a Confinement,
     ) -> BoxFuture<'a, Result<Arc<dyn Machine>, SandboxUnavailable>> {
-        std::future::ready(Self::machine(confinement)).boxed()
+        Self::machine(confinement).boxed()
+    }
+
+    fn prune(&self) -> BoxFuture<'_, ()> {
+        prune_directories().boxed()
     }
 }
 
