@@ -40,7 +40,7 @@ const OWNER: &str = "pinch.owner";
 const BRIDGE: &str = "bridge";
 
 const GUARANTEES: SandboxGuarantees =
-    SandboxGuarantees { files: true, network: true, domains: false, processes: true, signals: true };
+    SandboxGuarantees { files: true, attributes: true, network: true, domains: false, processes: true, signals: true };
 
 /// A container engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
