@@ -197,17 +197,21 @@ async fn a_compaction_inside_an_attempt_extends_the_time_limit() {
     world.write("workspace/notes.md", &notes());
     world.server.reply(stream(answer("m0", &"I remember that. ".repeat(100))));
     world.ask("s1", "Remember this.").await.unwrap();
-    let n_turns = AtomicU32::new(0);
+    let (n_turns, n_summaries) = (AtomicU32::new(0), AtomicU32::new(0));
     world.server.answer_with({
         let gate = gate.clone();
         move |request| {
             if !is_turn(request) {
                 let summary = AnthropicResponse::new("s").text("## Goal\nRemember.").stop("end_turn");
-                return Some(ServerReply::events().gate(&gate).send(summary.concat()));
+                // One for the beginning of the turn, and one for what was before.
+                return Some(match n_summaries.fetch_add(1, Ordering::Relaxed) {
+                    0 => ServerReply::events().gate(&gate).send(summary.concat()),
+                    _ => stream(summary),
+                });
             }
             Some(match n_turns.fetch_add(1, Ordering::Relaxed) {
                 0 => {
-                    let usage = json!({"input_tokens": 195_000, "output_tokens": 100});
+                    let usage = json!({"input_tokens": 999_000, "output_tokens": 100});
                     let call = AnthropicResponse::with_usage("m1", &usage);
                     stream(call.tool_call("toolu_1", "read", r#"{"path": "notes.md"}"#).stop("tool_use"))
                 }

@@ -184,7 +184,7 @@ async fn formats_without_cache_markers_get_the_prompt_as_one_text() {
     let text = body["messages"][0]["content"].as_str().unwrap();
     assert_eq!(report["systemPrompt"]["chars"], text.encode_utf16().count());
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
-    assert!(at("## Messaging") < at("# Project Context") && at("# Project Context") < at("## Runtime"));
+    assert!(at("## Messaging") < at("# Project Context") && at("# Project Context") < at("## Runtime\n"));
 }
 
 #[tokio::test]
