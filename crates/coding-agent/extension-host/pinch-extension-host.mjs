@@ -344,12 +344,6 @@ const FIRST = new Set(["providerOverride", "modelOverride"]);
 /** Functions to call when the approval of a tool call is resolved: id of the call -> functions. */
 const resolutions = new Map();
 
-/** Keeps the function of a required approval, which cannot be sent. */
-function keepResolution(answer, { toolCallId }) {
-  const call = answer.requireApproval?.onResolution;
-  if (typeof call === "function") list(resolutions, toolCallId).push(call);
-}
-
 /** Tells the handlers that required the approval of a call how it was resolved. */
 async function resolveApproval({ toolCallId, resolution }) {
   const all = resolutions.get(toolCallId) ?? [];
@@ -361,6 +355,9 @@ async function resolveApproval({ toolCallId, resolution }) {
 async function runHook({ name, event, ctx }) {
   const all = hooks.get(name) ?? [];
   let merged;
+  // Functions cannot be sent. They are kept only if the hook succeeds, because nothing is resolved otherwise.
+  let required = [];
+  const { toolCallId } = event ?? {};
   for (const { handler, onError } of all) {
     let answer;
     try {
@@ -373,7 +370,8 @@ async function runHook({ name, event, ctx }) {
     }
     if (answer === undefined || answer === null) continue;
     if (typeof answer !== "object") throw new Error(`${name} returned no object`);
-    if (name === "before_tool_call") keepResolution(answer, event);
+    const onResolution = answer.requireApproval?.onResolution;
+    if (name === "before_tool_call" && typeof onResolution === "function") required.push(onResolution);
     merged ??= {};
     for (const [member, value] of Object.entries(answer)) {
       if (value === undefined || value === null) continue;
@@ -381,12 +379,13 @@ async function runHook({ name, event, ctx }) {
       else if (member === "params") merged.params = { ...merged.params, ...value };
       else if (!FIRST.has(member) || merged[member] === undefined) merged[member] = value;
     }
-    if (merged.block === true) resolutions.delete(event.toolCallId);
+    if (merged.block === true) required = [];
     if (merged.block === true || merged.reject === true) break;
     // The next handler sees the changes of this one.
     if (merged.params) event = { ...event, params: { ...event.params, ...merged.params } };
     if (merged.message && typeof merged.message === "object") event = { ...event, message: merged.message };
   }
+  if (required.length > 0) list(resolutions, toolCallId).push(...required);
   return merged;
 }
 

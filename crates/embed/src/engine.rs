@@ -322,7 +322,7 @@ async fn run_with_hooks(
     };
     Box::pin(flush::save_memories(&before)).await;
     let began = Instant::now();
-    let limited = request.limited(&cancel);
+    let (limited, extension) = request.limited(&cancel, scope.summaries.timeout());
     let mut runner = Runner {
         parts,
         scope: &scope,
@@ -332,6 +332,7 @@ async fn run_with_hooks(
         active: &active,
         emitter,
         cancel: limited,
+        extension,
         stop: cancel.clone(),
         began,
         replies: replying::replies(parts, &scope)?,

@@ -24,13 +24,13 @@ pub mod workspace;
 
 pub mod skills;
 
+pub(crate) mod system_events;
+
 pub mod prompt;
 
 pub mod history;
 
 pub(crate) mod guarding;
-
-pub(crate) mod system_events;
 
 pub mod plugin;
 

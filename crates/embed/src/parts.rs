@@ -15,6 +15,7 @@ use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_stdx::host::Host;
 
 use crate::config::Config;
+use crate::config::exec_variables::ExecVariables;
 use crate::delivery::EventBus;
 use crate::inbox::{Inbox, Seen};
 use crate::lanes::Lanes;
@@ -35,6 +36,7 @@ pub(crate) mod notes;
 pub(crate) mod commands;
 pub(crate) mod toolbox;
 pub(crate) mod sandboxes;
+pub(crate) mod copies;
 pub(crate) mod active;
 pub(crate) mod gate;
 
@@ -75,6 +77,8 @@ pub(crate) struct HostParts {
     pub(crate) events: SystemEvents,
     /// Processes of all runs.
     pub(crate) processes: ProcessRegistry,
+    /// Limits of commands that the environment sets.
+    pub(crate) exec_variables: ExecVariables,
     /// Serialises changes to the same file across all runs.
     pub(crate) files: FileQueue,
 }

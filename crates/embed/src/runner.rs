@@ -14,7 +14,7 @@ use pinch_llm::message::StopReason;
 use pinch_llm::model::Model;
 use pinch_llm::request::Auth;
 use pinch_ports::{LeaseError, LeaseWait, RunLease};
-use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_stdx::cancel::{Cancel, CancelReason, DeadlineExtension};
 use pinch_stdx::pull::Emitter;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -112,6 +112,8 @@ pub(crate) struct Runner<'r> {
     pub(crate) emitter: &'r Emitter<RunEvent>,
     /// Cancelled when the run is stopped or its time limit expires.
     pub(crate) cancel: Cancel,
+    /// Extends the time limit during compactions.
+    pub(crate) extension: Option<DeadlineExtension>,
     /// Cancelled only when the run is stopped.
     pub(crate) stop: Cancel,
     pub(crate) began: Instant,
@@ -433,7 +435,7 @@ impl Runner<'_> {
                     if let SessionEvent::Agent(AgentEvent::MessageEnd { message, .. }) = &event {
                         self.scope.hooks.added(message);
                     }
-                    self.active.follow_compaction(&event);
+                    self.follow_compaction(&event);
                     if is_broken_off(&event) || !self.held.is_empty() {
                         self.held.push(event.clone());
                     } else {
@@ -443,7 +445,7 @@ impl Runner<'_> {
                     self.emit_replies(&mut ready).await;
                 }
                 Some(AttemptEvent::End(outcome)) => {
-                    self.active.set_compacting(false);
+                    self.set_compacting(false);
                     return Ok(*outcome);
                 }
                 Some(AttemptEvent::Broken(error)) => return Err(error),

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -65,6 +66,13 @@ pub trait Machine: Send + Sync {
 
     /// Returns the directory for files that tools and commands must be able to read, if they do not see the usual temporary directory.
     fn temp_dir(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Returns this machine in a form that follows no symbolic links: a file operation fails with `ELOOP` if a directory of its path, or the
+    /// file itself, is one at the moment of the operation. Wrappers that decide by resolved paths use it so that nobody can replace a
+    /// directory by a link in between. Machines that cannot guarantee this return `None`.
+    fn exact(&self) -> Option<Arc<dyn Machine>> {
         None
     }
 

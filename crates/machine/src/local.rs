@@ -1,7 +1,10 @@
 //! The local computer.
 
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,6 +29,9 @@ mod lookup;
 mod no_lookup;
 #[cfg(not(feature = "search"))]
 use no_lookup as lookup;
+
+#[cfg(target_os = "linux")]
+mod exact;
 
 #[cfg(feature = "search")]
 pub use lookup::paths_below;
@@ -52,9 +58,24 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
+/// Opens a file to read it.
+type FileOpener = fn(&Path) -> io::Result<File>;
+
 /// Emits a file chunk by chunk.
-async fn emit_pieces(path: &Path, emitter: &Emitter<Result<Bytes, MachineError>>) -> Result<(), MachineError> {
-    let mut file = blocking("open", path, open_regular).await?;
+fn pieces(path: &Path, open: FileOpener) -> BoxStream<'_, Result<Bytes, MachineError>> {
+    Box::pin(pulled(move |emitter| async move {
+        if let Err(error) = emit_pieces(path, open, &emitter).await {
+            emitter.emit(Err(error)).await;
+        }
+    }))
+}
+
+async fn emit_pieces(
+    path: &Path,
+    open: FileOpener,
+    emitter: &Emitter<Result<Bytes, MachineError>>,
+) -> Result<(), MachineError> {
+    let mut file = blocking("open", path, open).await?;
     loop {
         let (back, piece) = blocking("read", path, move |_| {
             let mut piece = vec![0; PIECE];
@@ -71,23 +92,37 @@ async fn emit_pieces(path: &Path, emitter: &Emitter<Result<Bytes, MachineError>>
     }
 }
 
+fn stat_of(path: &Path) -> io::Result<Stat> {
+    let meta = std::fs::metadata(path)?;
+    let kind = if meta.is_file() {
+        FileKind::File
+    } else if meta.is_dir() {
+        FileKind::Directory
+    } else {
+        FileKind::Special
+    };
+    let readable = match kind {
+        FileKind::File => open_regular(path).is_ok(),
+        FileKind::Directory | FileKind::Special => true,
+    };
+    Ok(Stat { kind, len: meta.len(), readable })
+}
+
+fn names_in(path: &Path) -> io::Result<Vec<String>> {
+    std::fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
+
+/// Removes a file, a link or an empty directory.
+fn remove_named(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path)?.is_dir() {
+        true => std::fs::remove_dir(path),
+        false => std::fs::remove_file(path),
+    }
+}
+
 impl Machine for LocalMachine {
     fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Stat, MachineError>> {
-        Box::pin(blocking("access", path, |path| {
-            let meta = std::fs::metadata(path)?;
-            let kind = if meta.is_file() {
-                FileKind::File
-            } else if meta.is_dir() {
-                FileKind::Directory
-            } else {
-                FileKind::Special
-            };
-            let readable = match kind {
-                FileKind::File => open_regular(path).is_ok(),
-                FileKind::Directory | FileKind::Special => true,
-            };
-            Ok(Stat { kind, len: meta.len(), readable })
-        }))
+        Box::pin(blocking("access", path, stat_of))
     }
 
     fn read<'a>(&'a self, path: &'a Path, max: u64) -> BoxFuture<'a, Result<Bytes, MachineError>> {
@@ -95,11 +130,7 @@ impl Machine for LocalMachine {
     }
 
     fn read_pieces<'a>(&'a self, path: &'a Path) -> BoxStream<'a, Result<Bytes, MachineError>> {
-        Box::pin(pulled(move |emitter| async move {
-            if let Err(error) = emit_pieces(path, &emitter).await {
-                emitter.emit(Err(error)).await;
-            }
-        }))
+        pieces(path, open_regular)
     }
 
     fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>> {
@@ -120,28 +151,28 @@ impl Machine for LocalMachine {
     }
 
     fn remove<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), MachineError>> {
-        Box::pin(blocking("unlink", path, |path| match std::fs::symlink_metadata(path)?.is_dir() {
-            true => std::fs::remove_dir(path),
-            false => std::fs::remove_file(path),
-        }))
+        Box::pin(blocking("unlink", path, remove_named))
     }
 
     fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>> {
-        Box::pin(blocking("scandir", path, |path| {
-            std::fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
-        }))
+        Box::pin(blocking("scandir", path, names_in))
     }
 
     fn find(&self, query: FindQuery) -> BoxStream<'_, Result<SearchItem<FoundPath>, SearchError>> {
-        lookup::find(query)
+        lookup::find(query, |_| true)
     }
 
     fn grep(&self, query: GrepQuery) -> BoxStream<'_, Result<SearchItem<GrepLine>, SearchError>> {
-        lookup::grep(query)
+        lookup::grep(query, open_regular)
     }
 
     fn real_path<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, MachineError>> {
         Box::pin(blocking("realpath", path, |path| std::fs::canonicalize(path)))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn exact(&self) -> Option<Arc<dyn Machine>> {
+        exact::ExactMachine::new().map(|machine| Arc::new(machine) as Arc<dyn Machine>)
     }
 
     fn spawn<'a>(&'a self, command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>> {

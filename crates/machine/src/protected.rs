@@ -13,9 +13,13 @@ use crate::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, Sear
 use crate::{CommandSpec, Machine, MachineError, Process, Stat};
 
 /// Wraps a machine and refuses to write or remove certain files, and everything in certain directories, after resolving links. They
-/// can be read, and commands are passed through unchanged.
+/// can be read, and commands are passed through unchanged. As with [`RootedMachine`](crate::RootedMachine), links that change during an
+/// operation lead nowhere if the machine can be [exact](Machine::exact).
+#[derive(Clone)]
 pub struct ProtectedMachine {
     inner: Arc<dyn Machine>,
+    /// The same machine, without links.
+    exact: Option<Arc<dyn Machine>>,
     files: Vec<PathBuf>,
     open: Vec<PathBuf>,
 }
@@ -23,7 +27,7 @@ pub struct ProtectedMachine {
 impl ProtectedMachine {
     /// Protects these files and directories, which may be links and need not exist yet.
     pub fn new(inner: Arc<dyn Machine>, files: Vec<PathBuf>) -> Self {
-        Self { inner, files, open: Vec::new() }
+        Self { exact: inner.exact(), inner, files, open: Vec::new() }
     }
 
     /// Leaves a directory open that is inside of a protected one.
@@ -33,33 +37,57 @@ impl ProtectedMachine {
         self
     }
 
-    /// Fails for a path that leads to a protected file.
-    async fn check(&self, path: &Path, operation: &'static str) -> Result<(), MachineError> {
+    /// Returns the machine and the path for an operation. Fails for a path that leads to a protected file.
+    async fn place<'a>(
+        &'a self,
+        path: &Path,
+        operation: &'static str,
+    ) -> Result<(&'a dyn Machine, PathBuf), MachineError> {
         let real = resolved(&*self.inner, path).await;
+        let is_protected = match &real {
+            Some(real) => self.files.iter().any(|file| file == path) || self.protects(real).await,
+            None => true,
+        };
+        match real.filter(|_| !is_protected) {
+            Some(real) => Ok(self.exact.as_deref().map_or((&*self.inner, path.to_owned()), |exact| (exact, real))),
+            None => Err(refused(path, operation)),
+        }
+    }
+
+    /// Returns whether a resolved path is protected.
+    async fn protects(&self, real: &Path) -> bool {
         let mut open = Vec::with_capacity(self.open.len());
         for dir in &self.open {
             open.extend(resolved(&*self.inner, dir).await);
         }
-        let mut is_protected = real.is_none() || self.files.iter().any(|file| file == path);
         for file in &self.files {
-            let file = resolved(&*self.inner, file).await;
-            is_protected = is_protected
-                || real.as_ref().zip(file).is_some_and(|(real, file)| {
-                    let is_open = |dir: &PathBuf| real.starts_with(dir) && dir.starts_with(&file) && *dir != file;
-                    real.starts_with(&file) && !open.iter().any(is_open)
-                });
+            let Some(file) = resolved(&*self.inner, file).await else { continue };
+            let is_open = |dir: &PathBuf| real.starts_with(dir) && dir.starts_with(&file) && *dir != file;
+            if real.starts_with(&file) && !open.iter().any(is_open) {
+                return true;
+            }
         }
-        match is_protected {
-            false => Ok(()),
-            true => Err(MachineError {
-                code: "EACCES",
-                text: "permission denied, because it decides what the agent may do, or may lead to such a file"
-                    .to_owned(),
-                operation,
-                path: Some(path.to_owned()),
-                source: Some(io::ErrorKind::PermissionDenied.into()),
-            }),
+        false
+    }
+
+    /// Returns an error as it is shown: about the path that was given.
+    fn shown(&self, mut error: MachineError, path: &Path) -> MachineError {
+        if error.code == "ELOOP" && self.exact.is_some() {
+            // A directory has become a link since it was checked.
+            return refused(path, error.operation);
         }
+        error.path = Some(path.to_owned());
+        error
+    }
+}
+
+fn refused(path: &Path, operation: &'static str) -> MachineError {
+    MachineError {
+        code: "EACCES",
+        text: "permission denied, because it decides what the agent may do, or may lead to such a file".to_owned(),
+        operation,
+        path: Some(path.to_owned()),
+        source: Some(io::ErrorKind::PermissionDenied.into()),
     }
 }
 
@@ -78,8 +106,8 @@ impl Machine for ProtectedMachine {
 
     fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>> {
         Box::pin(async move {
-            self.check(path, "open").await?;
-            self.inner.write(path, content).await
+            let (machine, real) = self.place(path, "open").await?;
+            machine.write(&real, content).await.map_err(|error| self.shown(error, path))
         })
     }
 
@@ -87,9 +115,18 @@ impl Machine for ProtectedMachine {
         Box::pin(async move {
             // A link that leads nowhere can be removed.
             if self.inner.stat(path).await.is_ok() {
-                self.check(path, "unlink").await?;
+                self.place(path, "unlink").await?;
             }
-            self.inner.remove(path).await
+            // The link itself is removed, not what it leads to.
+            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+                return Err(refused(path, "unlink"));
+            };
+            let (machine, real) = self.place(parent, "unlink").await?;
+            let real = real.join(name);
+            if self.protects(&real).await {
+                return Err(refused(path, "unlink"));
+            }
+            machine.remove(&real).await.map_err(|error| self.shown(error, path))
         })
     }
 
@@ -111,6 +148,11 @@ impl Machine for ProtectedMachine {
 
     fn temp_dir(&self) -> Option<&Path> {
         self.inner.temp_dir()
+    }
+
+    fn exact(&self) -> Option<Arc<dyn Machine>> {
+        let exact = self.exact.clone()?;
+        Some(Arc::new(Self { inner: exact, ..self.clone() }))
     }
 
     fn spawn<'a>(&'a self, command: CommandSpec) -> BoxFuture<'a, Result<Box<dyn Process>, MachineError>> {
@@ -162,5 +204,26 @@ mod tests {
             machine.remove(&path(name)).await.unwrap();
         }
         machine.remove(&path("dangling")).await.unwrap();
+    }
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn directories_swapped_for_links_do_not_lead_to_protected_files() {
+        use crate::rooted::tests::SwappedDirectory;
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir(path("state")).unwrap();
+        std::fs::create_dir(path("work")).unwrap();
+        std::fs::write(path("state/rules.json"), "rules").unwrap();
+        let machine = ProtectedMachine::new(Arc::new(LocalMachine), vec![path("state")]);
+        let swapped = SwappedDirectory::start(path("work"), &path("state"));
+        let mut n_done = 0;
+        for _ in 0..1_000 {
+            n_done += usize::from(machine.write(&path("work/rules.json"), "mine".into()).await.is_ok());
+            n_done += usize::from(machine.write(&path("work/new.json"), "mine".into()).await.is_ok());
+            n_done += usize::from(machine.remove(&path("work/rules.json")).await.is_ok());
+        }
+        drop(swapped);
+        assert_eq!(std::fs::read(path("state/rules.json")).unwrap(), b"rules");
+        assert!(!path("state/new.json").exists() && n_done > 0);
     }
 }

@@ -2,44 +2,72 @@
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt as _, StreamExt as _};
+use pinch_stdx::pull::pulled;
 
 use crate::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 use crate::{CommandSpec, Machine, MachineError, Process, Stat};
 
 /// Wraps a machine and confines its file operations to one directory, after resolving links.
 ///
-/// Each path is resolved right before it is used, so a program that changes links at that moment can still lead outside. Commands are
-/// passed through unchanged. To confine programs, use a sandbox.
+/// If the machine can be [exact](Machine::exact), as [`LocalMachine`](crate::LocalMachine) on Linux, an operation uses exactly the file that
+/// was checked: programs that replace directories by links at that moment make it fail. Otherwise it can still lead outside then. Commands
+/// are passed through unchanged. To confine programs, use a sandbox.
 pub struct RootedMachine {
     inner: Arc<dyn Machine>,
+    /// The same machine, without links.
+    exact: Option<Arc<dyn Machine>>,
     root: PathBuf,
+    /// Where the root was when it was first used.
+    real_root: OnceLock<PathBuf>,
 }
 
 impl RootedMachine {
     /// Confines a machine's files to this directory, which may be a link and need not exist yet.
     pub fn new(inner: Arc<dyn Machine>, root: impl Into<PathBuf>) -> Self {
-        Self { inner, root: root.into() }
+        Self { exact: inner.exact(), inner, root: root.into(), real_root: OnceLock::new() }
     }
 
-    /// Fails for a path that leads out of the directory.
-    async fn check(&self, path: &Path, operation: &'static str) -> Result<(), MachineError> {
-        let root = self.inner.real_path(&self.root).await?;
-        match resolved(&*self.inner, path).await {
-            Some(real) if real.starts_with(&root) => Ok(()),
-            _ => Err(MachineError {
-                code: "EACCES",
-                text: format!("permission denied, because it is outside of {}", self.root.display()),
-                operation,
-                path: Some(path.to_owned()),
-                source: Some(io::ErrorKind::PermissionDenied.into()),
-            }),
+    /// Returns the machine and the path for an operation. Fails for a path that leads out of the directory.
+    async fn place<'a>(
+        &'a self,
+        path: &Path,
+        operation: &'static str,
+    ) -> Result<(&'a dyn Machine, PathBuf), MachineError> {
+        if self.real_root.get().is_none() {
+            let root = self.inner.real_path(&self.root).await?;
+            self.real_root.get_or_init(|| root);
         }
+        let real = resolved(&*self.inner, path).await;
+        match real.filter(|real| self.real_root.get().is_some_and(|root| real.starts_with(root))) {
+            Some(real) => Ok(self.exact.as_deref().map_or((&*self.inner, path.to_owned()), |exact| (exact, real))),
+            None => Err(self.refused(path, operation)),
+        }
+    }
+
+    fn refused(&self, path: &Path, operation: &'static str) -> MachineError {
+        MachineError {
+            code: "EACCES",
+            text: format!("permission denied, because it is outside of {}", self.root.display()),
+            operation,
+            path: Some(path.to_owned()),
+            source: Some(io::ErrorKind::PermissionDenied.into()),
+        }
+    }
+
+    /// Returns an error as it is shown: about the path that was given.
+    fn shown(&self, mut error: MachineError, path: &Path) -> MachineError {
+        if error.code == "ELOOP" && self.exact.is_some() {
+            // A directory has become a link since it was checked.
+            return self.refused(path, error.operation);
+        }
+        error.path = Some(path.to_owned());
+        error
     }
 }
 
@@ -67,67 +95,91 @@ pub(crate) async fn resolved(machine: &dyn Machine, path: &Path) -> Option<PathB
     }
 }
 
+/// Returns a pattern for whole paths below a directory as one for the directory's real path.
+fn moved(pattern: &str, root: &Path, real: &Path) -> String {
+    match root.to_str().and_then(|root| pattern.strip_prefix(root)) {
+        Some(rest) if rest.starts_with('/') => format!("{}{rest}", real.display()),
+        _ => pattern.to_owned(),
+    }
+}
+
 impl Machine for RootedMachine {
     fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Stat, MachineError>> {
         Box::pin(async move {
-            self.check(path, "stat").await?;
-            self.inner.stat(path).await
+            let (machine, real) = self.place(path, "stat").await?;
+            machine.stat(&real).await.map_err(|error| self.shown(error, path))
         })
     }
 
     fn read<'a>(&'a self, path: &'a Path, max: u64) -> BoxFuture<'a, Result<Bytes, MachineError>> {
         Box::pin(async move {
-            self.check(path, "open").await?;
-            self.inner.read(path, max).await
+            let (machine, real) = self.place(path, "open").await?;
+            machine.read(&real, max).await.map_err(|error| self.shown(error, path))
         })
     }
 
     fn read_pieces<'a>(&'a self, path: &'a Path) -> BoxStream<'a, Result<Bytes, MachineError>> {
-        let pieces = async move {
-            match self.check(path, "open").await {
-                Ok(()) => self.inner.read_pieces(path),
-                Err(error) => stream::iter([Err(error)]).boxed(),
+        Box::pin(pulled(move |emitter| async move {
+            let (machine, real) = match self.place(path, "open").await {
+                Ok(place) => place,
+                Err(error) => return emitter.emit(Err(error)).await,
+            };
+            let mut pieces = machine.read_pieces(&real);
+            while let Some(piece) = pieces.next().await {
+                emitter.emit(piece.map_err(|error| self.shown(error, path))).await;
             }
-        };
-        pieces.flatten_stream().boxed()
+        }))
     }
 
     fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>> {
         Box::pin(async move {
-            self.check(path, "open").await?;
-            self.inner.write(path, content).await
+            let (machine, real) = self.place(path, "open").await?;
+            machine.write(&real, content).await.map_err(|error| self.shown(error, path))
         })
     }
 
     /// Removes the link itself, so only its directory must be inside.
     fn remove<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), MachineError>> {
         Box::pin(async move {
-            self.check(path.parent().unwrap_or(path), "unlink").await?;
-            self.inner.remove(path).await
+            let (machine, real) = match (path.parent(), path.file_name()) {
+                (Some(parent), Some(name)) => {
+                    let (machine, real) = self.place(parent, "unlink").await?;
+                    (machine, real.join(name))
+                }
+                _ => return Err(self.refused(path, "unlink")),
+            };
+            machine.remove(&real).await.map_err(|error| self.shown(error, path))
         })
     }
 
     fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>> {
         Box::pin(async move {
-            self.check(path, "scandir").await?;
-            self.inner.list(path).await
+            let (machine, real) = self.place(path, "scandir").await?;
+            machine.list(&real).await.map_err(|error| self.shown(error, path))
         })
     }
 
-    fn find(&self, query: FindQuery) -> BoxStream<'_, Result<SearchItem<FoundPath>, SearchError>> {
+    fn find(&self, mut query: FindQuery) -> BoxStream<'_, Result<SearchItem<FoundPath>, SearchError>> {
         let found = async move {
-            match self.check(&query.root, "scandir").await {
-                Ok(()) => self.inner.find(query),
+            match self.place(&query.root, "scandir").await {
+                Ok((machine, real)) => {
+                    query.pattern = moved(&query.pattern, &query.root, &real);
+                    query.root = real;
+                    machine.find(query)
+                }
                 Err(error) => stream::iter([Err(error.into())]).boxed(),
             }
         };
         found.flatten_stream().boxed()
     }
 
-    fn grep(&self, query: GrepQuery) -> BoxStream<'_, Result<SearchItem<GrepLine>, SearchError>> {
+    fn grep(&self, mut query: GrepQuery) -> BoxStream<'_, Result<SearchItem<GrepLine>, SearchError>> {
         let found = async move {
-            match self.check(&query.root, "open").await {
-                Ok(()) => self.inner.grep(query),
+            match self.place(&query.root, "open").await {
+                Ok((machine, real)) => {
+                    query.root = real;
+                    machine.grep(query)
+                }
                 Err(error) => stream::iter([Err(error.into())]).boxed(),
             }
         };
@@ -149,7 +201,7 @@ impl Machine for RootedMachine {
 
 #[cfg(all(test, unix))]
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-mod tests {
+pub(crate) mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -234,5 +286,92 @@ mod tests {
                 && text.ends_with("open '/etc/passwd'"),
             "{text}"
         );
+    }
+    /// Replaces a directory by a link that leads outside, and back again, until it is dropped.
+    #[cfg(target_os = "linux")]
+    pub(crate) struct SwappedDirectory(Arc<std::sync::atomic::AtomicBool>, Option<std::thread::JoinHandle<()>>);
+
+    #[cfg(target_os = "linux")]
+    impl SwappedDirectory {
+        pub(crate) fn start(dir: PathBuf, outside: &Path) -> Self {
+            use rustix::fs::{CWD, RenameFlags, renameat_with};
+            let ends = Arc::new(std::sync::atomic::AtomicBool::new(false));
+            let link = dir.with_extension("link");
+            symlink(outside, &link).unwrap();
+            let until = Arc::clone(&ends);
+            let work = move || {
+                while !until.load(std::sync::atomic::Ordering::Relaxed) {
+                    renameat_with(CWD, &dir, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+                }
+            };
+            Self(ends, Some(std::thread::spawn(work)))
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    impl Drop for SwappedDirectory {
+        fn drop(&mut self) {
+            self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+            drop(self.1.take().map(std::thread::JoinHandle::join));
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn directories_swapped_for_links_during_an_operation_lead_nowhere() {
+        let place = RootedFixture::new();
+        std::fs::create_dir(place.path("out")).unwrap();
+        std::fs::write(place.path("out/secret"), "secret").unwrap();
+        std::fs::write(place.path("out/kept"), "kept").unwrap();
+        std::fs::write(place.path("work/sub/secret"), "open").unwrap();
+        let swapped = SwappedDirectory::start(place.path("work/sub"), &place.path("out"));
+        let path = |name: &str| place.path("work/sub").join(name);
+        let mut n_done = 0;
+        for n_try in 0..1_000 {
+            let name = format!("new-{n_try}");
+            let done = [
+                place.machine.write(&path(&name), "x".into()).await.is_ok(),
+                place.machine.write(&path("secret"), "open".into()).await.is_ok(),
+                place.machine.write(&path("deep/er").join(&name), "x".into()).await.is_ok(),
+                place.machine.remove(&path("kept")).await.is_ok(),
+            ];
+            n_done += done.iter().filter(|done| **done).count();
+            if let Ok(text) = place.machine.read(&path("secret"), 10).await {
+                assert_eq!(text, "open");
+            }
+            if let Some(Ok(text)) = place.machine.read_pieces(&path("secret")).next().await {
+                assert_eq!(text, "open");
+            }
+            let names = place.machine.list(&path("")).await.unwrap_or_default();
+            assert!(!names.contains(&"kept".to_owned()), "{names:?}");
+        }
+        drop(swapped);
+        let mut left: Vec<_> =
+            std::fs::read_dir(place.path("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["kept", "secret"], "nothing was written or removed outside");
+        assert_eq!(std::fs::read(place.path("out/secret")).unwrap(), b"secret");
+        assert!(n_done > 0, "some operations succeed");
+    }
+
+    #[cfg(all(target_os = "linux", feature = "search"))]
+    #[tokio::test]
+    async fn directories_swapped_for_links_during_a_search_lead_nowhere() {
+        let place = RootedFixture::new();
+        std::fs::create_dir(place.path("out")).unwrap();
+        std::fs::write(place.path("out/secret"), "secret").unwrap();
+        std::fs::write(place.path("work/sub/open"), "secret").unwrap();
+        let swapped = SwappedDirectory::start(place.path("work/sub"), &place.path("out"));
+        for root in ["work", "work/sub"] {
+            for _ in 0..200 {
+                let paths: Vec<_> = place.machine.find(FindQuery::new(place.path(root), "secret")).collect().await;
+                assert!(!paths.iter().any(|item| matches!(item, Ok(SearchItem::Hit(_)))), "{paths:?}");
+                let lines: Vec<_> = place.machine.grep(GrepQuery::new(place.path(root), "secret")).collect().await;
+                let is_outside =
+                    |item: &_| matches!(item, Ok(SearchItem::Hit(GrepLine { path, .. })) if path.ends_with("secret"));
+                assert!(!lines.iter().any(is_outside), "{lines:?}");
+            }
+        }
+        drop(swapped);
     }
 }

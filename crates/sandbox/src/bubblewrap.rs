@@ -11,8 +11,8 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::shortened;
 
 use crate::confined::{
-    ConfinedMachine, ConfinedThread, KERNEL_FILES, SandboxView, SyscallRules, WrappedCommand, Wrapper, filter_program,
-    landlock_version,
+    ConfinedMachine, ConfinedThread, KERNEL_FILES, Rlimits, SandboxView, SyscallRules, WrappedCommand, Wrapper,
+    filter_program, landlock_version, prune_directories, try_out,
 };
 use crate::confinement::{Confinement, NetworkAccess, SandboxGuarantees};
 use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
@@ -32,7 +32,7 @@ const LOADED: [&str; 9] =
 const LOADED_PREFIXES: [&str; 2] = ["LD_", "BASH_FUNC_"];
 
 const GUARANTEES: SandboxGuarantees =
-    SandboxGuarantees { files: true, network: true, domains: true, processes: true, signals: true };
+    SandboxGuarantees { files: true, attributes: true, network: true, domains: true, processes: true, signals: true };
 
 /// The Bubblewrap backend. It needs user namespaces, which some systems forbid, and Landlock for the tools, which run outside its
 /// namespaces. When a command ends, so does everything it left running.
@@ -102,16 +102,28 @@ impl BubblewrapSandbox {
             NetworkAccess::Domains(list) => Some(Arc::new(list.clone())),
             NetworkAccess::Off | NetworkAccess::On => None,
         };
-        let is_limited = list.is_some();
+        let limits = Rlimits::of(&asked.limits)
+            .map_err(|error| SandboxUnavailable::new(NAME, error.to_string(), error.remedy()))?;
+        let (is_listed, is_limited) = (list.is_some(), limits.is_some());
         let wrapper: Wrapper = Arc::new(move |command| {
             let egress = list.clone().map(EgressGate::new).transpose()?;
+            let command = match &limits {
+                Some(limits) => limits.limited(command),
+                None => command,
+            };
             let command = wrapped(&program, &args, filter_file.path(), egress.as_ref(), command);
             // Everything inside ends with it.
             Ok(WrappedCommand { command, at_end: None, egress })
         });
         let machine = ConfinedMachine::new(view, files, launcher).wrapped(wrapper).mounted(TEMPORARY);
-        if is_limited {
-            try_out_egress(&machine, &asked.workspace).await?;
+        if is_listed || is_limited {
+            try_out(&machine, &asked.workspace).await.map_err(|reason| match is_limited {
+                true => SandboxUnavailable::new(NAME, format!("a limit cannot be set: {reason}"), "change the limits"),
+                false => {
+                    let reason = format!("network access cannot be limited to a list of servers: {reason}");
+                    SandboxUnavailable::new(NAME, reason, "disable network access, or allow all of it")
+                }
+            })?;
         }
         Ok(Arc::new(machine))
     }
@@ -132,20 +144,9 @@ impl Sandbox for BubblewrapSandbox {
     ) -> BoxFuture<'a, Result<Arc<dyn Machine>, SandboxUnavailable>> {
         self.machine(confinement).boxed()
     }
-}
 
-/// Runs a no-op whose network access is limited.
-async fn try_out_egress(machine: &ConfinedMachine, cwd: &Path) -> Result<(), SandboxUnavailable> {
-    let failed = |error: &dyn std::fmt::Display| {
-        let reason = format!("network access cannot be limited to a list of servers: {error}");
-        SandboxUnavailable::new(NAME, reason, "disable network access, or allow all of it")
-    };
-    let command = CommandSpec::new(PathBuf::from("/bin/true"), Vec::new(), cwd.to_owned(), Vec::new());
-    let mut process = machine.spawn(command).await.map_err(|error| failed(&error))?;
-    match process.pump(&Cancel::new(), Some(PATIENCE), Duration::ZERO, &mut |_| {}).await {
-        Ok(ProcessEnd::Exited(exit)) if exit.is_success() => Ok(()),
-        Ok(_) => Err(failed(&"a command failed to start")),
-        Err(error) => Err(failed(&error)),
+    fn prune(&self) -> BoxFuture<'_, ()> {
+        prune_directories().boxed()
     }
 }
 

@@ -99,6 +99,7 @@ pub async fn enter(
     asked: &Confinement,
 ) -> Result<EnteredSandbox, SandboxUnavailable> {
     let needs_container = options.config.needs_container();
+    let asked = &asked.clone().limits(options.config.process_limits());
     let candidates = match (backend, needs_container) {
         (SandboxBackend::Docker | SandboxBackend::Podman | SandboxBackend::Runc, _)
         | (SandboxBackend::Auto, Some(_)) => container_sandboxes(path, options),
@@ -115,6 +116,7 @@ pub async fn enter(
         if !is_auto && backend.as_str() != sandbox.name() {
             continue;
         }
+        sandbox.prune().await;
         match sandbox.enter(asked).await {
             Ok(machine) => return Ok(EnteredSandbox { backend: sandbox.name(), machine }),
             Err(error) => failed.push(error),

@@ -79,11 +79,14 @@ pub struct SandboxPrune {
     pub idle_hours: f64,
     /// Days since creation.
     pub max_age_days: f64,
+    /// Days since a copy of a workspace was last used: `maxAgeDays` if it is set explicitly. By default copies are kept, because agents may
+    /// have their notes there.
+    pub copy_days: f64,
 }
 
 impl Default for SandboxPrune {
     fn default() -> Self {
-        Self { idle_hours: 24.0, max_age_days: 7.0 }
+        Self { idle_hours: 24.0, max_age_days: 7.0, copy_days: 0.0 }
     }
 }
 
@@ -182,9 +185,11 @@ fn scope(reader: &mut SectionReader, levels: [&SectionMembers<'_>; 2]) -> Sandbo
 
 fn prune(reader: &mut SectionReader, levels: [&SectionMembers<'_>; 2]) -> SandboxPrune {
     let default = SandboxPrune::default();
+    let max_age_days = reader.number(levels, "maxAgeDays");
     SandboxPrune {
         idle_hours: reader.number(levels, "idleHours").unwrap_or(default.idle_hours),
-        max_age_days: reader.number(levels, "maxAgeDays").unwrap_or(default.max_age_days),
+        max_age_days: max_age_days.unwrap_or(default.max_age_days),
+        copy_days: max_age_days.unwrap_or(default.copy_days),
     }
 }
 

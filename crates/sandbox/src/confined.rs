@@ -9,9 +9,11 @@ mod kernel;
 mod syscalls;
 mod thread;
 mod machine;
+mod limits;
 
 pub(crate) use kernel::{ConfineError, KernelRules, landlock_version};
-pub(crate) use machine::{ConfinedMachine, WrappedCommand, Wrapper, last_will};
+pub(crate) use limits::Rlimits;
+pub(crate) use machine::{ConfinedMachine, WrappedCommand, Wrapper, last_will, try_out};
 pub(crate) use syscalls::{SyscallRules, block_syscalls, filter_program};
 pub(crate) use thread::ConfinedThread;
-pub(crate) use view::{KERNEL_FILES, SandboxView};
+pub(crate) use view::{KERNEL_FILES, SandboxView, prune_directories};

@@ -56,6 +56,9 @@ pub struct Confinement {
     pub network: NetworkAccess,
     /// Whether processes outside must be hidden.
     pub hide_processes: bool,
+    /// Limits of each process: names such as `nofile`, and `soft:hard` or one number for both. Backends with containers take theirs from the
+    /// settings of the container instead.
+    pub limits: Vec<(String, String)>,
 }
 
 impl Confinement {
@@ -68,6 +71,7 @@ impl Confinement {
             home: None,
             network: NetworkAccess::Off,
             hide_processes: false,
+            limits: Vec::new(),
         }
     }
 
@@ -105,6 +109,13 @@ impl Confinement {
         self.hide_processes = true;
         self
     }
+
+    /// Sets the limits of each process.
+    #[must_use]
+    pub fn limits(mut self, limits: Vec<(String, String)>) -> Self {
+        self.limits = limits;
+        self
+    }
 }
 
 /// The guarantees of a backend on this machine.
@@ -113,6 +124,8 @@ impl Confinement {
 pub struct SandboxGuarantees {
     /// Neither tools nor commands can read or change files outside. Names, sizes and times may be visible.
     pub files: bool,
+    /// Commands cannot change permissions, owners and times of files outside.
+    pub attributes: bool,
     /// Network access can be disabled.
     pub network: bool,
     /// Network access can be limited to a list of servers.
@@ -124,6 +137,19 @@ pub struct SandboxGuarantees {
 }
 
 impl SandboxGuarantees {
+    /// Returns what is not guaranteed, as it is reported to users.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let all = [
+            (self.files, "isolate files"),
+            (self.attributes, "protect permissions, owners and times of files outside"),
+            (self.network, "disable network access"),
+            (self.domains, "limit network access to a list of servers"),
+            (self.processes, "hide processes"),
+            (self.signals, "block signals to processes outside"),
+        ];
+        all.into_iter().filter(|(is_guaranteed, _)| !is_guaranteed).map(|(_, what)| what).collect()
+    }
+
     /// Returns the first requirement that is not guaranteed.
     pub fn lacks(&self, asked: &Confinement) -> Option<&'static str> {
         let needs = [
@@ -146,7 +172,14 @@ mod tests {
 
     #[test]
     fn unmet_requirements_are_named() {
-        let all = SandboxGuarantees { files: true, network: true, domains: true, processes: true, signals: true };
+        let all = SandboxGuarantees {
+            files: true,
+            attributes: true,
+            network: true,
+            domains: true,
+            processes: true,
+            signals: true,
+        };
         let asked = Confinement::new("/w");
         assert_eq!(all.lacks(&asked), None);
         let no_network = SandboxGuarantees { network: false, ..all };
@@ -159,6 +192,7 @@ mod tests {
             (Some("limit network access to a list of servers"), None)
         );
         let visible = SandboxGuarantees { processes: false, ..all };
+        assert_eq!((all.missing(), visible.missing()), (vec![], vec!["hide processes"]));
         assert_eq!(
             (visible.lacks(&asked), visible.lacks(&asked.clone().hide_processes())),
             (None, Some("hide processes"))

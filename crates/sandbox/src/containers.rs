@@ -13,7 +13,7 @@ use futures::future::{BoxFuture, FutureExt as _};
 use pinch_machine::Machine;
 use pinch_stdx::fs::real_path;
 
-use crate::confined::{ConfinedMachine, ConfinedThread, SandboxView, landlock_version};
+use crate::confined::{ConfinedMachine, ConfinedThread, SandboxView, landlock_version, prune_directories};
 use crate::confinement::{Confinement, NetworkAccess, PathAccess, SandboxGuarantees};
 use crate::container::{AGENT_MOUNT, BindRules, ContainerMounts, ContainerOptions, ContainerSpec, sandbox_hash};
 use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
@@ -40,7 +40,7 @@ const OWNER: &str = "pinch.owner";
 const BRIDGE: &str = "bridge";
 
 const GUARANTEES: SandboxGuarantees =
-    SandboxGuarantees { files: true, network: true, domains: false, processes: true, signals: true };
+    SandboxGuarantees { files: true, attributes: true, network: true, domains: false, processes: true, signals: true };
 
 /// A container engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl ContainerSandbox {
                 self.refused(reason, &format!("run `{} pull {image}`, or name another image", self.engine.as_str()))
             );
         }
-        remove_left_over(client).await;
+        self.prune().await;
         let view = SandboxView::of_container(asked).map_err(|error| {
             let reason = format!("cannot use {}: {error}", asked.workspace.display());
             self.refused(reason, "check the sandbox's directories")
@@ -250,6 +250,16 @@ impl Sandbox for ContainerSandbox {
         confinement: &'a Confinement,
     ) -> BoxFuture<'a, Result<Arc<dyn Machine>, SandboxUnavailable>> {
         self.machine(confinement).boxed()
+    }
+
+    fn prune(&self) -> BoxFuture<'_, ()> {
+        async move {
+            prune_directories().await;
+            if let Some(client) = &self.client {
+                remove_left_over(client).await;
+            }
+        }
+        .boxed()
     }
 }
 

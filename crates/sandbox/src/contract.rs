@@ -20,6 +20,10 @@ pub trait Sandbox: Send + Sync {
     /// Returns a machine whose tools and commands are confined. Its commands end with it, as far as the system supports that.
     fn enter<'a>(&'a self, confinement: &'a Confinement)
     -> BoxFuture<'a, Result<Arc<dyn Machine>, SandboxUnavailable>>;
+
+    /// Removes what the sandboxes of programs that were killed have left behind: temporary files, and containers. Entering a sandbox does
+    /// this as well.
+    fn prune(&self) -> BoxFuture<'_, ()>;
 }
 
 /// A working backend.

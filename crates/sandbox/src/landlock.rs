@@ -6,8 +6,8 @@ use futures::future::{BoxFuture, FutureExt as _};
 use pinch_machine::Machine;
 
 use crate::confined::{
-    ConfineError, ConfinedMachine, ConfinedThread, KernelRules, SandboxView, SyscallRules, block_syscalls,
-    landlock_version,
+    ConfineError, ConfinedMachine, ConfinedThread, KernelRules, Rlimits, SandboxView, SyscallRules, WrappedCommand,
+    Wrapper, block_syscalls, landlock_version, prune_directories, try_out,
 };
 use crate::confinement::{Confinement, NetworkAccess, SandboxGuarantees};
 use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
@@ -25,7 +25,15 @@ pub struct LandlockSandbox;
 
 impl LandlockSandbox {
     fn guarantees(version: u32) -> SandboxGuarantees {
-        SandboxGuarantees { files: true, network: true, domains: false, processes: false, signals: version >= SIGNALS }
+        SandboxGuarantees {
+            files: true,
+            // Landlock does not check changes of these.
+            attributes: false,
+            network: true,
+            domains: false,
+            processes: false,
+            signals: version >= SIGNALS,
+        }
     }
 
     fn unavailable(reason: impl ToString) -> SandboxUnavailable {
@@ -48,7 +56,7 @@ impl LandlockSandbox {
         Ok(SandboxProbe::new(format!("Landlock version {version} and seccomp"), Self::guarantees(version)))
     }
 
-    fn machine(asked: &Confinement) -> Result<Arc<dyn Machine>, SandboxUnavailable> {
+    async fn machine(asked: &Confinement) -> Result<Arc<dyn Machine>, SandboxUnavailable> {
         if let Some(what) = Self::guarantees(Self::version()?).lacks(asked) {
             let remedy = "use bubblewrap, or drop this requirement";
             return Err(SandboxUnavailable::new(NAME, format!("it cannot {what}"), remedy));
@@ -59,7 +67,18 @@ impl LandlockSandbox {
         })?;
         let files = file_thread(&view).map_err(Self::unavailable)?;
         let launcher = launcher(&view, &asked.network).map_err(Self::unavailable)?;
-        Ok(Arc::new(ConfinedMachine::new(view, files, launcher)))
+        let limits = Rlimits::of(&asked.limits)
+            .map_err(|error| SandboxUnavailable::new(NAME, error.to_string(), error.remedy()))?;
+        let machine = ConfinedMachine::new(view, files, launcher);
+        let Some(limits) = limits else { return Ok(Arc::new(machine)) };
+        let wrapper: Wrapper = Arc::new(move |command| {
+            Ok(WrappedCommand { command: limits.limited(command), at_end: None, egress: None })
+        });
+        let machine = machine.wrapped(wrapper);
+        try_out(&machine, &asked.workspace).await.map_err(|reason| {
+            SandboxUnavailable::new(NAME, format!("its limits cannot be set: {reason}"), "change the limits")
+        })?;
+        Ok(Arc::new(machine))
     }
 }
 
@@ -76,7 +95,11 @@ impl Sandbox for LandlockSandbox {
         &'a self,
         confinement: &'a Confinement,
     ) -> BoxFuture<'a, Result<Arc<dyn Machine>, SandboxUnavailable>> {
-        std::future::ready(Self::machine(confinement)).boxed()
+        Self::machine(confinement).boxed()
+    }
+
+    fn prune(&self) -> BoxFuture<'_, ()> {
+        prune_directories().boxed()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -65,8 +66,60 @@ pub struct Cancel(Arc<CancelInner>);
 struct CancelInner {
     token: CancellationToken,
     reason: OnceLock<CancelReason>,
-    deadline: Option<Deadline>,
+    /// The token's own limit, besides those of its parents.
+    limit: Option<TimeLimit>,
     parent: Option<Cancel>,
+}
+
+#[derive(Debug)]
+enum TimeLimit {
+    Fixed(Deadline),
+    Extendable(Arc<ExtendableDeadline>),
+}
+
+impl TimeLimit {
+    fn deadline(&self) -> Deadline {
+        match self {
+            Self::Fixed(at) => *at,
+            Self::Extendable(limit) if limit.is_extended.load(Ordering::Acquire) => limit.latest,
+            Self::Extendable(limit) => limit.at,
+        }
+    }
+
+    /// Returns when to look at the deadline again: a later deadline may be taken back until the earlier one has passed.
+    fn next_check(&self) -> Deadline {
+        match self {
+            Self::Extendable(limit) if !limit.at.left().is_zero() => limit.at,
+            other => other.deadline(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct ExtendableDeadline {
+    at: Deadline,
+    latest: Deadline,
+    is_extended: AtomicBool,
+}
+
+/// Extends the deadline of a token while work is done that is lost if it is not finished; see [`Cancel::child_until_extended`].
+#[derive(Debug)]
+pub struct DeadlineExtension(Arc<ExtendableDeadline>);
+
+impl DeadlineExtension {
+    /// Begins work that extends the deadline. An expired deadline is not extended any more.
+    pub fn begin(&self) {
+        if !self.0.at.left().is_zero() {
+            self.0.is_extended.store(true, Ordering::Release);
+        }
+    }
+
+    /// Ends such work: the deadline is the earlier one again, unless that has passed meanwhile.
+    pub fn end(&self) {
+        if !self.0.at.left().is_zero() {
+            self.0.is_extended.store(false, Ordering::Release);
+        }
+    }
 }
 
 impl Default for Cancel {
@@ -78,7 +131,7 @@ impl Default for Cancel {
 impl From<CancellationToken> for Cancel {
     /// Wraps a caller's token; its cancellation counts as [`CancelReason::User`].
     fn from(token: CancellationToken) -> Self {
-        Self(Arc::new(CancelInner { token, reason: OnceLock::new(), deadline: None, parent: None }))
+        Self(Arc::new(CancelInner { token, reason: OnceLock::new(), limit: None, parent: None }))
     }
 }
 
@@ -90,21 +143,35 @@ impl Cancel {
 
     /// Creates a token that is cancelled with this one and can be cancelled separately.
     pub fn child(&self) -> Self {
-        self.make_child(self.0.deadline)
+        self.make_child(None)
     }
 
     /// Creates a child that is also cancelled at `at`, unless this token's own deadline is earlier.
     pub fn child_until(&self, at: Deadline) -> Self {
-        self.make_child(Some(self.0.deadline.map_or(at, |own| own.min(at))))
+        self.make_child(Some(TimeLimit::Fixed(at)))
     }
 
-    fn make_child(&self, deadline: Option<Deadline>) -> Self {
+    /// Creates a child like [`Self::child_until`] whose deadline can be extended to `latest`: while the returned value says so, and from
+    /// then on if the earlier deadline passes meanwhile.
+    pub fn child_until_extended(&self, at: Deadline, latest: Deadline) -> (Self, DeadlineExtension) {
+        let limit = ExtendableDeadline { at, latest: latest.max(at), is_extended: AtomicBool::new(false) };
+        let limit = Arc::new(limit);
+        (self.make_child(Some(TimeLimit::Extendable(Arc::clone(&limit)))), DeadlineExtension(limit))
+    }
+
+    fn make_child(&self, limit: Option<TimeLimit>) -> Self {
         Self(Arc::new(CancelInner {
             token: self.0.token.child_token(),
             reason: OnceLock::new(),
-            deadline,
+            limit,
             parent: Some(self.clone()),
         }))
+    }
+
+    /// Returns the earliest of what the limits of this token and its parents are mapped to.
+    fn earliest(&self, of: fn(&TimeLimit) -> Deadline) -> Option<Deadline> {
+        let own = self.0.limit.as_ref().map(of);
+        own.into_iter().chain(self.0.parent.as_ref().and_then(|parent| parent.earliest(of))).min()
     }
 
     /// Cancels this token and its children. The first reason is kept.
@@ -123,16 +190,16 @@ impl Cancel {
         if self.0.token.is_cancelled() {
             return Some(self.own_reason().unwrap_or(CancelReason::User));
         }
-        self.0.deadline.filter(|at| at.left().is_zero()).map(|_| CancelReason::Deadline)
+        self.deadline().filter(|at| at.left().is_zero()).map(|_| CancelReason::Deadline)
     }
 
     fn own_reason(&self) -> Option<CancelReason> {
         self.0.reason.get().copied().or_else(|| self.0.parent.as_ref().and_then(Self::own_reason))
     }
 
-    /// Returns the deadline, if any.
+    /// Returns the deadline, if any. It may be later the next time, see [`Self::child_until_extended`].
     pub fn deadline(&self) -> Option<Deadline> {
-        self.0.deadline
+        self.earliest(TimeLimit::deadline)
     }
 
     /// Fails if the token is cancelled.
@@ -149,15 +216,16 @@ impl Cancel {
     /// Waits until the token is cancelled or its deadline passes, and returns the reason.
     pub async fn cancelled(&self) -> CancelReason {
         let token: WaitForCancellationFuture<'_> = self.0.token.cancelled();
-        match self.0.deadline {
-            None => token.await,
-            Some(at) => {
-                let token = pin!(token);
-                let sleep = pin!(tokio::time::sleep_until(at.0.into()));
-                futures::future::select(token, sleep).await;
+        let mut token = pin!(token);
+        while let Some(at) = self.earliest(TimeLimit::next_check) {
+            let sleep = pin!(tokio::time::sleep_until(at.0.into()));
+            futures::future::select(token.as_mut(), sleep).await;
+            if let Some(reason) = self.reason() {
+                return reason;
             }
         }
-        self.reason().unwrap_or(CancelReason::Deadline)
+        token.await;
+        self.reason().unwrap_or(CancelReason::User)
     }
 
     /// Returns a future that waits only for the cancellation, not for the deadline: for callers that wait repeatedly, watch
@@ -225,6 +293,35 @@ mod tests {
         let root = Cancel::new().child_until(Deadline::after(Duration::from_secs(1)));
         let child = root.child_until(Deadline::after(Duration::from_secs(60)));
         assert_eq!(child.deadline(), root.deadline());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_extended_deadline_is_kept_only_if_the_earlier_one_has_passed() {
+        let secs = Duration::from_secs;
+        let started = tokio::time::Instant::now();
+        let limited = || Cancel::new().child_until_extended(Deadline::after(secs(10)), Deadline::after(secs(30)));
+        let ended_after = async |cancel: &Cancel| {
+            assert_eq!(cancel.child().cancelled().await, CancelReason::Deadline);
+            started.elapsed().as_secs()
+        };
+        let (in_time, extension) = limited();
+        let (late, late_extension) = limited();
+        extension.begin();
+        late_extension.begin();
+        assert!(in_time.deadline() > Some(Deadline::after(secs(20))));
+        let ended = async {
+            tokio::time::sleep(secs(5)).await;
+            extension.end();
+            tokio::time::sleep(secs(10)).await;
+            late_extension.end();
+            late_extension.begin();
+        };
+        let (in_time, late, ()) = tokio::join!(ended_after(&in_time), ended_after(&late), ended);
+        assert_eq!((in_time, late), (10, 30));
+        let (expired, extension) =
+            Cancel::new().child_until_extended(Deadline::after(secs(0)), Deadline::after(secs(9)));
+        extension.begin();
+        assert!(expired.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]

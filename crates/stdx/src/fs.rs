@@ -29,7 +29,7 @@ pub use dir_lock::DirLock;
 pub use executable::is_executable;
 pub use lock::FileLock;
 pub use long::read_long;
-pub use named::{write_named, write_named_with};
+pub use named::{write_named, write_named_with, write_pinned};
 pub use private::{Access, create_private_dir, creating_private, make_private};
 pub use special::{open_listed, open_regular, read_listed, read_regular, skip_hole, write_special};
 pub use stamp::FileStamp;

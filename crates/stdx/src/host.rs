@@ -89,6 +89,14 @@ impl Host {
         at.to_zoned(self.zone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
     }
 
+    /// Returns the day of a time in Unix milliseconds, such as `Monday, 2026-01-12`, in the wanted time zone if it exists, else in that of the
+    /// clock.
+    pub fn local_day(&self, at_ms: i64, wanted: Option<&str>) -> String {
+        let zone = wanted.and_then(|name| jiff::tz::TimeZone::get(name.trim()).ok()).unwrap_or_else(|| self.zone());
+        let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
+        at.to_zoned(zone).strftime("%A, %Y-%m-%d").to_string()
+    }
+
     /// Returns a time zone that exists: the wanted one, or else the system's; `None` if neither has a name. A fake clock runs in UTC.
     pub fn time_zone(&self, wanted: Option<&str>) -> Option<String> {
         let wanted = wanted.and_then(|name| jiff::tz::TimeZone::get(name.trim()).ok());

@@ -8,8 +8,8 @@ use super::node::Node;
 use crate::key::AgentId;
 
 /// Members of a section that have an effect.
-const KEYS: [&str; 8] =
-    ["mode", "scope", "perSession", "workspaceAccess", "workspaceRoot", "backend", "domains", "docker"];
+const KEYS: [&str; 9] =
+    ["mode", "scope", "perSession", "workspaceAccess", "workspaceRoot", "backend", "domains", "docker", "prune"];
 
 /// The sandbox of each agent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,6 +79,16 @@ mod tests {
         let mut problems = Vec::new();
         let settings = SandboxSettings::read(&Node::root(document, Path::new("pinch.json"), &used), &mut problems);
         (settings, problems.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn only_members_without_an_effect_are_reported_as_ignored() {
+        let document = json!({"agents": {"defaults": {"sandbox": {
+            "mode": "off", "prune": {"idleHours": 1, "maxAgeDays": 2}, "browser": {"enabled": true},
+        }}}});
+        let used = UsedKeys::default();
+        SandboxSettings::read(&Node::root(&document, Path::new("pinch.json"), &used), &mut Vec::new());
+        assert_eq!(used.ignored(document.as_object().unwrap()), ["agents.defaults.sandbox.browser"]);
     }
 
     #[test]

@@ -99,6 +99,7 @@ impl EngineBuilder {
                 guardrail: None,
                 sandboxes: Sandboxes::default(),
                 processes: reporting(&events),
+                exec_variables: ExecVariables::default(),
                 events,
                 files: FileQueue::default(),
             },
@@ -311,7 +312,8 @@ impl EngineBuilder {
             Problem::new(&self.state_dir, format!("\"{name}\" is not a built-in tool"))
                 .remedy("Enable only tools included in this build")
         }));
-        problems.extend(ExecVariables::read(host.env()).1);
+        let (exec_variables, unreadable) = ExecVariables::read(host.env());
+        problems.extend(unreadable);
         let store = self.store.unwrap_or_else(|| Arc::new(own_store(&self.state_dir, &loaded.settings)));
         let mut runtimes = self.runtimes;
         runtimes.entry(crate::runtime::CLI.to_owned()).or_insert_with(|| Arc::new(CliRuntime::new(Arc::clone(&store))));
@@ -356,7 +358,7 @@ impl EngineBuilder {
             bus: EventBus::default(),
             throttle: Arc::default(),
             runtimes,
-            registered: Arc::new(self.parts),
+            registered: Arc::new(HostParts { exec_variables, ..self.parts }),
             active: ActiveRuns::default(),
             wait_limit: self.wait_limit,
             state_dir: self.state_dir,

@@ -165,7 +165,7 @@ async fn run_silently(
 ) -> Result<RunResult, RunError> {
     let request = &scope.request;
     let stop = cancel.child();
-    let limited = request.limited(&stop);
+    let (limited, extension) = request.limited(&stop, scope.summaries.timeout());
     let active = ActiveRuns::default().register(request, stop.clone());
     let replies = replying::replies(parts, scope)?;
     let mut done = Err(RunError::Internal("the run has not ended".to_owned()));
@@ -180,6 +180,7 @@ async fn run_silently(
             active: &active,
             emitter: &emitter,
             cancel: limited,
+            extension,
             stop,
             began: Instant::now(),
             replies,

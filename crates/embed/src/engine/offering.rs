@@ -26,7 +26,6 @@ use super::prompting;
 use super::sandboxed::RunSandbox;
 use crate::config::Config;
 use crate::config::exec::ExecConfig;
-use crate::config::exec_variables::ExecVariables;
 use crate::key::AgentId;
 use crate::models::implicit;
 use crate::parts::Parts;
@@ -203,7 +202,7 @@ fn command_tools(
         shell,
         variables: skills.variables.clone(),
         skill_bins: skills.programs.clone(),
-        variables_of_exec: ExecVariables::read(parts.host.env()).0,
+        variables_of_exec: &registered.exec_variables,
         env: parts.host.env().to_vec(),
         registry: registered.processes.clone(),
         approvals: Arc::clone(&registered.approvals),

@@ -7,7 +7,7 @@ use pinch_coding_agent::machine::Machine;
 use pinch_sandbox::choose::SandboxBackend;
 use pinch_sandbox::config::SandboxConfig;
 use pinch_sandbox::confinement::{Confinement, NetworkAccess, PathAccess};
-use pinch_sandbox::container::{ContainerOptions, check_network, container_environment};
+use pinch_sandbox::container::{ContainerMounts, ContainerOptions, check_network, container_environment, sandbox_hash};
 use pinch_sandbox::contract::SandboxUnavailable;
 use pinch_sandbox::scope::{SandboxScope, WorkspaceAccess, is_sandboxed};
 use pinch_stdx::fs::{create_private_dir, real_path};
@@ -16,6 +16,7 @@ use super::directories::own_files;
 use crate::config::paths::expand_home;
 use crate::key::{self, AgentId};
 use crate::parts::Parts;
+use crate::parts::copies::WorkspaceCopy;
 use crate::parts::sandboxes::RequiredSandbox;
 use crate::prompt::{SandboxPrompt, bootstrap};
 use crate::run::{RunError, RunRequest};
@@ -29,6 +30,8 @@ pub(super) struct SandboxPlan<'a> {
     agent_workspace: PathBuf,
     /// Working directory of the tools: the agent's workspace, or a copy.
     pub(super) workspace: PathBuf,
+    /// Directory of the copies.
+    root: PathBuf,
 }
 
 /// The sandbox of a run.
@@ -69,7 +72,7 @@ pub(super) fn plan<'a>(
         WorkspaceAccess::ReadWrite => agent_workspace.to_owned(),
         WorkspaceAccess::None | WorkspaceAccess::ReadOnly => config.scope.workspace(&root, &scope_key),
     };
-    Some(SandboxPlan { config, scope_key, agent_workspace: agent_workspace.to_owned(), workspace })
+    Some(SandboxPlan { config, scope_key, agent_workspace: agent_workspace.to_owned(), workspace, root })
 }
 
 impl SandboxPlan<'_> {
@@ -80,6 +83,7 @@ impl SandboxPlan<'_> {
     pub(super) async fn enter(&self, parts: &Parts, skills: &AgentSkills) -> Result<RunSandbox, RunError> {
         let backend = self.backend()?;
         if self.workspace != self.agent_workspace {
+            self.record_copy(parts);
             create_private_dir(&self.workspace)
                 .and_then(|()| bootstrap::seed(&self.agent_workspace, &self.workspace))
                 .map_err(|error| {
@@ -117,6 +121,26 @@ impl SandboxPlan<'_> {
                 ..SandboxPrompt::default()
             },
         })
+    }
+
+    /// Records that the copy is used. Without the registry, no copies are removed.
+    fn record_copy(&self, parts: &Parts) {
+        let mounts = ContainerMounts {
+            workspace: self.workspace.clone(),
+            agent_workspace: self.agent_workspace.clone(),
+            access: self.config.workspace_access,
+        };
+        let copy = WorkspaceCopy {
+            workspace: &self.workspace,
+            root: &self.root,
+            scope_key: &self.scope_key,
+            config_hash: sandbox_hash(&self.config.container, &mounts),
+            max_age_days: self.config.prune.copy_days,
+            now_ms: parts.host.now_ms(),
+        };
+        if let Err(error) = copy.record(&parts.state_dir) {
+            tracing::warn!(%error, "the registry of the sandboxes' workspaces cannot be used");
+        }
     }
 
     fn backend(&self) -> Result<SandboxBackend, RunError> {

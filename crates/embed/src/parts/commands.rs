@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pinch_agent_core::tool::Tool;
-use pinch_coding_agent::machine::Machine;
+use pinch_coding_agent::machine::{Machine, RootedMachine};
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_ports::ApprovalBroker;
 use pinch_tools::exec::environment::ChildEnvironment;
@@ -35,7 +35,7 @@ pub(crate) struct CommandParts<'a> {
     /// Environment variables of the host.
     pub(crate) env: Vec<(String, String)>,
     /// Limits set in the environment.
-    pub(crate) variables_of_exec: ExecVariables,
+    pub(crate) variables_of_exec: &'a ExecVariables,
     /// Variables set by skills, which commands get in addition to those of the host.
     pub(crate) variables: Vec<(String, String)>,
     /// Programs that skills name.
@@ -78,7 +78,12 @@ impl CommandParts<'_> {
                 home: self.home.map(Into::into),
                 root: in_workspace.then(|| self.workspace.to_owned()),
             };
-            tools.push(Arc::new(ApplyPatchTool::new(Arc::clone(&self.machine), place, self.files)));
+            // The tool checks paths to explain what is wrong with them; links may change after that.
+            let machine: Arc<dyn Machine> = match in_workspace {
+                true => Arc::new(RootedMachine::new(Arc::clone(&self.machine), self.workspace)),
+                false => Arc::clone(&self.machine),
+            };
+            tools.push(Arc::new(ApplyPatchTool::new(machine, place, self.files)));
         }
         if has("exec") {
             let names: Vec<String> = self.variables.iter().map(|(name, _)| name.clone()).collect();
@@ -105,7 +110,7 @@ impl CommandParts<'_> {
             options.scope.clone_from(&self.scope);
             options.allow_background = has("process");
             options.exit_notices = self.config.exit_notices();
-            let set = &self.variables_of_exec;
+            let set = self.variables_of_exec;
             let yield_after = self.config.yield_after.or(set.yield_after).unwrap_or(options.yield_after);
             options.yield_after = yield_after.clamp(YIELD_AFTER.0, YIELD_AFTER.1);
             options.timeout = match self.config.timeout {

@@ -123,7 +123,7 @@ mod tests {
             confinement: Confinement::new(workspace),
             containers: ContainerOptions::new(ContainerConfig::default(), key),
             path: "",
-            prune: SandboxPrune { idle_hours: 1.0, max_age_days: 1.0 },
+            prune: SandboxPrune { idle_hours: 1.0, max_age_days: 1.0, copy_days: 0.0 },
             now_ms,
         }
     }

@@ -18,7 +18,7 @@ use super::payloads::{
 use super::registry::PluginSet;
 use super::session_hooks::PluginHooks;
 use crate::prompt::bootstrap::WorkspaceFile;
-use crate::system_events::SystemEvents;
+use crate::system_events::{SystemEvents, without_marks};
 
 /// The plugins of an engine, as seen by one run. A runtime uses `prepare` and `llm_input`; everything else belongs to the runner.
 #[derive(Clone)]
@@ -137,7 +137,8 @@ impl RunHooks {
             || changes.prepend_system_context.text().is_some()
             || changes.append_system_context.text().is_some();
         let before = changes.prepend_context.text().into_iter().chain(self.events());
-        let texts: Vec<String> = before.chain([prompt.to_owned()]).collect();
+        // Only the system itself marks lines as its own.
+        let texts: Vec<String> = before.chain([without_marks(prompt).into_owned()]).collect();
         PreparedPrompt { prompt: texts.join("\n\n"), changes_system }
     }
 

@@ -103,6 +103,8 @@ pub struct SystemPromptParams {
     pub model_aliases: Vec<String>,
     /// The user's time zone.
     pub time_zone: Option<String>,
+    /// The day on which the run began, there.
+    pub today: Option<String>,
     /// Location of the documentation.
     pub docs: Option<String>,
     /// The sandbox, if there is one.

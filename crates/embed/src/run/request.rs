@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pinch_agent_core::tool::ToolSpec;
 use pinch_coding_agent::store::SessionRef;
 use pinch_llm::message::{Image, Provenance, Usage};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_ports::{Caller, RunLeases};
-use pinch_stdx::cancel::{Cancel, Deadline};
+use pinch_stdx::cancel::{Cancel, Deadline, DeadlineExtension};
 
 pub use pinch_tools::policy::PermissionMode;
 pub use pinch_tools::process::ElevatedLevel;
@@ -273,20 +273,17 @@ impl RunRequest {
         self.session_key.as_deref().unwrap_or(&self.session_id)
     }
 
-    /// Returns a child of `stop` that is also cancelled when the run's time limit, measured from now, expires.
-    pub(crate) fn limited(&self, stop: &Cancel) -> Cancel {
-        match self.timeout.into_iter().chain(self.budget.deadline).min() {
-            Some(limit) => stop.child_until(Deadline::after(limit)),
-            None => stop.child(),
-        }
-    }
-
-    /// Returns a child of `stop` with the time limit of a run that began at `began`, extended by `more`. The deadline of the budget is fixed.
-    pub(crate) fn extended(&self, stop: &Cancel, began: Instant, more: Duration) -> Cancel {
-        let limit = self.timeout.map(|limit| limit.saturating_add(more));
-        match limit.into_iter().chain(self.budget.deadline).min() {
-            Some(limit) => stop.child_until(Deadline::after(limit.saturating_sub(began.elapsed()))),
-            None => stop.child(),
+    /// Returns a child of `stop` that is also cancelled when the run's time limit, measured from now, expires. Compactions can extend that
+    /// limit by `more`. The deadline of the budget is fixed.
+    pub(crate) fn limited(&self, stop: &Cancel, more: Duration) -> (Cancel, Option<DeadlineExtension>) {
+        let limit = |timeout: Option<Duration>| timeout.into_iter().chain(self.budget.deadline).min();
+        let later = self.timeout.map(|timeout| timeout.saturating_add(more));
+        match limit(self.timeout).zip(limit(later)) {
+            Some((at, later)) => {
+                let (cancel, extension) = stop.child_until_extended(Deadline::after(at), Deadline::after(later));
+                (cancel, Some(extension))
+            }
+            None => (stop.child(), None),
         }
     }
 

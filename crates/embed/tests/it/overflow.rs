@@ -191,6 +191,52 @@ async fn a_compaction_in_progress_extends_the_time_limit() {
 }
 
 #[tokio::test]
+async fn a_compaction_inside_an_attempt_extends_the_time_limit() {
+    let gate = Gate::new();
+    let world = World::with(|config| config["agents"]["defaults"]["timeoutSeconds"] = json!(1)).await;
+    world.write("workspace/notes.md", &notes());
+    world.server.reply(stream(answer("m0", &"I remember that. ".repeat(100))));
+    world.ask("s1", "Remember this.").await.unwrap();
+    let (n_turns, n_summaries) = (AtomicU32::new(0), AtomicU32::new(0));
+    world.server.answer_with({
+        let gate = gate.clone();
+        move |request| {
+            if !is_turn(request) {
+                let summary = AnthropicResponse::new("s").text("## Goal\nRemember.").stop("end_turn");
+                // One for the beginning of the turn, and one for what was before.
+                return Some(match n_summaries.fetch_add(1, Ordering::Relaxed) {
+                    0 => ServerReply::events().gate(&gate).send(summary.concat()),
+                    _ => stream(summary),
+                });
+            }
+            Some(match n_turns.fetch_add(1, Ordering::Relaxed) {
+                0 => {
+                    let usage = json!({"input_tokens": 999_000, "output_tokens": 100});
+                    let call = AnthropicResponse::with_usage("m1", &usage);
+                    stream(call.tool_call("toolu_1", "read", r#"{"path": "notes.md"}"#).stop("tool_use"))
+                }
+                _ => stream(answer("m2", "Here I am.")),
+            })
+        }
+    });
+    let run = world.start("s1", "Go on.");
+    let (result, ()) = within(async {
+        tokio::join!(run.finish(), async {
+            gate.reached(1).await;
+            // The time limit passes while the summary is written.
+            Cancel::new().child_until(Deadline::after(Duration::from_millis(1_500))).cancelled().await;
+            gate.open();
+        })
+    })
+    .await;
+    let result = result.unwrap();
+    assert_eq!(payload_texts(&result), ["Here I am."]);
+    assert!(!result.meta.timed_out);
+    assert_eq!(attempts(&result), ["first anthropic/claude-sonnet-4-5 ok finish"]);
+    assert_eq!(world.transcript("s1").of_type("compaction").len(), 1);
+}
+
+#[tokio::test]
 async fn the_tokens_of_summaries_count_towards_the_budget() {
     let gate = Gate::new();
     gate.open();

@@ -364,6 +364,33 @@ async fn a_call_for_which_a_script_requires_an_approval_does_not_run_without_it(
 }
 
 #[tokio::test]
+async fn an_approval_that_a_failed_hook_required_is_never_resolved() {
+    let world = World::new().await;
+    let script = r#"import { appendFileSync } from "node:fs";
+        export default function (pi) {
+          let n = 0;
+          const onResolution = () => appendFileSync(import.meta.dirname + "/../resolved", "x");
+          pi.hook("before_tool_call", () => ({ requireApproval: { title: "Deploy", onResolution } }));
+          pi.hook("before_tool_call", () => { if (n++ === 0) throw new Error("no"); });
+        }"#;
+    let Some(plugins) = scripts(&world, &[script]).await else { return };
+    let spec = ToolSpec::new("probe", "Probes", Schema::new(json!({"type": "object"})));
+    let probe = FnTool::new(spec, |_: JsonObject, _| async move { Ok(ToolOutput::text("ran")) });
+    let engine = world.built(|builder| plugins.iter().cloned().fold(builder.tool(probe), |to, one| to.hooks(one)));
+    for session in ["s1", "s2"] {
+        // The two calls have the same id.
+        world.server.reply(stream(AnthropicResponse::new("m1").tool_call("c1", "probe", "{}").stop("tool_use")));
+        world.server.reply(stream(answer("m2", "Done.")));
+        within(engine.run(engine.request(session, None, None, "go")).finish()).await.unwrap();
+    }
+    assert!(engine.drain(WATCH_LIMIT).await);
+    assert_eq!(std::fs::read_to_string(world.path("resolved")).unwrap(), "x");
+    for plugin in plugins {
+        plugin.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn requests_of_a_script_reach_the_session_of_their_handler() {
     let world = World::new().await;
     let text = r#"

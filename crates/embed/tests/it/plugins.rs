@@ -243,6 +243,27 @@ async fn plugins_are_notified_of_dropped_runs() {
     assert!(calls.lock().unwrap().iter().any(|call| call == "end:true:dropped"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_run_dropped_while_a_hook_hangs_leaves_its_session_usable() {
+    for hook in ASKED {
+        let world = World::new().await;
+        let (first, suspect, _) = engine(&world, hook, Behaviour::Hangs, false);
+        let mut dropped = first.run(first.request("s1", None, None, "hello"));
+        // Hooks have seconds.
+        while !suspect.lock().unwrap().iter().any(|call| call == hook) {
+            // Some are called in the background, when the run may have ended.
+            if let Ok(None) = tokio::time::timeout(Duration::from_millis(1), dropped.next()).await {
+                break;
+            }
+        }
+        drop(dropped);
+        assert!(first.drain(WATCH_LIMIT * 2).await, "{hook}");
+        let (second, ..) = engine(&world, "", Behaviour::Fine, false);
+        assert_eq!(payload_texts(&run(&second).await), ["Done."], "{hook}");
+        assert_eq!(world.transcript("s1").unpaired(), [""; 0], "{hook}");
+    }
+}
+
 /// Adds texts everywhere.
 struct Adds;
 

@@ -14,7 +14,7 @@ use pinch_stdx::pull::pulled;
 use tokio::sync::mpsc;
 
 use super::walk::{Rules, WalkEntries, path_of, relative};
-use super::{FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, SearchItem, meant, open_regular};
+use super::{FileOpener, FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, SearchItem, meant};
 
 /// Items per batch.
 const BATCH: usize = 32;
@@ -76,18 +76,23 @@ fn stream<T: Send + 'static>(
     }))
 }
 
-/// Finds paths.
-pub(super) fn find(mut query: FindQuery) -> BoxStream<'static, Result<SearchItem<FoundPath>, SearchError>> {
+/// Finds paths that `is_there` confirms.
+pub(super) fn find(
+    mut query: FindQuery,
+    is_there: fn(&Path) -> bool,
+) -> BoxStream<'static, Result<SearchItem<FoundPath>, SearchError>> {
     stream(move |out| {
         query.root = meant(&query.root).into_owned();
         let pattern = PathPattern::new(&query.pattern)?;
         let rules = Rules { ignore_file: ".fdignore", globs: Override::empty() };
         for entry in WalkEntries::new(&query.root, rules) {
             let continues = match entry {
-                Ok(entry) if pattern.fits(&query.root, entry.path()) => out.push(SearchItem::Hit(FoundPath {
-                    path: relative(&query.root, entry.path()),
-                    is_dir: entry.file_type().is_some_and(|kind| kind.is_dir()),
-                })),
+                Ok(entry) if pattern.fits(&query.root, entry.path()) && is_there(entry.path()) => {
+                    out.push(SearchItem::Hit(FoundPath {
+                        path: relative(&query.root, entry.path()),
+                        is_dir: entry.file_type().is_some_and(|kind| kind.is_dir()),
+                    }))
+                }
                 Ok(_) => !out.tx.is_closed(),
                 Err(error) => report(out, error),
             };
@@ -162,13 +167,16 @@ impl PathPattern {
     }
 }
 
-/// Finds lines.
-pub(super) fn grep(mut query: GrepQuery) -> BoxStream<'static, Result<SearchItem<GrepLine>, SearchError>> {
+/// Finds lines in files opened by `open`.
+pub(super) fn grep(
+    mut query: GrepQuery,
+    open: FileOpener,
+) -> BoxStream<'static, Result<SearchItem<GrepLine>, SearchError>> {
     stream(move |out| {
         query.root = meant(&query.root).into_owned();
         let globs = globs(&query)?;
         let mut search =
-            FileSearch { matcher: matcher(&query)?, searcher: searcher(&query), skips_holes: false, query };
+            FileSearch { matcher: matcher(&query)?, searcher: searcher(&query), skips_holes: false, open, query };
         let root = search.query.root.clone();
         if !root.is_dir() {
             let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -233,13 +241,14 @@ struct FileSearch {
     searcher: Searcher,
     /// Whether holes in a file are skipped. They would end the search of a file that is not named explicitly.
     skips_holes: bool,
+    open: FileOpener,
     query: GrepQuery,
 }
 
 impl FileSearch {
     /// Searches one file. Returns false if the receiver is gone.
     fn file(&mut self, path: &Path, shown: String, out: &mut SearchSink<GrepLine>) -> bool {
-        let file = match open_regular(path) {
+        let file = match (self.open)(path) {
             Ok(file) => file,
             Err(error) => return out.unreadable(error, "open", Some(path)),
         };

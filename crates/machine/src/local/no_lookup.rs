@@ -5,13 +5,16 @@ use std::path::Path;
 
 use futures::stream::{self, BoxStream};
 
-use super::{FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, SearchItem};
+use super::{FileOpener, FindQuery, FoundPath, GrepLine, GrepQuery, MachineError, SearchError, SearchItem};
 
-pub(super) fn find(query: FindQuery) -> BoxStream<'static, Result<SearchItem<FoundPath>, SearchError>> {
+pub(super) fn find(
+    query: FindQuery,
+    _: fn(&Path) -> bool,
+) -> BoxStream<'static, Result<SearchItem<FoundPath>, SearchError>> {
     Box::pin(stream::iter([Err(unsupported("find", &query.root))]))
 }
 
-pub(super) fn grep(query: GrepQuery) -> BoxStream<'static, Result<SearchItem<GrepLine>, SearchError>> {
+pub(super) fn grep(query: GrepQuery, _: FileOpener) -> BoxStream<'static, Result<SearchItem<GrepLine>, SearchError>> {
     Box::pin(stream::iter([Err(unsupported("grep", &query.root))]))
 }
 

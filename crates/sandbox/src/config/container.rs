@@ -184,7 +184,6 @@ impl ContainerConfig {
             (self.memory.is_some(), "memory"),
             (self.memory_swap.is_some(), "memorySwap"),
             (self.cpus.is_some_and(|limit| limit > 0.0), "cpus"),
-            (!self.ulimits.is_empty(), "ulimits"),
             (self.seccomp_profile.is_some(), "seccompProfile"),
             (self.apparmor_profile.is_some(), "apparmorProfile"),
             (!self.dns.is_empty(), "dns"),
@@ -193,6 +192,12 @@ impl ContainerConfig {
             (self.setup_command.is_some(), "setupCommand"),
         ];
         limits.into_iter().find(|(is_set, _)| *is_set).map(|(_, key)| key)
+    }
+
+    /// Returns the limits of each process, for sandboxes without containers.
+    pub fn process_limits(&self) -> Vec<(String, String)> {
+        let limits = self.ulimits.iter().filter(|(name, _)| !name.trim().is_empty());
+        limits.filter_map(|(name, limit)| Some((name.trim().to_owned(), limit.argument()?))).collect()
     }
 
     /// Returns a section equivalent to these settings, as input for the hash of a sandbox.

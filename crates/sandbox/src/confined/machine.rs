@@ -14,6 +14,7 @@ use pinch_machine::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchErr
 use pinch_machine::{CommandSpec, LocalMachine, Machine, MachineError, Process, ProcessEnd, ProcessInput, Stat};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::process::LastWill;
+use pinch_stdx::text::shortened;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -42,8 +43,10 @@ pub(crate) struct WrappedCommand {
     pub(crate) egress: Option<EgressGate>,
 }
 
-/// How long `at_end` may take.
+/// How long `at_end`, or trying out a command, may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum characters of a command's output shown in errors.
+const SHOWN: usize = 400;
 
 /// A machine whose tools and commands are confined.
 pub(crate) struct ConfinedMachine {
@@ -273,6 +276,23 @@ impl Machine for ConfinedMachine {
             Ok(Box::new(process) as Box<dyn Process>)
         }
         .boxed()
+    }
+}
+
+/// Runs a no-op.
+///
+/// # Errors
+/// Returns why it failed.
+pub(crate) async fn try_out(machine: &ConfinedMachine, cwd: &Path) -> Result<(), String> {
+    let command = CommandSpec::new(PathBuf::from("/bin/true"), Vec::new(), cwd.to_owned(), Vec::new());
+    let mut process = machine.spawn(command).await.map_err(|error| error.to_string())?;
+    let mut output = Vec::new();
+    let end = process.pump(&Cancel::new(), Some(PATIENCE), Duration::ZERO, &mut |data| output.extend(data)).await;
+    match end {
+        Ok(ProcessEnd::Exited(exit)) if exit.is_success() => Ok(()),
+        Ok(_) if output.is_empty() => Err("a command failed to start".to_owned()),
+        Ok(_) => Err(shortened(String::from_utf8_lossy(&output).trim(), SHOWN).into_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -1,8 +1,10 @@
 //! The files visible in a sandbox.
 
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -96,13 +98,20 @@ pub(crate) struct SandboxView {
     /// Both, as named and with links resolved: system directories are often links.
     visible: Vec<PathBuf>,
     workspace: PathBuf,
-    private: TempDir,
+    private: PrivateDir,
+}
+
+/// A directory for temporary files, removed on drop. It is locked, so that others are recognized as left behind.
+#[derive(Debug)]
+struct PrivateDir {
+    dir: TempDir,
+    _lock: File,
 }
 
 impl SandboxView {
     /// Creates a view of the requested files without system directories, since a container has its own.
     pub(crate) fn of_container(asked: &Confinement) -> io::Result<Self> {
-        let private = private_dir()?;
+        let private = PrivateDir::create()?;
         if rustix::process::geteuid().is_root() {
             // Commands run as the owner of the workspace.
             let owner = asked.workspace.metadata()?;
@@ -123,7 +132,7 @@ impl SandboxView {
 
     /// Creates the requested view.
     pub(crate) fn new(asked: &Confinement) -> io::Result<Self> {
-        let private = private_dir()?;
+        let private = PrivateDir::create()?;
         let home = private.path().join(HOME);
         let workspace = asked.workspace.canonicalize()?;
         let mut view = Self {
@@ -187,11 +196,42 @@ impl SandboxView {
 /// Name of the home directory within the private one.
 const HOME: &str = "home";
 
-/// Creates a directory for temporary files, with an empty home directory.
-fn private_dir() -> io::Result<TempDir> {
-    let private = tempfile::Builder::new().prefix("pinch-sandbox-").tempdir()?;
-    std::fs::create_dir(private.path().join(HOME))?;
-    Ok(private)
+/// Prefix of the names of private directories.
+const PREFIX: &str = "pinch-sandbox-dir-";
+/// Age below which a private directory may be about to be locked.
+const YOUNG: Duration = Duration::from_secs(60 * 60);
+
+impl PrivateDir {
+    /// Creates a directory with an empty home directory.
+    fn create() -> io::Result<Self> {
+        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
+        let lock = File::open(dir.path())?;
+        lock.try_lock()?;
+        std::fs::create_dir(dir.path().join(HOME))?;
+        Ok(Self { dir, _lock: lock })
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+/// Removes the private directories of programs that were killed.
+pub(crate) async fn prune_directories() {
+    let prune = || remove_abandoned(&tempfile::env::temp_dir(), YOUNG);
+    drop(tokio::task::spawn_blocking(prune).await);
+}
+
+fn remove_abandoned(dir: &Path, young: Duration) {
+    let is_old = |meta: &Metadata| meta.modified().is_ok_and(|time| time.elapsed().is_ok_and(|age| age >= young));
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let is_private = entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && entry.metadata().is_ok_and(|meta| meta.is_dir() && is_old(&meta));
+        // Those of other users cannot be opened.
+        if is_private && File::open(entry.path()).is_ok_and(|dir| dir.try_lock().is_ok()) {
+            drop(std::fs::remove_dir_all(entry.path()));
+        }
+    }
 }
 
 /// Links the toolchains of a home directory into the sandbox's, which is otherwise writable. Returns the targets.
@@ -207,4 +247,23 @@ fn link_toolchains(real_home: &Path, home: &Path) -> io::Result<Vec<PathBuf>> {
         found.push(target);
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_of_killed_programs_are_removed() {
+        let kept = PrivateDir::create().unwrap();
+        let dir = kept.path().parent().unwrap();
+        let abandoned = tempfile::Builder::new().prefix(PREFIX).tempdir_in(dir).unwrap().keep();
+        let outside = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(outside.path(), abandoned.join("link")).unwrap();
+        std::fs::write(outside.path().join("file"), "kept").unwrap();
+        remove_abandoned(dir, YOUNG);
+        assert!(abandoned.exists(), "it is too young");
+        remove_abandoned(dir, Duration::ZERO);
+        assert!(!abandoned.exists() && kept.path().exists() && outside.path().join("file").exists());
+    }
 }

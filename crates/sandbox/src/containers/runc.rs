@@ -17,7 +17,9 @@ use tempfile::TempDir;
 use super::client::ContainerClient;
 use super::commands::LEFT_OUT;
 use super::{GUARANTEES, LONG_PATIENCE, OWNER, PATIENCE, aliases, is_root, own_mounts, owner_label};
-use crate::confined::{ConfinedMachine, ConfinedThread, SandboxView, WrappedCommand, landlock_version};
+use crate::confined::{
+    ConfinedMachine, ConfinedThread, SandboxView, WrappedCommand, landlock_version, prune_directories,
+};
 use crate::confinement::{Confinement, NetworkAccess, PathAccess};
 use crate::container::{AGENT_MOUNT, BindRules, ContainerOptions, check_network, check_profile};
 use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
@@ -372,5 +374,9 @@ impl Sandbox for RuncSandbox {
         confinement: &'a Confinement,
     ) -> BoxFuture<'a, Result<Arc<dyn Machine>, SandboxUnavailable>> {
         self.machine(confinement).boxed()
+    }
+
+    fn prune(&self) -> BoxFuture<'_, ()> {
+        prune_directories().boxed()
     }
 }

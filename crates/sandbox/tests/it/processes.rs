@@ -40,6 +40,36 @@ async fn processes_outside_are_hidden_where_guaranteed() {
 }
 
 #[tokio::test]
+async fn limits_of_processes_apply_or_are_refused() {
+    for sandbox in backends().await.into_iter().filter(|sandbox| sandbox.name() != "runc") {
+        let bench = SandboxBench::new();
+        let limits = |value: &str| vec![("nofile".to_owned(), value.to_owned()), ("core".to_owned(), "0".to_owned())];
+        let machine = sandbox.enter(&bench.asked().limits(limits("64:128"))).await.unwrap();
+        // Those of descendants, too.
+        let script = "bash -c 'ulimit -Sn; ulimit -Hn; ulimit -c'";
+        assert_eq!(sh(&*machine, &bench.workspace, script).await, (0, "64\n128\n0\n".to_owned()), "{}", sandbox.name());
+        let refused = sandbox.enter(&bench.asked().limits(limits("many"))).await.err().unwrap();
+        assert_eq!(refused.remedy, "change docker.ulimits", "{}", sandbox.name());
+        // More than the kernel allows anybody.
+        let refused = sandbox.enter(&bench.asked().limits(limits("99999999999:99999999999"))).await.err().unwrap();
+        assert!(refused.to_string().contains("prlimit: failed to set"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn attributes_of_files_outside_are_kept_where_guaranteed() {
+    for sandbox in backends().await {
+        let bench = SandboxBench::new();
+        let machine = sandbox.enter(&bench.asked()).await.unwrap();
+        let mode = || std::os::unix::fs::PermissionsExt::mode(&bench.secret.metadata().unwrap().permissions()) & 0o777;
+        std::fs::set_permissions(&bench.secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        sh(&*machine, &bench.workspace, &format!("chmod 640 {}", bench.secret.display())).await;
+        let is_guaranteed = sandbox.probe().await.unwrap().guarantees.attributes;
+        assert_eq!(mode() == 0o600, is_guaranteed, "{}: the guarantee is right", sandbox.name());
+    }
+}
+
+#[tokio::test]
 async fn privileges_are_dropped() {
     in_each(SandboxBench::asked, |name, machine, bench| async move {
         let script = "grep -E 'NoNewPrivs|Seccomp:' /proc/self/status | tr -d '\\t'; grep CapPrm /proc/self/status";

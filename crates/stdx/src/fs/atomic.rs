@@ -1,6 +1,6 @@
 //! Atomic replacement of files: readers see the old content or the new, even after a crash.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,17 @@ pub fn write_atomic_with(
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
+    replace_with(path, &target, old, access, write)
+}
+
+/// Replaces the file `target`, which does not follow a link, or creates it. `path` leads to the existing file, whose metadata is `old`.
+pub(super) fn replace_with(
+    path: &Path,
+    target: &Path,
+    old: Option<Metadata>,
+    access: Access,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     if let Some(old) = &old {
         if old.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -44,11 +55,11 @@ pub fn write_atomic_with(
         if !old.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
-        if keep::has_other_names(old, &target) {
+        if keep::has_other_names(old, target) {
             return overwrite_in_place(path, access, write);
         }
     }
-    let folder = folder_of(&target);
+    let folder = folder_of(target);
     let mut builder = tempfile::Builder::new();
     builder.prefix(".tmp-");
     #[cfg(unix)]
@@ -62,9 +73,9 @@ pub fn write_atomic_with(
     };
     write(temp.as_file_mut())?;
     if let Some(old) = &old
-        && !keep::give(&target, old, temp.as_file())
+        && !keep::give(path, old, temp.as_file())
     {
-        match in_place::overwrite(&target, temp.as_file_mut(), access) {
+        match in_place::overwrite(path, temp.as_file_mut(), access) {
             // A file that may be replaced but not written: its replacement has everything that could be kept.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             done => return done,
@@ -74,10 +85,10 @@ pub fn write_atomic_with(
         keep::restrict(temp.as_file(), old, access)?;
     }
     temp.as_file().sync_data()?;
-    match temp.persist(&target) {
+    match temp.persist(target) {
         Ok(_) => sync_folder(folder),
         Err(mut failed) if old.is_some() && forbids_replacing(&failed.error) => {
-            in_place::overwrite(&target, failed.file.as_file_mut(), access)?;
+            in_place::overwrite(path, failed.file.as_file_mut(), access)?;
         }
         Err(failed) => return Err(failed.error),
     }

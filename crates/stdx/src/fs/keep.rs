@@ -22,7 +22,7 @@ pub(super) fn has_other_names(_: &Metadata, _: &Path) -> bool {
 /// Copies owner, mode, access list and extended attributes of the old file to the new one. Returns false if the system did not allow all of
 /// them.
 #[cfg(unix)]
-pub(super) fn give(target: &Path, old: &Metadata, new: &File) -> bool {
+pub(super) fn give(path: &Path, old: &Metadata, new: &File) -> bool {
     use std::os::unix::fs::{MetadataExt as _, fchown};
     let has_owner = || new.metadata().is_ok_and(|new| (new.uid(), new.gid()) == (old.uid(), old.gid()));
     let mut is_kept = has_owner();
@@ -35,7 +35,7 @@ pub(super) fn give(target: &Path, old: &Metadata, new: &File) -> bool {
     }
     // Set the mode before the access list: setting a mode changes an access list, and changing the owner changes the mode.
     let has_mode = new.set_permissions(old.permissions()).is_ok();
-    give_attributes(target, new) && has_mode && is_kept
+    give_attributes(path, new) && has_mode && is_kept
 }
 
 #[cfg(not(unix))]
@@ -45,16 +45,16 @@ pub(super) fn give(_: &Path, old: &Metadata, new: &File) -> bool {
 
 /// Copies the extended attributes of the old file, including its access list; returns false if one could not be set.
 #[cfg(target_os = "linux")]
-fn give_attributes(target: &Path, new: &File) -> bool {
+fn give_attributes(path: &Path, new: &File) -> bool {
     use rustix::fs::{XattrFlags, fgetxattr, fsetxattr, getxattr, listxattr};
     // Linux's maximum size, both of names and of values.
     const MAX: usize = 64 << 10;
     let mut names = vec![0; MAX];
     // The file system has none, or does not report them.
-    let Ok(length) = listxattr(target, &mut names[..]) else { return true };
+    let Ok(length) = listxattr(path, &mut names[..]) else { return true };
     let (mut value, mut there) = (vec![0; MAX], vec![0; MAX]);
     names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()).all(|name| {
-        let Ok(length) = getxattr(target, name, &mut value[..]) else { return false };
+        let Ok(length) = getxattr(path, name, &mut value[..]) else { return false };
         let value = &value[..length];
         // The system gives some to every new file, and they cannot be set.
         let has = fgetxattr(new, name, &mut there[..]).is_ok_and(|length| there[..length] == *value);

@@ -5,7 +5,7 @@ use std::io::{self, Seek as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use super::atomic::write_atomic_with;
+use super::atomic::{replace_with, write_atomic_with};
 use super::in_place::scratch;
 use super::private::Access;
 use super::special::copy_special;
@@ -32,16 +32,42 @@ pub fn write_named_with(
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     match std::fs::metadata(path) {
-        Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(meta) if is_block_device(&meta) => Err(io::Error::other("refusing to write to a block device")),
-        Ok(meta) if !meta.is_file() => {
-            let mut content = scratch()?;
-            write(&mut content)?;
-            content.rewind()?;
-            copy_special(path, &mut content, PATIENCE)
-        }
+        Ok(meta) if !meta.is_file() => write_into(path, &meta, write),
         _ => write_atomic_with(path, access, write),
     }
+}
+
+/// Like [`write_named`], but never follows a link. `name` is a path whose last component is the name of the file, in a directory that does
+/// not change meanwhile, such as one below `/proc/self/fd`; `existing` is another path of the file that has this name already, if there is
+/// one. If another file has taken the name since, the new content replaces that file, or is written to the old one.
+///
+/// # Errors
+/// Returns the errors of [`write_named_with`].
+pub fn write_pinned(name: &Path, existing: Option<&Path>, content: &[u8], access: Access) -> io::Result<()> {
+    let write = |file: &mut File| file.write_all(content);
+    let old = existing.map(std::fs::metadata).transpose()?;
+    match (existing, old) {
+        (Some(existing), Some(old)) if !old.is_file() => write_into(existing, &old, write),
+        (existing, old) => replace_with(existing.unwrap_or(name), name, old, access, write),
+    }
+}
+
+/// Writes to a device or a pipe.
+fn write_into(
+    path: &Path,
+    meta: &std::fs::Metadata,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    if meta.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if is_block_device(meta) {
+        return Err(io::Error::other("refusing to write to a block device"));
+    }
+    let mut content = scratch()?;
+    write(&mut content)?;
+    content.rewind()?;
+    copy_special(path, &mut content, PATIENCE)
 }
 
 #[cfg(unix)]
@@ -94,5 +120,20 @@ mod tests {
         })
         .unwrap_err();
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    }
+    #[test]
+    fn pinned_names_are_never_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("outside"), "old").unwrap();
+        std::fs::write(path("inside"), "old").unwrap();
+        symlink(path("outside"), path("name")).unwrap();
+        // The name has become a link since `inside` was found under it.
+        write_pinned(&path("name"), Some(&path("inside")), b"new", Access::Keep).unwrap();
+        assert_eq!(std::fs::read(path("outside")).unwrap(), b"old");
+        assert_eq!(std::fs::read(path("inside")).unwrap(), b"new");
+        write_pinned(&path("name"), None, b"new", Access::Keep).unwrap();
+        assert!(path("name").symlink_metadata().unwrap().is_file());
+        assert_eq!(std::fs::read(path("outside")).unwrap(), b"old");
     }
 }

@@ -23,7 +23,14 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
     let containers = container_options(&settings, &context.folders, host);
     for sandbox in sandboxes(path).into_iter().chain(container_sandboxes(path, &containers)) {
         match sandbox.probe().await {
-            Ok(probe) => section.add(FindingStatus::Ok, sandbox.name(), probe.version),
+            Ok(probe) => {
+                let missing = probe.guarantees.missing();
+                let text = match missing.is_empty() {
+                    true => probe.version,
+                    false => format!("{}; does not {}", probe.version, missing.join(", ")),
+                };
+                section.add(FindingStatus::Ok, sandbox.name(), text);
+            }
             Err(error) => {
                 section.add(FindingStatus::Note, sandbox.name(), format!("{}; {}", error.reason, error.remedy));
             }
