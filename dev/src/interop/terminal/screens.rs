@@ -106,6 +106,35 @@ fn check_rows(rows: &[String]) -> anyhow::Result<String> {
     Ok(format!("{} rows exact", expected + 1))
 }
 
+/// Widths, and then heights, of the window after an answer.
+const LATER_SIZES: [(u16, u16); 8] =
+    [(118, 40), (108, 40), (90, 40), (128, 40), (128, 30), (128, 24), (128, 50), (128, 36)];
+
+/// At each new size, every line of an earlier answer is in the scrollback or on the screen once.
+pub(super) fn unique_lines(user: &TmuxUser, size: (u16, u16)) -> anyhow::Result<String> {
+    const N_LINES: usize = 80;
+    let lines: String = (0..N_LINES).map(|n| format!("unique {n:02} {}\n\n", "and so on ".repeat(9))).collect();
+    user.answer(&lines);
+    let tmux = user.start(size, "")?;
+    tmux.enter("list")?;
+    tmux.wait_until("end of the answer", |screen| screen.contains("unique 79") && !screen.contains("Working"))?;
+    for size in LATER_SIZES {
+        tmux.resize(size)?;
+        // The live area returns when the size is stable.
+        std::thread::sleep(std::time::Duration::from_millis(600));
+        tmux.wait_for("for commands")?;
+        let rows = tmux.scrollback()?;
+        for n in 0..N_LINES {
+            let text = format!("unique {n:02}");
+            let found = rows.iter().filter(|row| row.contains(&text)).count();
+            ensure!(found == 1, "{text:?} is there {found} times at {size:?}");
+        }
+        let n_footers = rows.iter().filter(|row| row.contains("(auto)")).count();
+        ensure!(n_footers == 1, "{n_footers} footers at {size:?}");
+    }
+    Ok(format!("{N_LINES} lines at {} sizes", LATER_SIZES.len()))
+}
+
 /// A bracketed paste is shortened on the screen and sent as a whole.
 pub(super) fn large_paste(user: &TmuxUser, size: (u16, u16)) -> anyhow::Result<String> {
     let tmux = user.start(size, "")?;
