@@ -62,13 +62,7 @@ fn storm(user: &TmuxUser, tmux: &Tmux, size: (u16, u16)) -> anyhow::Result<()> {
     user.server.reply(ServerReply::sse("").gated(&gate, frames));
     tmux.enter("count")?;
     tmux.wait_for("Working")?;
-    let mut random = SEED;
-    let mut below = |limit: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        u16::try_from(random % limit).unwrap_or_default()
-    };
+    let mut below = random();
     for _ in 0..RESIZES {
         gate.open();
         let (columns, rows) = (20 + below(181), 5 + below(56));
@@ -104,6 +98,60 @@ fn check_rows(rows: &[String]) -> anyhow::Result<String> {
     let expected = (RESIZES - 1) * 2;
     ensure!(last - first == expected, "{} rows from the first to the last one instead of {expected}", last - first);
     Ok(format!("{} rows exact", expected + 1))
+}
+
+/// Resizes the window and switches between the modes while paragraphs arrive that are wrapped differently at each width: every word must be in
+/// the scrollback once.
+pub(super) fn wrapped_storm(user: &TmuxUser, size: (u16, u16)) -> anyhow::Result<String> {
+    const N_PARAGRAPHS: usize = 40;
+    const N_WORDS: usize = 50;
+    let paragraph = |n: usize| (0..N_WORDS).map(|word| format!("w{} ", n * N_WORDS + word)).collect::<String>();
+    let text: String = (0..N_PARAGRAPHS).map(|n| paragraph(n) + "\n\n").collect();
+    let frames = AnthropicResponse::new("msg_1").with_chunks(N_PARAGRAPHS * 3).text(&text).stop("end_turn");
+    let n_frames = frames.len();
+    let gate = Gate::new();
+    user.server.reply(ServerReply::sse("").gated(&gate, frames));
+    let tmux = user.start(size, "")?;
+    tmux.enter("count")?;
+    tmux.wait_for("Working")?;
+    let mut below = random();
+    for n in 0..N_PARAGRAPHS {
+        gate.open_times(3);
+        match n % 8 {
+            3 | 6 => tmux.press(&["C-r"])?,
+            _ => tmux.resize((20 + below(181), 8 + below(50)))?,
+        }
+        // Most sizes are drawn.
+        std::thread::sleep(std::time::Duration::from_millis(u64::from(below(700))));
+    }
+    // At this width, tmux joins the rows that it has split.
+    tmux.resize((200, 50))?;
+    gate.open_times(n_frames);
+    let last = format!("w{}", N_PARAGRAPHS * N_WORDS - 1);
+    tmux.wait_until("end of the answer", |screen| screen.contains(&last) && !screen.contains("Working"))?;
+    tmux.press(&["C-d"])?;
+    tmux.wait_for_shell()?;
+    let rows = tmux.scrollback()?.join(" ");
+    let is_marked = |word: &&str| word.strip_prefix('w').is_some_and(|n| n.parse::<usize>().is_ok());
+    let found: Vec<&str> = rows.split_whitespace().filter(is_marked).collect();
+    let expected: Vec<String> = (0..N_PARAGRAPHS * N_WORDS).map(|n| format!("w{n}")).collect();
+    let differs = (0..found.len().max(expected.len()))
+        .find(|at| found.get(*at).copied() != expected.get(*at).map(String::as_str));
+    if let Some(at) = differs {
+        bail!("{} words instead of {}; word {at} is {:?}", found.len(), expected.len(), found.get(at));
+    }
+    Ok(format!("{} words exact", expected.len()))
+}
+
+/// Returns a generator of random numbers below a limit, the same ones every time.
+fn random() -> impl FnMut(u64) -> u16 {
+    let mut random = SEED;
+    move |limit| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        u16::try_from(random % limit).unwrap_or_default()
+    }
 }
 
 /// Widths, and then heights, of the window after an answer.
