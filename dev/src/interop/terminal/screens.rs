@@ -117,12 +117,17 @@ pub(super) fn wrapped_storm(user: &TmuxUser, size: (u16, u16)) -> anyhow::Result
     let mut below = random();
     for n in 0..N_PARAGRAPHS {
         gate.open_times(3);
-        match n % 8 {
-            3 | 6 => tmux.press(&["C-r"])?,
-            _ => tmux.resize((20 + below(181), 8 + below(50)))?,
+        let pause = |ms: u16| std::thread::sleep(std::time::Duration::from_millis(ms.into()));
+        if n % 8 == 3 || n % 8 == 6 {
+            // A resize must have ended before the mode is switched.
+            pause(900);
+            tmux.press(&["C-r"])?;
+            pause(900);
+        } else {
+            tmux.resize((20 + below(181), 8 + below(50)))?;
+            // Most sizes are drawn.
+            pause(below(700));
         }
-        // Most sizes are drawn.
-        std::thread::sleep(std::time::Duration::from_millis(u64::from(below(700))));
     }
     // At this width, tmux joins the rows that it has split.
     tmux.resize((200, 50))?;
@@ -131,16 +136,16 @@ pub(super) fn wrapped_storm(user: &TmuxUser, size: (u16, u16)) -> anyhow::Result
     tmux.wait_until("end of the answer", |screen| screen.contains(&last) && !screen.contains("Working"))?;
     tmux.press(&["C-d"])?;
     tmux.wait_for_shell()?;
-    let rows = tmux.scrollback()?.join(" ");
-    let is_marked = |word: &&str| word.strip_prefix('w').is_some_and(|n| n.parse::<usize>().is_ok());
-    let found: Vec<&str> = rows.split_whitespace().filter(is_marked).collect();
-    let expected: Vec<String> = (0..N_PARAGRAPHS * N_WORDS).map(|n| format!("w{n}")).collect();
-    let differs = (0..found.len().max(expected.len()))
-        .find(|at| found.get(*at).copied() != expected.get(*at).map(String::as_str));
-    if let Some(at) = differs {
-        bail!("{} words instead of {}; word {at} is {:?}", found.len(), expected.len(), found.get(at));
+    // A row that was written when tmux already had another width can be broken within a word.
+    let found: String = tmux.scrollback()?.concat().split_whitespace().collect();
+    let expected: String = (0..N_PARAGRAPHS * N_WORDS).map(|n| format!("w{n}")).collect();
+    if !found.contains(&expected) {
+        let begin = found.find("w0w1w2").context("no first words")?;
+        let n_equal = found[begin..].bytes().zip(expected.bytes()).take_while(|(is, should)| is == should).count();
+        let around = |text: &str, at: usize| -> String { text.chars().skip(at.saturating_sub(20)).take(60).collect() };
+        bail!("{:?} instead of {:?}", around(&found[begin..], n_equal), around(&expected, n_equal));
     }
-    Ok(format!("{} words exact", expected.len()))
+    Ok(format!("{} words exact", N_PARAGRAPHS * N_WORDS))
 }
 
 /// Returns a generator of random numbers below a limit, the same ones every time.
