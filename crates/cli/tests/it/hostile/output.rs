@@ -93,7 +93,9 @@ fn is_own(sequence: &str, allowed: AllowedOutput) -> bool {
             (columns, "C") => small(columns, COLUMNS.into()),
             // Each style begins with a reset.
             (style, "m") => {
-                style == "0" || style.starts_with("0;") && !style.contains(|c: char| !c.is_ascii_digit() && c != ';')
+                // Placeholders of images have an underline colour.
+                let is_parameter = |c: char| c.is_ascii_digit() || c == ';' || c == ':' && allowed.images;
+                style == "0" || style.starts_with("0;") && style.chars().all(is_parameter)
             }
             _ => false,
         };
