@@ -8,7 +8,7 @@ use super::{COLUMNS, ROWS};
 pub(super) struct AllowedOutput {
     /// The alternate screen with absolute positions, and the mouse.
     pub(super) fullscreen: bool,
-    /// Images in the protocols of kitty and iTerm2.
+    /// Images in kitty's protocol.
     pub(super) images: bool,
 }
 
@@ -105,27 +105,25 @@ fn is_own(sequence: &str, allowed: AllowedOutput) -> bool {
         let is_clean = !body.contains(|c: char| c.is_control() || is_reordering(c));
         let is_known = body.starts_with("0;")
             || matches!(body, "9;4;0" | "9;4;3" | "11;?" | "8;;")
-            || allowed.images && body.strip_prefix("1337;File=").is_some_and(|image| is_image(image, ':'))
             || body.starts_with("8;id=")
                 && body.split(';').nth(2).is_some_and(|url| url.starts_with("http") || url.starts_with("file:///"));
         return is_clean && is_known;
     }
     if let Some(body) = sequence.strip_prefix("\u{1b}_G").and_then(|body| body.strip_suffix("\u{1b}\\")) {
-        return allowed.images
-            && (is_image(body, ';') || body.starts_with("a=p,") && is_image(&format!("{body};"), ';'));
+        return allowed.images && (is_image(body) || body.starts_with("a=p,") && is_image(&format!("{body};")));
     }
     matches!(sequence, "\r" | "\n" | "\u{1b}7" | "\u{1b}8")
 }
 
 /// Returns whether a command consists of keys with short values, and a file in base64.
-fn is_image(body: &str, separator: char) -> bool {
-    let Some((keys, file)) = body.split_once(separator) else { return false };
+fn is_image(body: &str) -> bool {
+    let Some((keys, file)) = body.split_once(';') else { return false };
     let is_key = |key: &str| {
         key.split_once('=').is_some_and(|(name, value)| {
             name.chars().chain(value.chars()).all(|c| c.is_ascii_alphanumeric()) && value.len() <= 10
         })
     };
-    keys.split([',', ';']).all(is_key) && file.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c))
+    keys.split(',').all(is_key) && file.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c))
 }
 
 #[test]
