@@ -6,6 +6,7 @@ mod commands;
 mod footer;
 mod state;
 mod console;
+mod shared_page;
 mod login;
 mod driver;
 

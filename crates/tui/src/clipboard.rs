@@ -83,7 +83,7 @@ const KEPT_MS: u128 = 7 * 24 * 60 * 60 * 1000;
 pub(crate) async fn image(env: &Env, dir: &Path) -> Result<PathBuf, String> {
     let programs = image_programs(env);
     if programs.is_empty() {
-        return Err("No program that reads images from the clipboard is available here".to_owned());
+        return Err("Images can be pasted only on a desktop (macOS, Wayland or X11); drop the file instead".to_owned());
     }
     for (program, args) in &programs {
         if let Some(content) = output_of(program, args).await.filter(|content| content.starts_with(b"\x89PNG")) {

@@ -29,8 +29,11 @@ use crate::Row;
 use crate::effect::Effect;
 use crate::key::KeyPress;
 use crate::keymap::Keymap;
-use crate::text::{SanitizeMode, sanitize, truncate, wrap};
+use crate::text::{SanitizeMode, sanitize, truncate, width, wrap};
 use crate::theme::{ColorRole, Palette};
+
+/// A dialog has one row of key hints for this many rows.
+const ROWS_PER_HINT_ROW: usize = 5;
 
 /// Context for drawing and handling dialogs.
 #[derive(Clone, Copy)]
@@ -114,12 +117,27 @@ pub(crate) fn framed(title: &str, content: Vec<Row>, hints: &[String], cx: Dialo
         rows.extend(wrap(&[Span::styled(line.to_owned(), style)], cx.columns));
     }
     rows.extend(content);
-    if !hints.is_empty() {
-        let hint = Row::styled(hints.join("  "), cx.theme.fg(ColorRole::Dim));
-        rows.push(truncate(&hint, cx.columns, "…"));
-    }
+    rows.extend(hint_rows(hints, cx));
     rows.push(rule());
     rows
+}
+
+/// Formats key hints, as many on a row as fit. A dialog with little room gets fewer rows, the last of which is truncated.
+pub(crate) fn hint_rows(hints: &[String], cx: DialogCx<'_>) -> Vec<Row> {
+    let max = (cx.max_rows / ROWS_PER_HINT_ROW).max(1);
+    let mut lines: Vec<String> = Vec::new();
+    for hint in hints {
+        let is_last = lines.len() == max;
+        match lines.last_mut() {
+            Some(line) if is_last || width(line) + width(hint) + 2 <= cx.columns => {
+                line.push_str("  ");
+                line.push_str(hint);
+            }
+            _ => lines.push(hint.clone()),
+        }
+    }
+    let style = cx.theme.fg(ColorRole::Dim);
+    lines.into_iter().map(|line| truncate(&Row::styled(line, style), cx.columns, "…")).collect()
 }
 
 /// Formats a key hint.

@@ -91,6 +91,8 @@ pub(crate) enum Effect {
     Reload,
     /// Write the session to a file.
     Export(Option<String>),
+    /// Write a page of the session for others, to this path or one in the working directory.
+    ShareAsFile(Option<String>),
     /// Continue a copy of a session file.
     Import(String),
     /// Save the clipboard image to a file, and insert it into the editor.

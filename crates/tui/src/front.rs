@@ -400,6 +400,16 @@ impl Front {
             screen.set_links(self.links.clone());
             self.display = ScreenMode::Inline(screen);
         }
+        // A resize in progress continues in the new mode. In regular mode, the live area appears when the size is stable.
+        if let Some(before) = self.resizing.take() {
+            let now = Instant::now();
+            let mut resizing = Resizing::new(!on, self.capabilities.multiplexer, now);
+            resizing.resized(before.size(), now);
+            if !on {
+                resizing.hidden();
+            }
+            self.resizing = Some(resizing);
+        }
         self.dirty = true;
         Ok(())
     }

@@ -95,7 +95,12 @@ pub struct Markdown {
     text: String,
     splitter: Splitter,
     finished: bool,
+    /// The layout of the whole text.
     layout: Option<MarkdownLayout>,
+    /// The layout of what follows the rows that were taken.
+    rest: Option<MarkdownLayout>,
+    /// Number of pieces whose rows were taken.
+    n_taken: usize,
 }
 
 impl Markdown {
@@ -108,6 +113,8 @@ impl Markdown {
             splitter: Splitter::new(),
             finished: false,
             layout: None,
+            rest: None,
+            n_taken: 0,
         }
     }
 
@@ -174,6 +181,40 @@ impl Markdown {
         rows
     }
 
+    /// Takes the rows that never change, except for those that were taken before. They are not kept. At another width or in another theme
+    /// than before, the text continues where it was: no word is repeated or left out.
+    pub(crate) fn take_rows(&mut self, columns: usize, theme: &Palette) -> Vec<Row> {
+        let mut rest = self.advanced_rest(columns, theme);
+        let rows = rest.take_stable();
+        if !self.finished {
+            self.rest = Some(rest);
+        }
+        rows
+    }
+
+    /// Returns the rows that were not taken.
+    pub(crate) fn remaining_rows(&mut self, columns: usize, theme: &Palette) -> Vec<Row> {
+        let open = if self.finished { Vec::new() } else { self.splitter.rest(&self.text) };
+        let rest = self.advanced_rest(columns, theme);
+        let mut rows = rest.stable().to_vec();
+        rows.extend(rest.open_rows(&open));
+        if !self.finished || !rest.stable().is_empty() {
+            self.rest = Some(rest);
+        }
+        rows
+    }
+
+    /// Truncates the text to the first `n` bytes. Rows that were taken stay taken.
+    pub(crate) fn truncate(&mut self, n: usize) {
+        let kept = self.text[..self.text.floor_char_boundary(n)].to_owned();
+        let (rest, n_taken) = (self.rest.take(), self.n_taken);
+        *self = Self::new(self.options.clone());
+        self.push(&kept);
+        self.n_taken = n_taken.min(self.splitter.n_pieces());
+        // Pieces do not depend on the text behind them.
+        self.rest = rest.filter(|_| n_taken == self.n_taken);
+    }
+
     /// Drops the cached rows, which are rebuilt on demand.
     pub fn release(&mut self) {
         self.layout = None;
@@ -182,13 +223,38 @@ impl Markdown {
     /// Lays out what has been finished since the last call.
     fn laid_out(&mut self, columns: usize, theme: &Palette) -> &MarkdownLayout {
         let is_current = |layout: &MarkdownLayout| layout.is_for(columns, theme, &self.options);
-        let layout = match self.layout.take().filter(is_current) {
+        let mut layout = match self.layout.take().filter(is_current) {
             Some(layout) => layout,
             None => MarkdownLayout::new(columns.max(1), theme.clone(), self.options.clone()),
         };
-        let layout = self.layout.insert(layout);
-        layout.advance(self.splitter.pieces());
-        layout
+        self.advance(&mut layout);
+        self.layout.insert(layout)
+    }
+
+    /// Returns the layout of what follows the rows that were taken.
+    fn advanced_rest(&mut self, columns: usize, theme: &Palette) -> MarkdownLayout {
+        let mut rest = self.rest.take().unwrap_or_else(|| {
+            MarkdownLayout::new(columns.max(1), theme.clone(), self.options.clone()).after(self.n_taken)
+        });
+        if !rest.is_for(columns, theme, &self.options) {
+            rest.resume(columns, theme, &self.options);
+        }
+        self.advance(&mut rest);
+        self.n_taken = rest.n_pieces();
+        rest
+    }
+
+    /// Lays out new pieces, and drops them.
+    fn advance(&mut self, layout: &mut MarkdownLayout) {
+        if self.splitter.pieces_from(layout.n_pieces()).is_none() {
+            self.splitter = Splitter::new();
+            self.splitter.advance(&self.text);
+            if self.finished {
+                self.splitter.finish(&self.text);
+            }
+        }
+        layout.advance(self.splitter.pieces_from(layout.n_pieces()).unwrap_or_default());
+        self.splitter.drop_pieces();
     }
 
     /// Returns the display options; changes apply to rows from now on.

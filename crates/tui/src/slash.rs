@@ -61,7 +61,12 @@ pub(crate) fn unknown<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> O
     if names.contains(&name) {
         return None;
     }
-    let near = names.into_iter().map(|known| (damerau_levenshtein(known, name), known)).min_by_key(|(d, _)| *d);
+    // The beginning of a command is as similar as a typing error.
+    let distance = |known: &str| match known.strip_prefix(name) {
+        Some(rest) if rest.starts_with('-') => 1,
+        _ => damerau_levenshtein(known, name),
+    };
+    let near = names.into_iter().map(|known| (distance(known), known)).min_by_key(|(d, _)| *d);
     let near = near.filter(|(distance, _)| *distance <= 2).map(|(_, known)| known.to_owned());
     Some((name.to_owned(), near))
 }

@@ -84,8 +84,6 @@ pub(crate) struct TranscriptView {
     entries: Vec<Cached>,
     /// Number of entries that are entirely in the scrollback.
     n_committed: usize,
-    /// Number of rows of the next entry that are in the scrollback.
-    n_rows_committed: usize,
     is_fullscreen: bool,
     /// Indices of the entries for messages that are not shown yet, in order.
     folded: Vec<usize>,
@@ -99,7 +97,6 @@ impl TranscriptView {
     pub(crate) fn clear(&mut self) {
         self.entries.retain(|cached| cached.entry.is_notice());
         self.n_committed = self.n_committed.min(self.entries.len());
-        self.n_rows_committed = 0;
         self.folded.clear();
         self.viewport = Viewport::default();
     }
@@ -178,21 +175,16 @@ impl TranscriptView {
         while let Some(cached) = self.entries.get_mut(self.n_committed) {
             // Request all of them at once.
             let waiting = cached.entry.images().iter().filter(|image| options.images.lock().is_waiting(image));
-            let is_settled = waiting.count() == 0 && cached.entry.is_settled();
-            let is_first = self.n_committed == 0;
-            let first = self.n_rows_committed;
-            if !is_settled {
-                let n_final = cached.entry.n_final(cx, is_first).saturating_sub(first);
-                if n_final > 0 {
-                    finished.extend(cached.entry.rows_in(first..first + n_final, cx, is_first));
-                    self.n_rows_committed += n_final;
-                }
+            let waits = waiting.count() > 0;
+            if waits {
                 break;
             }
-            finished.extend(cached.entry.rows_in(first..usize::MAX, cx, is_first));
+            finished.extend(cached.entry.take_rows(cx, self.n_committed == 0));
+            if !cached.entry.is_settled() {
+                break;
+            }
             cached.entry.release();
             self.n_committed += 1;
-            self.n_rows_committed = 0;
         }
         finished
     }
@@ -202,9 +194,8 @@ impl TranscriptView {
         let options = self.options.clone();
         let cx = ViewCx { columns, theme, keymap, options: &options, now_ms, is_final: false };
         let mut rows = Vec::new();
-        let mut first = self.n_rows_committed;
         for (at, cached) in self.entries.iter_mut().enumerate().skip(self.n_committed) {
-            rows.extend(cached.entry.rows_in(std::mem::take(&mut first)..usize::MAX, cx, at == 0));
+            rows.extend(cached.entry.remaining_rows(cx, at == 0));
         }
         rows
     }

@@ -21,10 +21,12 @@ type TerminalCheck = (&'static str, fn(&TmuxUser, WindowSize) -> anyhow::Result<
 
 const SIZES: [WindowSize; 3] = [(80, 24), (200, 60), (40, 10)];
 
-const CHECKS: [TerminalCheck; 10] = [
+const CHECKS: [TerminalCheck; 12] = [
     ("a conversation", screens::conversation),
     ("200 resizes while streaming", screens::resize_storm),
     ("the same, fullscreen mode", screens::fullscreen_storm),
+    ("resizes within paragraphs", screens::wrapped_storm),
+    ("80 lines at other widths and heights", screens::unique_lines),
     ("a paste of 1 MB", screens::large_paste),
     ("suspend and continue", lifecycle::suspend),
     ("the external editor", lifecycle::external_editor),

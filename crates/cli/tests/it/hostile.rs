@@ -2,6 +2,7 @@
 //! by byte.
 #![cfg(target_os = "linux")]
 
+mod images;
 mod output;
 mod places;
 mod texts;
@@ -95,7 +96,7 @@ async fn answers_and_thoughts_in_pieces() {
         if fullscreen {
             press(&mut program, "\u{1b}[5~", 40).await;
         }
-        leave(program, AllowedOutput { fullscreen }).await;
+        leave(program, AllowedOutput { fullscreen, ..AllowedOutput::default() }).await;
     }
 }
 
@@ -234,6 +235,13 @@ module.exports = function (pi) {
         ctx.ui.setStatus(line, undefined);
         ctx.ui.setWidget(line, undefined);
         ctx.ui.setEditorText(some.join("\n"));
+        for (const draw of ["custom", "setHeader", "setFooter", "setEditorComponent"]) {
+          try {
+            await ctx.ui[draw](() => ({ render: () => some }));
+          } catch (error) {
+            ctx.ui.notify(`${error.message}\n${line}`, "error");
+          }
+        }
         await new Promise((done) => setTimeout(done, timeout));
         pi.sendMessage({ customType: line, content: some.join("\n\n"), display: true });
         await pi.setSessionName(line);

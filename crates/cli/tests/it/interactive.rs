@@ -266,6 +266,10 @@ async fn a_dropped_image_is_sent_to_the_model_and_shown() {
     program.keys("\r").await;
     program.wait_until("the image", |screen| screen.matches('\u{10eeee}').count() == 30).await;
     program.wait_for("Working").await;
+    // The request can arrive after the activity is shown.
+    while user.asked().is_none() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     assert_eq!(last_message(&user), ["what is [image 1: a picture.png]", PNG]);
     // The same image again, while the model is answering.
     program.keys(&format!("and \u{1b}[200~'{}'\u{1b}[201~\r", user.path("a picture.png").display())).await;

@@ -31,6 +31,7 @@ mod sandbox;
 mod secrets;
 mod security;
 mod sessions;
+mod share_as_file;
 mod skills;
 mod terminal;
 mod terminal_program;

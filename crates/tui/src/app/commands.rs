@@ -16,6 +16,7 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("thinking", "[level]", "Choose a thinking level"),
     command("theme", "[name]", "Choose a theme"),
     command("export", "[path]", "Export the session as HTML, or as JSONL to a path that ends in .jsonl"),
+    command("share-as-file", "[path]", "Write the session as HTML for others, without credentials"),
     command("import", "<path>", "Continue in a copy of a session file"),
     command("copy", "", "Copy the last answer to the clipboard"),
     command("name", "[name]", "Name the session, or show its name"),
@@ -87,6 +88,7 @@ pub(crate) fn parse(text: &str) -> Option<ParsedCommand> {
             None => Effect::Open(DialogName::Themes),
         },
         "export" => Effect::Export(given.map(unquoted)),
+        "share-as-file" => Effect::ShareAsFile(given.map(unquoted)),
         "import" => match given {
             Some(path) => Effect::Import(unquoted(path)),
             None => return Some(ParsedCommand::Problem("Usage: /import <path.jsonl>".to_owned())),

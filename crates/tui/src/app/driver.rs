@@ -26,6 +26,7 @@ use pinch_stdx::text::with_causes;
 use tokio::sync::mpsc;
 
 use super::console::{Console, EndedBash, SessionHandles};
+use super::shared_page;
 use super::state::SessionActivity;
 use crate::dialog::DialogNews;
 use crate::effect::{DialogName, Effect, SubmittedMessage};
@@ -193,6 +194,7 @@ impl Driver {
                 Err(error) => self.console.app.error(&with_causes(&error)),
             },
             Effect::Export(path) => self.export(path).await,
+            Effect::ShareAsFile(path) => self.share_as_file(path).await,
             Effect::Import(path) => self.import(&path).await,
             Effect::Name(Some(name)) => match self.session().set_name(&name).await {
                 Ok(()) => {
@@ -414,6 +416,20 @@ impl Driver {
         match exported {
             Ok(path) => self.console.app.status(&format!("Session exported to {}", path.display())),
             Err(why) => self.console.app.error(&format!("The session cannot be exported: {why}")),
+        }
+    }
+
+    async fn share_as_file(&mut self, path: Option<String>) {
+        let path = path.map(|path| self.path_of(&path));
+        let services = Arc::clone(self.runtime.services());
+        let log = self.runtime.session().log().snapshot();
+        let written = tokio::task::spawn_blocking(move || shared_page::write(&log, &services, path));
+        match self.console.during(written).await.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(path) => self.console.app.status(&format!(
+                "Wrote {}. Known credentials and your home directory are hidden; review the rest before you share it",
+                path.display()
+            )),
+            Err(why) => self.console.app.error(&format!("The page cannot be written: {why}")),
         }
     }
 

@@ -1,7 +1,6 @@
 //! The footer: directory, cost, context usage, and model.
 
 use pinch_coding_agent::session::stats::UsageTotals;
-use ratatui_core::style::Style;
 use ratatui_core::text::Span;
 use std::collections::BTreeMap;
 
@@ -10,6 +9,9 @@ use crate::Row;
 use crate::figures::tokens;
 use crate::text::{SanitizeMode, one_line, row_width, sanitize, truncate, width};
 use crate::theme::{ColorRole, Palette};
+
+/// Columns of the model's name for which other figures make room.
+const MIN_MODEL: usize = 12;
 
 /// Contents of the footer.
 #[derive(Clone, Debug, Default)]
@@ -58,49 +60,31 @@ impl Footer {
 
     fn figures(&self, columns: usize, theme: &Palette) -> Row {
         let dim = theme.fg(ColorRole::Dim);
-        let mut left: Vec<Span<'static>> = Vec::new();
-        let mut add = |text: String, style: Style| {
-            let gap = if left.is_empty() { "" } else { " " };
-            left.push(Span::styled(format!("{gap}{text}"), style));
-        };
-        let spent = &self.spent;
-        for (sign, n) in [("↑", spent.input), ("↓", spent.output), ("R", spent.cache_read), ("W", spent.cache_write)]
-        {
-            if n > 0 {
-                add(format!("{sign}{}", tokens(n)), dim);
-            }
-        }
-        if spent.cost > 0.0 || self.subscription {
-            add(format!("${:.3}{}", spent.cost, if self.subscription { " (sub)" } else { "" }), dim);
-        }
-        if self.context_window > 0 {
-            let auto = if self.auto_compaction { " (auto)" } else { "" };
-            let window = tokens(self.context_window);
-            match self.context_tokens {
-                None => add(format!("?/{window}{auto}"), dim),
-                Some(used) => {
-                    let percent = used as f64 * 100.0 / self.context_window as f64;
-                    let style = match percent {
-                        90.0.. => theme.fg(ColorRole::Error),
-                        70.0.. => theme.fg(ColorRole::Warning),
-                        _ => dim,
-                    };
-                    add(format!("{percent:.1}%/{window}{auto}"), style);
-                }
-            }
-        }
         let thinking = match self.thinking.as_deref() {
             None => String::new(),
             Some("off") => " • thinking off".to_owned(),
             Some(level) => format!(" • {level}"),
         };
-        let model = format!("{}{thinking}", self.model);
-        let left = Row::from(left);
+        let model = one_line(&format!("{}{thinking}", self.model));
+        let needed = width(&model).min(MIN_MODEL) + 2;
+        // On a narrow screen, the model and the context usage take precedence.
+        let mut left = self.spent_figures(theme);
+        left.extend(self.context_figure(theme));
+        let is_wide = |figures: &[Span<'static>]| row_width(&joined(figures)) + needed > columns;
+        if self.auto_compaction && self.context_window > 0 {
+            left.push(Span::styled("(auto)", dim));
+            if is_wide(&left) {
+                left.pop();
+            }
+        }
+        while left.len() > 1 && is_wide(&left) {
+            left.remove(0);
+        }
+        let left = joined(&left);
         let used = row_width(&left);
-        let with_provider = self.provider.as_ref().map(|provider| format!("({provider}) {model}"));
+        let with_provider = self.provider.as_ref().map(|provider| one_line(&format!("({provider}) {model}")));
         let fits = |text: &String| used + 2 + width(text) <= columns;
         let right = with_provider.filter(fits).unwrap_or(model);
-        let right = one_line(&right);
         let room = columns.saturating_sub(used + 2);
         if room == 0 {
             return truncate(&left, columns, "...");
@@ -112,6 +96,50 @@ impl Footer {
         spans.extend(right.spans.into_iter().map(|span| span.style(dim)));
         Row::from(spans)
     }
+
+    /// Formats what the session has used so far.
+    fn spent_figures(&self, theme: &Palette) -> Vec<Span<'static>> {
+        let dim = theme.fg(ColorRole::Dim);
+        let mut figures = Vec::new();
+        let mut add = |text: String| figures.push(Span::styled(text, dim));
+        let spent = &self.spent;
+        for (sign, n) in [("↑", spent.input), ("↓", spent.output), ("R", spent.cache_read), ("W", spent.cache_write)]
+        {
+            if n > 0 {
+                add(format!("{sign}{}", tokens(n)));
+            }
+        }
+        if spent.cost > 0.0 || self.subscription {
+            add(format!("${:.3}{}", spent.cost, if self.subscription { " (sub)" } else { "" }));
+        }
+        figures
+    }
+
+    /// Formats how full the context window is.
+    fn context_figure(&self, theme: &Palette) -> Option<Span<'static>> {
+        if self.context_window == 0 {
+            return None;
+        }
+        let dim = theme.fg(ColorRole::Dim);
+        let window = tokens(self.context_window);
+        let Some(used) = self.context_tokens else { return Some(Span::styled(format!("?/{window}"), dim)) };
+        let percent = used as f64 * 100.0 / self.context_window as f64;
+        let style = match percent {
+            90.0.. => theme.fg(ColorRole::Error),
+            70.0.. => theme.fg(ColorRole::Warning),
+            _ => dim,
+        };
+        Some(Span::styled(format!("{percent:.1}%/{window}"), style))
+    }
+}
+
+/// Joins figures by spaces.
+fn joined(figures: &[Span<'static>]) -> Row {
+    let spaced = figures
+        .iter()
+        .enumerate()
+        .flat_map(|(at, figure)| (at > 0).then(|| Span::raw(" ")).into_iter().chain([figure.clone()]));
+    Row::from(spaced.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

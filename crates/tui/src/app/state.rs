@@ -479,7 +479,7 @@ impl App {
         if !log.is_saved() {
             return Vec::new();
         }
-        let name = log.name().map(|name| format!("{} ", one_line(&name)));
+        let name = log.name().map(|name| format!("{} · ", one_line(&name)));
         let text = format!("{}continue with: pinch --session {}", name.unwrap_or_default(), log.id());
         vec![Row::styled(text, self.theme.fg(ColorRole::Dim))]
     }

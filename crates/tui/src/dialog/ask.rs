@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pinch_coding_agent::extension::ui::{Dialog as Question, DialogKind};
 
-use super::{DialogCx, DialogEvent, DialogView, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint, hint_rows};
 use crate::Row;
 use crate::editor::{Editor, EditorEvent};
 use crate::editor_line::LineEditor;
@@ -98,7 +98,12 @@ impl DialogView for Ask {
         for line in sanitize(&self.message, SanitizeMode::Output).lines() {
             content.extend(wrap(&[line.to_owned().into()], cx.columns));
         }
-        let room = cx.max_rows.saturating_sub(title_rows + 4).max(1);
+        let confirm = match self.field {
+            AskField::Text(_) => cx.keymap.hint(KeyAction::Submit),
+            _ => cx.keymap.hint(KeyAction::SelectConfirm),
+        };
+        let hints = [hint(&confirm, "answer"), hint(&cx.keymap.hint(KeyAction::SelectCancel), "cancel")];
+        let room = cx.max_rows.saturating_sub(title_rows + 3 + hint_rows(&hints, cx).len()).max(1);
         content.truncate(room.max(3) - 2);
         let mut cursor = None;
         match &mut self.field {
@@ -119,11 +124,6 @@ impl DialogView for Ask {
                 content.extend(rows);
             }
         }
-        let confirm = match self.field {
-            AskField::Text(_) => cx.keymap.hint(KeyAction::Submit),
-            _ => cx.keymap.hint(KeyAction::SelectConfirm),
-        };
-        let hints = [hint(&confirm, "answer"), hint(&cx.keymap.hint(KeyAction::SelectCancel), "cancel")];
         (framed(&title, content, &hints, cx), cursor)
     }
 

@@ -10,7 +10,7 @@ use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::Span;
 
 use self::threads::threaded;
-use super::{DialogCx, DialogEvent, DialogNews, DialogView, framed, hint, tab};
+use super::{DialogCx, DialogEvent, DialogNews, DialogView, framed, hint, hint_rows, tab};
 use crate::Row;
 use crate::editor_line::LineEditor;
 use crate::effect::Effect;
@@ -259,7 +259,18 @@ impl DialogView for SessionDialog {
         let (line, column) = self.line.row(cx.columns, cx.theme);
         let mut cursor = Some((2 + content.len(), column));
         content.push(line);
-        let height = HEIGHT.min(cx.max_rows.saturating_sub(8)).max(1);
+        let key = |action| cx.keymap.hint(action);
+        let browsing = [
+            hint(&key(KeyAction::SelectConfirm), "continue"),
+            hint("tab", "scope"),
+            hint(&key(KeyAction::SessionRename), "rename"),
+            hint(&key(KeyAction::SessionDelete), "delete"),
+            hint(&key(KeyAction::SessionToggleSort), "order"),
+            hint(&key(KeyAction::SessionToggleNamedFilter), "named"),
+            hint(&key(KeyAction::SessionTogglePath), "paths"),
+        ];
+        // The rules, the title, the line about the list, the search, the number of sessions and a message take seven rows.
+        let height = HEIGHT.min(cx.max_rows.saturating_sub(7 + hint_rows(&browsing, cx).len())).max(1);
         let first = self.selected.saturating_sub(height / 2).min(self.rows.len().saturating_sub(height));
         content.extend((first..self.rows.len().min(first + height)).map(|at| self.row(at, cx)));
         let muted =
@@ -273,17 +284,8 @@ impl DialogView for SessionDialog {
         if let Some(message) = &self.message {
             content.push(truncate(&Row::styled(message.clone(), cx.theme.fg(ColorRole::Error)), cx.columns, "…"));
         }
-        let key = |action| cx.keymap.hint(action);
         let hints = match &mut self.state {
-            SessionListState::Browsing => vec![
-                hint(&key(KeyAction::SelectConfirm), "continue"),
-                hint("tab", "scope"),
-                hint(&key(KeyAction::SessionRename), "rename"),
-                hint(&key(KeyAction::SessionDelete), "delete"),
-                hint(&key(KeyAction::SessionToggleSort), "order"),
-                hint(&key(KeyAction::SessionToggleNamedFilter), "named"),
-                hint(&key(KeyAction::SessionTogglePath), "paths"),
-            ],
+            SessionListState::Browsing => browsing.to_vec(),
             SessionListState::Renaming(line) => {
                 let (row, column) = line.row(cx.columns, cx.theme);
                 cursor = Some((2 + content.len(), column));

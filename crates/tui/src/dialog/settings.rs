@@ -155,7 +155,7 @@ impl SettingsDialog {
         let items = self.settings.iter().map(|setting| PickItem::new(setting.label).detail(self.shown(setting)));
         let more = [
             PickItem::new("Thinking level").detail(format!("{} ›", self.facts.thinking)),
-            PickItem::new("Palette").detail(format!("{} ›", self.facts.theme)),
+            PickItem::new("Theme").detail(format!("{} ›", self.facts.theme)),
         ];
         let items: Vec<PickItem> = items.chain(more).collect();
         self.picker.set_items(items);

@@ -7,12 +7,13 @@ use std::collections::{HashMap, HashSet};
 
 use pinch_coding_agent::entry::EntryId;
 use pinch_coding_agent::session_log::SessionLog;
+use pinch_stdx::host::iso_from_ms;
 use ratatui_core::style::Modifier;
 use ratatui_core::text::Span;
 
 use self::describe::{Described, TreeEntryKind, describe};
 use self::layout::{TreeRow, lay_out};
-use super::{DialogCx, DialogEvent, DialogNews, DialogView, framed, hint};
+use super::{DialogCx, DialogEvent, DialogNews, DialogView, framed, hint, hint_rows};
 use crate::Row;
 use crate::editor_line::LineEditor;
 use crate::effect::Effect;
@@ -85,6 +86,8 @@ pub(crate) struct TreeDialog {
     shows_label_times: bool,
     state: TreeState,
     problem: Option<String>,
+    /// When a label was saved last, in Unix milliseconds.
+    labelled_ms: i64,
     /// Whether moving elsewhere first asks if the abandoned branch should be summarised.
     asks_for_summary: bool,
 }
@@ -159,6 +162,7 @@ impl TreeDialog {
             shows_label_times: false,
             state: TreeState::Browsing,
             problem: None,
+            labelled_ms: 0,
             asks_for_summary,
         };
         dialog.arrange(dialog.leaf);
@@ -325,8 +329,10 @@ impl TreeDialog {
         if is_selected { line.style(theme.bg(ColorRole::SelectedBg).add_modifier(Modifier::BOLD)) } else { line }
     }
 
-    fn list(&self, cx: DialogCx<'_>) -> Vec<Row> {
-        let height = self.height.min(cx.max_rows.saturating_sub(6)).max(1);
+    /// Returns the entries around the selected one. `below`: number of rows for what follows them.
+    fn list(&self, below: usize, cx: DialogCx<'_>) -> Vec<Row> {
+        // The title, the line about the list, and the rules take four rows.
+        let height = self.height.min(cx.max_rows.saturating_sub(4 + below)).max(1);
         let first = self.selected.saturating_sub(height / 2).min(self.rows.len().saturating_sub(height));
         let mut rows: Vec<Row> =
             (self.rows.iter().enumerate().skip(first).take(height)).map(|(at, row)| self.row(at, row, cx)).collect();
@@ -346,7 +352,6 @@ impl TreeDialog {
 
 impl DialogView for TreeDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
-        let mut content = self.list(cx);
         let mut cursor = None;
         let key = |action| cx.keymap.hint(action);
         let mut hints = vec![
@@ -356,6 +361,7 @@ impl DialogView for TreeDialog {
             hint(&key(KeyAction::TreeFilterCycleForward), "filter"),
             hint(&key(KeyAction::SelectCancel), "close"),
         ];
+        let mut content = self.list(hint_rows(&hints, cx).len() + 1, cx);
         match &mut self.state {
             TreeState::Browsing => {}
             TreeState::Labelling { line, .. } | TreeState::Focusing { line, .. } => {
@@ -398,6 +404,7 @@ impl DialogView for TreeDialog {
                     let text = line.text().trim().to_owned();
                     let target = self.nodes[*node].id.clone();
                     self.state = TreeState::Browsing;
+                    self.labelled_ms = cx.now_ms;
                     return DialogEvent::Do(vec![Effect::Label {
                         target,
                         label: Some(text).filter(|text| !text.is_empty()),
@@ -448,7 +455,7 @@ impl DialogView for TreeDialog {
             DialogNews::Label { target, label } => {
                 for node in self.nodes.iter_mut().filter(|node| node.id == target) {
                     node.label.clone_from(&label);
-                    node.label_time.clear();
+                    node.label_time = iso_from_ms(self.labelled_ms);
                 }
                 self.arrange(self.selected_node());
             }
@@ -457,3 +464,6 @@ impl DialogView for TreeDialog {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

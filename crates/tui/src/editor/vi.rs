@@ -20,13 +20,21 @@ pub enum ViMode {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Vi {
     mode: ViMode,
-    /// Whether `d` waits for a motion.
-    deletes: bool,
+    /// The operator that waits for a motion.
+    operator: Option<ViOperator>,
+}
+
+/// What happens to the text that a motion passes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ViOperator {
+    Delete,
+    /// It is deleted, and insert mode begins.
+    Change,
 }
 
 impl Vi {
     pub(super) fn wants_escape(&self) -> bool {
-        self.mode == ViMode::Insert || self.deletes
+        self.mode == ViMode::Insert || self.operator.is_some()
     }
 }
 
@@ -42,7 +50,7 @@ impl Editor {
     }
 
     fn set_vi_mode(&mut self, mode: ViMode) {
-        self.vi = Some(Vi { mode, deletes: false });
+        self.vi = Some(Vi { mode, operator: None });
     }
 
     /// Handles a vi key; false if the key is not one.
@@ -62,10 +70,9 @@ impl Editor {
             return false;
         };
         self.set_vi_mode(ViMode::Normal);
-        if vi.deletes {
-            self.vi_delete(command);
-        } else {
-            self.vi_command(command);
+        match vi.operator {
+            Some(operator) => self.vi_operate(operator, command),
+            None => self.vi_command(command),
         }
         self.keep_vi_cursor();
         true
@@ -93,9 +100,13 @@ impl Editor {
             'b' => self.move_to(self.vi_word_back(cursor)),
             'e' => self.move_to(self.vi_word_end(cursor)),
             '0' => self.move_to(TextPosition { byte: 0, ..cursor }),
+            '^' => self.move_to(self.vi_indent(cursor)),
             '$' => self.move_to(line_end),
             'x' if cursor < line_end => self.kill(cursor, self.right_of(cursor), KillSide::Behind),
-            'd' => self.vi = Some(Vi { mode: ViMode::Normal, deletes: true }),
+            'd' => self.vi = Some(Vi { mode: ViMode::Normal, operator: Some(ViOperator::Delete) }),
+            'c' => self.vi = Some(Vi { mode: ViMode::Normal, operator: Some(ViOperator::Change) }),
+            'D' => self.vi_operate(ViOperator::Delete, '$'),
+            'C' => self.vi_operate(ViOperator::Change, '$'),
             'i' => self.set_vi_mode(ViMode::Insert),
             'a' => {
                 self.set_vi_mode(ViMode::Insert);
@@ -107,8 +118,7 @@ impl Editor {
             }
             'I' => {
                 self.set_vi_mode(ViMode::Insert);
-                let line = self.buffer.line(cursor.line);
-                self.move_to(TextPosition { byte: line.len() - line.trim_start().len(), ..cursor });
+                self.move_to(self.vi_indent(cursor));
             }
             'o' if !self.is_single_line => {
                 self.set_vi_mode(ViMode::Insert);
@@ -127,29 +137,53 @@ impl Editor {
         }
     }
 
-    /// Deletes lines with `dd`, and up to the next word on the line with `dw`.
-    fn vi_delete(&mut self, command: char) {
+    /// Returns the first character of the line that is not blank.
+    fn vi_indent(&self, position: TextPosition) -> TextPosition {
+        let line = self.buffer.line(position.line);
+        TextPosition { byte: line.len() - line.trim_start().len(), ..position }
+    }
+
+    /// Applies an operator to the line if it is doubled, or to what a motion passes over on the line.
+    fn vi_operate(&mut self, operator: ViOperator, motion: char) {
         let cursor = self.cursor;
-        match command {
-            'd' => {
-                let line = self.buffer.line(cursor.line);
-                let killed = self.markers.marked(format!("{line}\n"));
-                if !self.is_masked {
-                    self.kills.push(killed, KillSide::Behind, false);
-                }
-                let start = TextPosition { byte: 0, ..cursor };
-                let end = self.buffer.line_end(cursor.line);
-                let next = self.right_of(end);
-                let (start, end) = if next > end { (start, next) } else { (self.left_of(start), end) };
-                self.delete(start, end);
-                self.set_cursor(TextPosition { byte: 0, ..self.cursor });
+        let start = TextPosition { byte: 0, ..cursor };
+        let end = self.buffer.line_end(cursor.line);
+        let (from, to) = match (motion, operator) {
+            ('d', ViOperator::Delete) => return self.vi_delete_line(),
+            ('c', ViOperator::Change) => (start, end),
+            // Space after a word stays when the word is changed.
+            ('w', ViOperator::Change) => {
+                (cursor, self.class_behind(cursor).map_or(end, |class| self.skip(cursor, class)).min(end))
             }
-            'w' => {
-                let end = self.vi_word(cursor).min(self.buffer.line_end(cursor.line));
-                self.kill(cursor, end, KillSide::Behind);
-            }
-            _ => {}
+            ('w', ViOperator::Delete) => (cursor, self.vi_word(cursor).min(end)),
+            ('e', _) => (cursor, self.right_of(self.vi_word_end(cursor)).min(end)),
+            ('b', _) => (self.vi_word_back(cursor).max(start), cursor),
+            ('0', _) => (start, cursor),
+            ('^', _) => (self.vi_indent(cursor).min(cursor), self.vi_indent(cursor).max(cursor)),
+            ('$', _) => (cursor, end),
+            _ => return,
+        };
+        if from < to {
+            self.kill(from, to, KillSide::Behind);
         }
+        if operator == ViOperator::Change {
+            self.set_vi_mode(ViMode::Insert);
+        }
+    }
+
+    fn vi_delete_line(&mut self) {
+        let cursor = self.cursor;
+        let line = self.buffer.line(cursor.line);
+        let killed = self.markers.marked(format!("{line}\n"));
+        if !self.is_masked {
+            self.kills.push(killed, KillSide::Behind, false);
+        }
+        let start = TextPosition { byte: 0, ..cursor };
+        let end = self.buffer.line_end(cursor.line);
+        let next = self.right_of(end);
+        let (start, end) = if next > end { (start, next) } else { (self.left_of(start), end) };
+        self.delete(start, end);
+        self.set_cursor(TextPosition { byte: 0, ..self.cursor });
     }
 
     /// Inserts the text that was killed last: lines below the current line, other text after the character under the cursor.

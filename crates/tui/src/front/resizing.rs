@@ -158,6 +158,11 @@ impl Resizing {
         }
     }
 
+    /// Returns the size that was reported last.
+    pub(super) fn size(&self) -> Size {
+        self.size
+    }
+
     /// The live area has been erased.
     pub(super) fn hidden(&mut self) {
         self.is_hidden = true;

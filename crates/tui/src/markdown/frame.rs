@@ -4,7 +4,7 @@ use ratatui_core::style::Style;
 use ratatui_core::text::Span;
 
 use crate::Row;
-use crate::text::row_width;
+use crate::text::{chop, row_width, width};
 
 /// An open container, or the text as a whole.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,28 @@ impl LayoutFrame {
         if !prefix.content.is_empty() && (has_bullet || !is_blank || !prefix.content.trim().is_empty()) {
             row.spans.insert(0, prefix);
         }
+    }
+}
+
+/// Changes the width of open frames for rows that follow, and the style of the outermost one. A prefix that leaves less than `least` columns
+/// is dropped; a bullet without a row gets one of its own.
+pub(super) fn resize(frames: &mut [LayoutFrame], columns: usize, style: Style, least: usize, bullets: &mut Vec<Row>) {
+    let mut outer = columns;
+    for at in 0..frames.len() {
+        let frame = &mut frames[at];
+        if at == 0 {
+            frame.style = style;
+        }
+        let indent = width(&frame.prefix.content);
+        frame.columns = outer.saturating_sub(indent);
+        if indent > 0 && frame.columns < least {
+            frame.columns = outer;
+            frame.prefix = Span::default();
+            if let Some(bullet) = frame.bullet.take() {
+                put(&mut frames[..at], chop(&[bullet], outer), bullets);
+            }
+        }
+        outer = frames[at].columns;
     }
 }
 

@@ -7,7 +7,7 @@ use ratatui_core::text::Span;
 
 use super::blocks::{Definitions, MarkdownBlock, ReadContext, label_key, read};
 use super::cut::count_work;
-use super::frame::{LayoutFrame, put};
+use super::frame::{LayoutFrame, put, resize};
 use super::inline::{StyledLines, wrapped};
 use super::leaf::{ItemHead, MarkdownPiece, PieceKind};
 use super::options::MarkdownOptions;
@@ -28,7 +28,9 @@ pub(super) struct MarkdownLayout {
     columns: usize,
     theme: Palette,
     options: MarkdownOptions,
+    /// Rows that never change, except for those that were taken.
     rows: Vec<Row>,
+    /// Number of pieces that are laid out.
     n_pieces: usize,
     definitions: Definitions,
     state: LayoutState,
@@ -113,11 +115,46 @@ impl MarkdownLayout {
         &self.rows
     }
 
+    /// Takes the rows that never change.
+    pub(super) fn take_stable(&mut self) -> Vec<Row> {
+        std::mem::take(&mut self.rows)
+    }
+
+    /// Returns the number of pieces that are laid out.
+    pub(super) fn n_pieces(&self) -> usize {
+        self.n_pieces
+    }
+
+    /// Creates the layout of what follows the first `n` pieces.
+    pub(super) fn after(self, n: usize) -> Self {
+        Self { n_pieces: n, ..self }
+    }
+
+    /// Lays out what follows for another width, theme or options. An open paragraph, line or table continues in the new width.
+    pub(super) fn resume(&mut self, columns: usize, theme: &Palette, options: &MarkdownOptions) {
+        let new = Self::new(columns.max(1), theme.clone(), options.clone());
+        (self.columns, self.theme, self.options) = (new.columns, new.theme, new.options);
+        let style = new.state.style();
+        let mut bullets = Vec::new();
+        resize(&mut self.state.frames, columns.max(1), style, MIN_TEXT, &mut bullets);
+        let width = self.state.columns();
+        self.state.paragraph = self.state.paragraph.take().map(|paragraph| paragraph.resized(width));
+        self.state.table = self.state.table.take().map(|table| table.resized(width));
+        let width = self.code_columns(width).unwrap_or(width);
+        self.state.code_line = self.state.code_line.take().map(|line| line.resized(width));
+        self.rows.extend(bullets);
+    }
+
+    /// Returns the columns for code besides its indentation; `None` if there is no room for it.
+    fn code_columns(&self, columns: usize) -> Option<usize> {
+        Some(columns.saturating_sub(width(&self.options.code_indent))).filter(|inner| *inner >= MIN_TEXT)
+    }
+
     /// Lays out new pieces.
     pub(super) fn advance(&mut self, pieces: &[MarkdownPiece]) {
         let mut state = std::mem::take(&mut self.state);
         let mut rows = std::mem::take(&mut self.rows);
-        for piece in &pieces[self.n_pieces.min(pieces.len())..] {
+        for piece in pieces {
             for (label, url) in self.piece(piece, &mut state, &mut rows) {
                 // The first definition wins.
                 self.definitions.entry(label).or_insert(url);
@@ -125,7 +162,7 @@ impl MarkdownLayout {
         }
         self.rows = rows;
         self.state = state;
-        self.n_pieces = pieces.len();
+        self.n_pieces += pieces.len();
     }
 
     /// Returns the rows of unfinished text.
@@ -298,13 +335,11 @@ impl MarkdownLayout {
         count_work(piece.source.len());
         let indent = Span::raw(self.options.code_indent.clone());
         let columns = state.columns();
-        // Omit the indentation if there is no room for it.
-        let inner = columns.saturating_sub(width(&indent.content));
-        let has_indent = inner >= MIN_TEXT;
+        let inner = self.code_columns(columns);
         let begun = state.code_line.take();
         // A line that does not fit into a piece is too long to be highlighted.
         let is_whole = begun.is_none() && !piece.is_open;
-        let mut chopper = begun.unwrap_or_else(|| Chopper::new(if has_indent { inner } else { columns }));
+        let mut chopper = begun.unwrap_or_else(|| Chopper::new(inner.unwrap_or(columns)));
         match &mut state.code {
             Some(highlighter) if is_whole => {
                 let spans = highlighter.line(&piece.source, &self.theme);
@@ -318,7 +353,7 @@ impl MarkdownLayout {
         } else {
             rows.extend(chopper.finish());
         }
-        if has_indent {
+        if let Some(inner) = inner {
             let mut frame = [LayoutFrame::new(inner, Style::new()).prefixed(indent, None)];
             let unindented = std::mem::take(&mut rows);
             put(&mut frame, unindented, &mut rows);

@@ -15,17 +15,30 @@ const MAX_DEPTH: usize = 24;
 #[derive(Clone, Debug)]
 pub(super) struct Splitter {
     pieces: Vec<MarkdownPiece>,
+    /// Number of pieces before these that were dropped.
+    n_dropped: usize,
     state: SplitState,
 }
 
 impl Splitter {
     pub(super) fn new() -> Self {
-        Self { pieces: Vec::new(), state: SplitState::default() }
+        Self { pieces: Vec::new(), n_dropped: 0, state: SplitState::default() }
     }
 
-    /// Returns the finished pieces.
-    pub(super) fn pieces(&self) -> &[MarkdownPiece] {
-        &self.pieces
+    /// Returns the finished pieces from the nth one on; `None` if some of them were dropped.
+    pub(super) fn pieces_from(&self, n: usize) -> Option<&[MarkdownPiece]> {
+        Some(self.pieces.get(n.checked_sub(self.n_dropped)?..).unwrap_or_default())
+    }
+
+    /// Returns the number of finished pieces.
+    pub(super) fn n_pieces(&self) -> usize {
+        self.n_dropped + self.pieces.len()
+    }
+
+    /// Drops the finished pieces. They can be found in the text again.
+    pub(super) fn drop_pieces(&mut self) {
+        self.n_dropped = self.n_pieces();
+        self.pieces = Vec::new();
     }
 
     /// Processes new text.

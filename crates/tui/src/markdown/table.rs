@@ -37,6 +37,26 @@ impl TableLayout {
         Self { columns, widths, alignments: table.alignments.clone(), head: table.head.clone(), is_begun: false }
     }
 
+    /// Changes the width for rows that follow: only what no longer fits becomes narrower.
+    pub(super) fn resized(mut self, columns: usize) -> Self {
+        self.columns = columns;
+        let n = self.head.len();
+        if let Some(widths) = &mut self.widths {
+            let room = columns.saturating_sub(3 * n.max(widths.len()) + 1);
+            while widths.iter().sum::<usize>() > room
+                && let Some(widest) = widths.iter_mut().max()
+                && *widest > MIN_CELL
+            {
+                *widest -= 1;
+            }
+            if widths.iter().sum::<usize>() > room {
+                self.widths = None;
+                self.is_begun = true;
+            }
+        }
+        self
+    }
+
     /// Returns the number of columns in the table.
     pub(super) fn n_cells(&self) -> usize {
         self.head.len()

@@ -23,7 +23,8 @@ const LEAVE: &[u8] = b"\x1b]9;4;0\x07\x1b[23;0t\x1b[?1004l\x1b[?2004l\x1b[?25h";
 const KEYBOARD_ON: &[u8] = b"\x1b[>7u";
 const KEYBOARD_OFF: &[u8] = b"\x1b[<u";
 const ALTERNATE_ON: &[u8] = b"\x1b[?1049h\x1b[2J";
-const ALTERNATE_OFF: &[u8] = b"\x1b[?1049l";
+/// If the window became wider meanwhile, tmux 3.3 would move wide rows of the alternate screen into the scrollback, so they are erased.
+const ALTERNATE_OFF: &[u8] = b"\x1b[2J\x1b[?1049l";
 /// Buttons, motion while one is held, and positions beyond column 223.
 const MOUSE_ON: &[u8] = b"\x1b[?1002h\x1b[?1006h";
 const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1002l";

@@ -82,6 +82,24 @@ mod tests {
         assert_eq!(kind(&[("TERM", "xterm")]), NotificationKind::Bell);
     }
 
+    proptest::proptest! {
+        #[test]
+        fn nothing_of_a_text_ends_the_sequence(
+            title in "[\u{0}-\u{a0}\u{200b}-\u{206f};a]{0,40}", text in "(.|[\u{0}-\u{9f}\u{2066}-\u{2069};]){0,300}"
+        ) {
+            let body = |kind: NotificationKind, begin: &str| {
+                let bytes = String::from_utf8(kind.bytes(&title, &text)).unwrap();
+                bytes.strip_prefix(begin).and_then(|body| body.strip_suffix("\x1b\\")).map(str::to_owned)
+            };
+            let (osc9, osc777) = (body(NotificationKind::Osc9, "\x1b]9;"), body(NotificationKind::Osc777, "\x1b]777;notify;"));
+            for body in [osc9.unwrap(), osc777.clone().unwrap()] {
+                let is_foreign = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+                proptest::prop_assert!(!body.contains(is_foreign), "{:?}", body);
+            }
+            proptest::prop_assert_eq!(osc777.unwrap().matches(';').count(), 1);
+        }
+    }
+
     #[test]
     fn texts_cannot_inject_control_sequences() {
         let text = "done\x1b\\\x1b]52;c;x\x07 a;b\n\u{9c}c";

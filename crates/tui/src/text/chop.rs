@@ -31,6 +31,14 @@ impl Chopper {
         Self { width: width.max(1), rows: Vec::new(), row: Vec::new(), used: 0 }
     }
 
+    /// Changes the width of the current row and those that follow.
+    #[must_use]
+    pub fn resized(self, width: usize) -> Self {
+        let mut resized = Self { rows: self.rows, ..Self::new(width) };
+        self.row.iter().for_each(|span| resized.push(&span.content, span.style));
+        resized
+    }
+
     /// Appends text without line feeds.
     pub fn push(&mut self, text: &str, style: Style) {
         if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {

@@ -57,6 +57,16 @@ impl TextWrapper {
         }
     }
 
+    /// Changes the width of the current row and those that follow.
+    #[must_use]
+    pub fn resized(self, width: usize) -> Self {
+        let mut resized = Self { rows: self.rows, has_rows: self.has_rows, ..Self::new(width) };
+        for (text, style) in self.row.into_iter().chain(self.word) {
+            resized.push(&Span::styled(text, style));
+        }
+        resized
+    }
+
     /// Appends text without line feeds.
     pub fn push(&mut self, span: &Span<'_>) {
         for grapheme in span.content.graphemes(true) {

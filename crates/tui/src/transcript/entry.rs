@@ -4,6 +4,7 @@ mod frame;
 mod answer;
 mod bash;
 mod tool;
+mod take;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -387,3 +387,42 @@ fn a_streaming_answer_can_be_read_from_its_start_or_followed_at_its_end() {
     all.dedup();
     assert_eq!(all, (0..=110).collect::<Vec<_>>());
 }
+
+/// Returns the numbered words of a text, however they are wrapped.
+fn marked_words(text: &str) -> String {
+    text.chars().filter(|c| *c == 'w' || c.is_ascii_digit()).collect()
+}
+
+#[test]
+fn a_new_width_or_theme_neither_repeats_nor_loses_a_word_of_an_answer_that_arrives() {
+    use pinch_llm::event::BlockKind;
+    let keymap = Keymap::default();
+    let blocks: [fn(usize) -> String; 4] = [
+        |n| format!("{}\n\n", (n..n + 40).map(|n| format!("w{n} ")).collect::<String>()),
+        |n| (n..n + 40).map(|n| format!("w{n} ")).collect::<String>(),
+        |n| {
+            format!(
+                "- {}\n  > {}\n",
+                (n..n + 20).map(|n| format!("w{n} ")).collect::<String>(),
+                (n + 20..n + 40).map(|n| format!("w{n} ")).collect::<String>()
+            )
+        },
+        |n| format!("```\n{}\n```\n", (n..n + 40).map(|n| format!("w{n} ")).collect::<String>()),
+    ];
+    for block in blocks {
+        let mut view = TranscriptView::default();
+        view.agent_event(&AgentEvent::MessageStart(conversation(2).remove(1)), 0);
+        view.answer_update(&StreamEvent::BlockStart { index: 0, kind: BlockKind::Text }, 0);
+        let mut shown = String::new();
+        for (n, columns) in [100, 100, 40, 120, 25, 80, 30, 200, 200, 60].into_iter().enumerate() {
+            let theme = Palette::builtin(if n % 3 == 0 { "light" } else { "dark" }, ColorDepth::None);
+            view.answer_update(&StreamEvent::Delta { index: 0, text: block(n * 40).into() }, 0);
+            let rows = view.take_finished(columns, &theme, &keymap);
+            let live = view.live(columns, &theme, &keymap, 0);
+            assert!(rows.iter().chain(&live).all(|row| crate::text::row_width(row) <= columns));
+            shown.push_str(&text(&rows));
+            let expected: String = (0..(n + 1) * 40).map(|n| format!("w{n}")).collect();
+            assert_eq!(marked_words(&format!("{shown}{}", text(&live))), expected);
+        }
+    }
+}

@@ -62,13 +62,7 @@ fn storm(user: &TmuxUser, tmux: &Tmux, size: (u16, u16)) -> anyhow::Result<()> {
     user.server.reply(ServerReply::sse("").gated(&gate, frames));
     tmux.enter("count")?;
     tmux.wait_for("Working")?;
-    let mut random = SEED;
-    let mut below = |limit: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        u16::try_from(random % limit).unwrap_or_default()
-    };
+    let mut below = random();
     for _ in 0..RESIZES {
         gate.open();
         let (columns, rows) = (20 + below(181), 5 + below(56));
@@ -104,6 +98,94 @@ fn check_rows(rows: &[String]) -> anyhow::Result<String> {
     let expected = (RESIZES - 1) * 2;
     ensure!(last - first == expected, "{} rows from the first to the last one instead of {expected}", last - first);
     Ok(format!("{} rows exact", expected + 1))
+}
+
+/// Resizes the window and switches between the modes while paragraphs arrive that are wrapped differently at each width: every word must be in
+/// the scrollback once.
+pub(super) fn wrapped_storm(user: &TmuxUser, size: (u16, u16)) -> anyhow::Result<String> {
+    const N_PARAGRAPHS: usize = 40;
+    const N_WORDS: usize = 50;
+    let paragraph = |n: usize| (0..N_WORDS).map(|word| format!("w{} ", n * N_WORDS + word)).collect::<String>();
+    let text: String = (0..N_PARAGRAPHS).map(|n| paragraph(n) + "\n\n").collect();
+    let frames = AnthropicResponse::new("msg_1").with_chunks(N_PARAGRAPHS * 3).text(&text).stop("end_turn");
+    let n_frames = frames.len();
+    let gate = Gate::new();
+    user.server.reply(ServerReply::sse("").gated(&gate, frames));
+    let tmux = user.start(size, "")?;
+    tmux.enter("count")?;
+    tmux.wait_for("Working")?;
+    let mut below = random();
+    for n in 0..N_PARAGRAPHS {
+        gate.open_times(3);
+        let pause = |ms: u16| std::thread::sleep(std::time::Duration::from_millis(ms.into()));
+        if n % 8 == 3 || n % 8 == 6 {
+            // A resize must have ended before the mode is switched.
+            pause(900);
+            tmux.press(&["C-r"])?;
+            pause(900);
+        } else {
+            tmux.resize((20 + below(181), 8 + below(50)))?;
+            // Most sizes are drawn.
+            pause(below(700));
+        }
+    }
+    // At this width, tmux joins the rows that it has split.
+    tmux.resize((200, 50))?;
+    gate.open_times(n_frames);
+    let last = format!("w{}", N_PARAGRAPHS * N_WORDS - 1);
+    tmux.wait_until("end of the answer", |screen| screen.contains(&last) && !screen.contains("Working"))?;
+    tmux.press(&["C-d"])?;
+    tmux.wait_for_shell()?;
+    // A row that was written when tmux already had another width can be broken within a word.
+    let found: String = tmux.scrollback()?.concat().split_whitespace().collect();
+    let expected: String = (0..N_PARAGRAPHS * N_WORDS).map(|n| format!("w{n}")).collect();
+    if !found.contains(&expected) {
+        let begin = found.find("w0w1w2").context("no first words")?;
+        let n_equal = found[begin..].bytes().zip(expected.bytes()).take_while(|(is, should)| is == should).count();
+        let around = |text: &str, at: usize| -> String { text.chars().skip(at.saturating_sub(20)).take(60).collect() };
+        bail!("{:?} instead of {:?}", around(&found[begin..], n_equal), around(&expected, n_equal));
+    }
+    Ok(format!("{} words exact", N_PARAGRAPHS * N_WORDS))
+}
+
+/// Returns a generator of random numbers below a limit, the same ones every time.
+fn random() -> impl FnMut(u64) -> u16 {
+    let mut random = SEED;
+    move |limit| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        u16::try_from(random % limit).unwrap_or_default()
+    }
+}
+
+/// Widths, and then heights, of the window after an answer.
+const LATER_SIZES: [(u16, u16); 8] =
+    [(118, 40), (108, 40), (90, 40), (128, 40), (128, 30), (128, 24), (128, 50), (128, 36)];
+
+/// At each new size, every line of an earlier answer is in the scrollback or on the screen once.
+pub(super) fn unique_lines(user: &TmuxUser, size: (u16, u16)) -> anyhow::Result<String> {
+    const N_LINES: usize = 80;
+    let lines: String = (0..N_LINES).map(|n| format!("unique {n:02} {}\n\n", "and so on ".repeat(9))).collect();
+    user.answer(&lines);
+    let tmux = user.start(size, "")?;
+    tmux.enter("list")?;
+    tmux.wait_until("end of the answer", |screen| screen.contains("unique 79") && !screen.contains("Working"))?;
+    for size in LATER_SIZES {
+        tmux.resize(size)?;
+        // The live area returns when the size is stable.
+        std::thread::sleep(std::time::Duration::from_millis(600));
+        tmux.wait_for("for commands")?;
+        let rows = tmux.scrollback()?;
+        for n in 0..N_LINES {
+            let text = format!("unique {n:02}");
+            let found = rows.iter().filter(|row| row.contains(&text)).count();
+            ensure!(found == 1, "{text:?} is there {found} times at {size:?}");
+        }
+        let n_footers = rows.iter().filter(|row| row.contains("(auto)")).count();
+        ensure!(n_footers == 1, "{n_footers} footers at {size:?}");
+    }
+    Ok(format!("{N_LINES} lines at {} sizes", LATER_SIZES.len()))
 }
 
 /// A bracketed paste is shortened on the screen and sent as a whole.

@@ -8,6 +8,8 @@ use super::{COLUMNS, ROWS};
 pub(super) struct AllowedOutput {
     /// The alternate screen with absolute positions, and the mouse.
     pub(super) fullscreen: bool,
+    /// Images in kitty's protocol.
+    pub(super) images: bool,
 }
 
 /// Asserts that there is nothing in the output that the program should not write.
@@ -91,7 +93,9 @@ fn is_own(sequence: &str, allowed: AllowedOutput) -> bool {
             (columns, "C") => small(columns, COLUMNS.into()),
             // Each style begins with a reset.
             (style, "m") => {
-                style == "0" || style.starts_with("0;") && !style.contains(|c: char| !c.is_ascii_digit() && c != ';')
+                // Placeholders of images have an underline colour.
+                let is_parameter = |c: char| c.is_ascii_digit() || c == ';' || c == ':' && allowed.images;
+                style == "0" || style.starts_with("0;") && style.chars().all(is_parameter)
             }
             _ => false,
         };
@@ -105,7 +109,21 @@ fn is_own(sequence: &str, allowed: AllowedOutput) -> bool {
                 && body.split(';').nth(2).is_some_and(|url| url.starts_with("http") || url.starts_with("file:///"));
         return is_clean && is_known;
     }
+    if let Some(body) = sequence.strip_prefix("\u{1b}_G").and_then(|body| body.strip_suffix("\u{1b}\\")) {
+        return allowed.images && (is_image(body) || body.starts_with("a=p,") && is_image(&format!("{body};")));
+    }
     matches!(sequence, "\r" | "\n" | "\u{1b}7" | "\u{1b}8")
+}
+
+/// Returns whether a command consists of keys with short values, and a file in base64.
+fn is_image(body: &str) -> bool {
+    let Some((keys, file)) = body.split_once(';') else { return false };
+    let is_key = |key: &str| {
+        key.split_once('=').is_some_and(|(name, value)| {
+            name.chars().chain(value.chars()).all(|c| c.is_ascii_alphanumeric()) && value.len() <= 10
+        })
+    };
+    keys.split(',').all(is_key) && file.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c))
 }
 
 #[test]

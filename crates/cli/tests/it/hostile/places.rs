@@ -120,7 +120,7 @@ async fn names_of_sessions_and_entries() {
         press(&mut program, "\u{12}", 1).await;
         press(&mut program, "\u{1b}[5;2~", 40).await;
         press(&mut program, "\u{12}", 1).await;
-        leave(program, AllowedOutput { fullscreen: true }).await;
+        leave(program, AllowedOutput { fullscreen: true, ..AllowedOutput::default() }).await;
     }
 }
 
@@ -190,6 +190,35 @@ async fn output_of_commands() {
 }
 
 #[tokio::test]
+async fn repaired_sessions() {
+    let user = surrounded().await;
+    let damaged: Vec<String> = names()
+        .chunks(30)
+        .enumerate()
+        .map(|(n, some)| {
+            let name = format!("work/{}.jsonl", some[n % some.len()].replace('\'', ""));
+            user.write(&name, &format!("{}{}\n", session(n, &some[0], &some[1]), some.concat()));
+            user.path(&name).to_str().unwrap().to_owned()
+        })
+        .collect();
+    let missing = texts().concat().replace(['\0', '\''], "");
+    for json in [false, true] {
+        let mut args = vec!["sessions", "repair"];
+        args.extend(json.then_some("--json"));
+        args.extend(damaged.iter().map(String::as_str));
+        args.push(&missing);
+        let mut program = TerminalProgram::run_sized(&user, "work", &[], &args, SIZE);
+        assert_eq!(program.end().await, Some(1));
+        let shown = String::from_utf8_lossy(&program.bytes).into_owned();
+        assert!(
+            !shown.contains('\u{1b}') && shown.contains(if json { "droppedLines" } else { "repaired, 1 line" }),
+            "{shown}"
+        );
+        check(shown.replace('\t', " ").replace(super::texts::PAYLOAD, "").as_bytes(), AllowedOutput::default());
+    }
+}
+
+#[tokio::test]
 async fn the_choice_of_resources() {
     let user = surrounded().await;
     let agent_dir = format!("PINCH_AGENT_DIR={}", user.path("agent").display());
@@ -200,7 +229,7 @@ async fn the_choice_of_resources() {
     tokio::time::sleep(FRAME).await;
     press(&mut program, "\u{1b}", 3).await;
     program.end().await;
-    check(&program.bytes, AllowedOutput { fullscreen: true });
+    check(&program.bytes, AllowedOutput { fullscreen: true, ..AllowedOutput::default() });
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ impl App {
             (item, vec![Effect::Theme { name: theme.name.clone(), save: true }])
         });
         let before = Effect::Theme { name: self.theme.name().to_owned(), save: false };
-        let dialog = ChoiceDialog::new("Palette", choices.collect())
+        let dialog = ChoiceDialog::new("Theme", choices.collect())
             .with_preview(resources.themes.iter().map(|theme| Effect::Theme { name: theme.name.clone(), save: false }))
             .or_else(before);
         self.open(Box::new(dialog));
@@ -106,7 +106,7 @@ impl App {
             text.push_str(&format!("- Name: {}\n", name.replace('\n', " ")));
         }
         text.push_str(&format!(
-            "- File: `{file}`\n- ID: `{}`\n- Messages: {} ({} of the user, {} answers)\n- Tools: {} calls, {} results\n\
+            "- File: `{file}`\n- ID: `{}`\n- Messages: {} ({} from you, {} answers)\n- Tool calls: {} ({} results)\n\
              - Tokens: {} (input {}, output {}, cache read {}, cache write {})\n- Cost: ${:.4}\n",
             stats.session_id,
             stats.total_messages,

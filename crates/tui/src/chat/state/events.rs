@@ -115,7 +115,7 @@ impl ChatApp {
             shows_something |= !text.is_empty() || !reply.media.is_empty();
         }
         if aborted {
-            self.warning("The run was stopped");
+            self.transcript.dim("The run was stopped");
         } else if !shows_something {
             self.transcript.dim("(no output)");
         }

@@ -25,6 +25,21 @@ fn commands_move_by_characters_and_lines() {
 }
 
 #[test]
+fn operators_delete_and_change_what_a_motion_passes_over() {
+    check_vi("one |two three", "\"de\"", "one | three");
+    check_vi("one t|wo", "\"db\"", "one |wo");
+    check_vi("  one |two", "\"d0\"", "|two");
+    check_vi("  one |two", "\"d^\"", "  |two");
+    check_vi("one |two three", "\"d$\"", "one| ");
+    check_vi("one |two three\nfour", "\"D\"", "one| \nfour");
+    check_vi("one |two three", "\"cwX\"", "one X| three");
+    check_vi("one |two three", "\"CX\"", "one X|");
+    check_vi("one |two\nthree", "\"ccX\"", "X|\nthree");
+    check_vi("  one |two", "\"^\"", "  |one two");
+    check_vi("one |two", "\"cz\"", "one |two");
+}
+
+#[test]
 fn commands_move_by_words() {
     check_vi("|one two", "\"w\"", "one |two");
     check_vi("|foo.bar", "\"w\"", "foo|.bar");

@@ -27,6 +27,10 @@ struct Part {
     ended_ms: Option<i64>,
     /// Whether it is complete.
     ended: bool,
+    /// Whether rows of it were taken…
+    is_begun: bool,
+    /// … and whether that was the line which replaces it.
+    is_replaced: bool,
 }
 
 impl Part {
@@ -44,6 +48,8 @@ impl Part {
             begun_ms,
             ended_ms: None,
             ended: false,
+            is_begun: false,
+            is_replaced: false,
         }
     }
 
@@ -59,11 +65,8 @@ impl Part {
 
     /// Truncates the text to the first `n` bytes.
     fn truncate(&mut self, n: usize) {
-        let kept = self.text.text();
-        let kept = kept[..kept.floor_char_boundary(n)].to_owned();
-        self.text = Markdown::new(self.text.options_mut().clone());
-        self.n_pushed = 0;
-        self.push(&kept);
+        self.text.truncate(n);
+        self.n_pushed = self.text.text().len();
     }
 
     /// Returns whether one line replaces it.
@@ -88,11 +91,34 @@ impl Part {
         if self.is_hidden(cx) {
             return std::iter::once(self.hidden_row(cx)).take(range.end).skip(range.start).collect();
         }
-        let mut rows = self.text.rows_in(range, inner(cx), cx.theme);
-        for row in rows.iter_mut().filter(|row| !row.spans.is_empty() && cx.columns > 1) {
-            row.spans.insert(0, Span::raw(" "));
-        }
+        indented(self.text.rows_in(range, inner(cx), cx.theme), cx)
+    }
+
+    /// Takes the rows that never change, except for those that were taken before.
+    fn take_rows(&mut self, cx: ViewCx<'_>) -> Vec<Row> {
+        self.take_options(cx);
+        let is_hidden = self.is_hidden(cx);
+        let rows = match (is_hidden, self.is_begun) {
+            // Thinking that is in the scrollback is not shown in another form.
+            _ if self.is_replaced => Vec::new(),
+            (true, false) if self.ended => vec![self.hidden_row(cx)],
+            (true, _) => Vec::new(),
+            (false, _) => indented(self.text.take_rows(inner(cx), cx.theme), cx),
+        };
+        self.is_begun |= !rows.is_empty();
+        self.is_replaced |= is_hidden && !rows.is_empty();
         rows
+    }
+
+    /// Returns the rows that were not taken.
+    fn remaining_rows(&mut self, cx: ViewCx<'_>) -> Vec<Row> {
+        self.take_options(cx);
+        match (self.is_hidden(cx), self.is_begun) {
+            _ if self.is_replaced => Vec::new(),
+            (true, false) => vec![self.hidden_row(cx)],
+            (true, true) => Vec::new(),
+            (false, _) => indented(self.text.remaining_rows(inner(cx), cx.theme), cx),
+        }
     }
 
     /// Applies the settings for code.
@@ -112,6 +138,14 @@ impl Part {
     }
 }
 
+/// Puts the blank column on the left of rows.
+fn indented(mut rows: Vec<Row>, cx: ViewCx<'_>) -> Vec<Row> {
+    for row in rows.iter_mut().filter(|row| !row.spans.is_empty() && cx.columns > 1) {
+        row.spans.insert(0, Span::raw(" "));
+    }
+    rows
+}
+
 /// Returns the number of columns besides the blank one on the left.
 fn inner(cx: ViewCx<'_>) -> usize {
     cx.columns.saturating_sub(1).max(1)
@@ -123,11 +157,13 @@ pub(crate) struct AnswerView {
     failure: Option<String>,
     cut_off: bool,
     finished: bool,
+    /// Whether rows of it were taken.
+    is_begun: bool,
 }
 
 impl AnswerView {
     pub(super) fn begun() -> Self {
-        Self { parts: Vec::new(), failure: None, cut_off: false, finished: false }
+        Self { parts: Vec::new(), failure: None, cut_off: false, finished: false, is_begun: false }
     }
 
     /// Creates a view of a complete text in the style of an answer.
@@ -260,6 +296,52 @@ impl AnswerView {
         n
     }
 
+    /// Returns whether rows of it were taken.
+    pub(super) fn is_begun(&self) -> bool {
+        self.is_begun
+    }
+
+    /// Takes the rows that never change, except for those that were taken before. They go into the scrollback, and whatever changes later
+    /// does not change them: the width, the theme, or whether thinking is shown.
+    pub(super) fn take_rows(&mut self, cx: ViewCx<'_>) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for part in self.parts.iter_mut().filter(|part| !part.text.is_blank()) {
+            let is_new = !part.is_begun;
+            append(&mut rows, part.take_rows(cx), is_new && self.is_begun, is_new);
+            if !part.ended {
+                break;
+            }
+        }
+        if self.finished {
+            append(&mut rows, self.notes(cx), self.is_begun, true);
+        }
+        self.is_begun |= !rows.is_empty();
+        rows
+    }
+
+    /// Returns the rows that were not taken.
+    pub(super) fn remaining_rows(&mut self, cx: ViewCx<'_>) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for part in self.parts.iter_mut().filter(|part| !part.text.is_blank()) {
+            let is_new = !part.is_begun;
+            append(&mut rows, part.remaining_rows(cx), is_new && self.is_begun, is_new);
+        }
+        append(&mut rows, self.notes(cx), self.is_begun, true);
+        rows
+    }
+
+    /// Returns the rows about how the answer ended.
+    fn notes(&self, cx: ViewCx<'_>) -> Vec<Row> {
+        let mut notes = Vec::new();
+        if let Some(failure) = &self.failure {
+            notes.extend(paragraphs(failure, cx.theme.fg(ColorRole::Error), cx.columns, 1));
+        }
+        if self.cut_off {
+            notes.extend(paragraphs("The model reached its output limit", cx.theme.fg(ColorRole::Dim), cx.columns, 1));
+        }
+        notes
+    }
+
     /// Returns a range of the rows.
     pub(super) fn rows_in(&mut self, range: Range<usize>, cx: ViewCx<'_>) -> Vec<Row> {
         let mut rows = Vec::new();
@@ -291,13 +373,7 @@ impl AnswerView {
                 (rows, first.min(n_stable))
             });
         }
-        let mut notes = Vec::new();
-        if let Some(failure) = &self.failure {
-            notes.extend(paragraphs(failure, cx.theme.fg(ColorRole::Error), cx.columns, 1));
-        }
-        if self.cut_off {
-            notes.extend(paragraphs("The model reached its output limit", cx.theme.fg(ColorRole::Dim), cx.columns, 1));
-        }
+        let notes = self.notes(cx);
         if !notes.is_empty() {
             add(&mut |range| {
                 let n_left_out = range.start.min(notes.len());
@@ -306,4 +382,12 @@ impl AnswerView {
         }
         rows
     }
+}
+
+/// Appends rows of a part, below a blank row if it is `new` and anything is above it.
+fn append(rows: &mut Vec<Row>, more: Vec<Row>, is_below: bool, is_new: bool) {
+    if !more.is_empty() && (is_below || is_new && !rows.is_empty()) {
+        rows.push(Row::default());
+    }
+    rows.extend(more);
 }
