@@ -50,10 +50,31 @@ fn hidden(page: String, services: &Services) -> String {
     page
 }
 
-/// Replaces the path of the home directory with `~`.
+/// Replaces the path of the home directory with `~`, except where it is the beginning of another name.
 fn without_home(page: String, home: Option<&Path>) -> String {
-    match home.and_then(Path::to_str).map(|home| home.trim_end_matches('/')) {
-        Some(home) if home.len() > 1 => page.replace(home, "~"),
-        _ => page,
+    let Some(home) = home.and_then(Path::to_str).map(|home| home.trim_end_matches('/')).filter(|home| home.len() > 1)
+    else {
+        return page;
+    };
+    let mut parts = page.split(home);
+    let mut hidden = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_longer = part.starts_with(|next: char| next.is_alphanumeric() || matches!(next, '_' | '-'));
+        hidden.push_str(if is_longer { home } else { "~" });
+        hidden.push_str(part);
+    }
+    hidden
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_home_directory_itself_is_replaced() {
+        let hidden =
+            |home: &str| without_home("/home/me /home/me/x.rs /home/melissa".to_owned(), Some(Path::new(home)));
+        assert_eq!(hidden("/home/me/"), "~ ~/x.rs /home/melissa");
+        assert_eq!(hidden("/"), "/home/me /home/me/x.rs /home/melissa");
     }
 }
