@@ -83,7 +83,7 @@ impl SandboxPlan<'_> {
     pub(super) async fn enter(&self, parts: &Parts, skills: &AgentSkills) -> Result<RunSandbox, RunError> {
         let backend = self.backend()?;
         if self.workspace != self.agent_workspace {
-            self.record_copy(parts);
+            self.record_copy(parts).await;
             create_private_dir(&self.workspace)
                 .and_then(|()| bootstrap::seed(&self.agent_workspace, &self.workspace))
                 .map_err(|error| {
@@ -124,21 +124,23 @@ impl SandboxPlan<'_> {
     }
 
     /// Records that the copy is used. Without the registry, no copies are removed.
-    fn record_copy(&self, parts: &Parts) {
+    async fn record_copy(&self, parts: &Parts) {
         let mounts = ContainerMounts {
             workspace: self.workspace.clone(),
             agent_workspace: self.agent_workspace.clone(),
             access: self.config.workspace_access,
         };
         let copy = WorkspaceCopy {
-            workspace: &self.workspace,
-            root: &self.root,
-            scope_key: &self.scope_key,
+            workspace: self.workspace.clone(),
+            root: self.root.clone(),
+            scope_key: self.scope_key.clone(),
             config_hash: sandbox_hash(&self.config.container, &mounts),
             max_age_days: self.config.prune.copy_days,
             now_ms: parts.host.now_ms(),
         };
-        if let Err(error) = copy.record(&parts.state_dir) {
+        let state_dir = parts.state_dir.clone();
+        let recorded = tokio::task::spawn_blocking(move || copy.record(&state_dir)).await;
+        if let Err(error) = recorded.unwrap_or_else(|panicked| Err(panicked.into())) {
             tracing::warn!(%error, "the registry of the sandboxes' workspaces cannot be used");
         }
     }

@@ -18,11 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const DAY_MS: f64 = 86_400_000.0;
 
 /// A copy that is about to be used.
-pub(crate) struct WorkspaceCopy<'a> {
-    pub(crate) workspace: &'a Path,
+pub(crate) struct WorkspaceCopy {
+    pub(crate) workspace: PathBuf,
     /// Directory of all copies.
-    pub(crate) root: &'a Path,
-    pub(crate) scope_key: &'a str,
+    pub(crate) root: PathBuf,
+    pub(crate) scope_key: String,
     /// Hash of the configuration of its sandbox.
     pub(crate) config_hash: String,
     /// Days after which a copy that is not used is removed; 0 means never.
@@ -45,7 +45,7 @@ struct CopyEntry {
     config_hash: String,
 }
 
-impl WorkspaceCopy<'_> {
+impl WorkspaceCopy {
     /// Records that the copy is used, and removes copies that have not been used for long. A copy of all agents (`scope: "shared"`) is
     /// never removed, because it is the directory of the others. Blocks.
     ///
@@ -65,8 +65,8 @@ impl WorkspaceCopy<'_> {
         let created_at_ms = known.map_or(self.now_ms, |at| registry.entries.swap_remove(at).created_at_ms);
         registry.entries.retain(|entry| !(self.is_due(entry) && remove(&entry.workspace)));
         registry.entries.push(CopyEntry {
-            workspace: self.workspace.to_owned(),
-            session_key: self.scope_key.to_owned(),
+            workspace: self.workspace,
+            session_key: self.scope_key,
             created_at_ms,
             last_used_at_ms: self.now_ms,
             config_hash: self.config_hash,
@@ -76,7 +76,7 @@ impl WorkspaceCopy<'_> {
 
     fn is_due(&self, entry: &CopyEntry) -> bool {
         let days = (self.now_ms - entry.last_used_at_ms) as f64 / DAY_MS;
-        self.max_age_days > 0.0 && days > self.max_age_days && entry.workspace.parent() == Some(self.root)
+        self.max_age_days > 0.0 && days > self.max_age_days && entry.workspace.parent() == Some(&*self.root)
     }
 }
 
@@ -104,9 +104,8 @@ mod tests {
             let workspace = root.join(name);
             std::fs::create_dir_all(&workspace).unwrap();
             let now_ms = (days * DAY_MS) as i64;
-            let (root, config_hash) = (&root, String::new());
-            let copy =
-                WorkspaceCopy { workspace: &workspace, root, scope_key: name, config_hash, max_age_days, now_ms };
+            let (root, config_hash, scope_key) = (root.clone(), String::new(), name.to_owned());
+            let copy = WorkspaceCopy { workspace, root, scope_key, config_hash, max_age_days, now_ms };
             copy.record(&state)
         };
         let names = || {
@@ -140,8 +139,9 @@ mod tests {
         std::fs::create_dir_all(&precious).unwrap();
         std::fs::create_dir_all(root.join("own")).unwrap();
         let record = |workspace: &Path, now_ms: i64| {
-            let config_hash = String::new();
-            let copy = WorkspaceCopy { workspace, root: &root, scope_key: "k", config_hash, max_age_days: 1.0, now_ms };
+            let (workspace, root) = (workspace.to_owned(), root.clone());
+            let (scope_key, config_hash) = ("k".to_owned(), String::new());
+            let copy = WorkspaceCopy { workspace, root, scope_key, config_hash, max_age_days: 1.0, now_ms };
             copy.record(&state).unwrap();
         };
         // A directory elsewhere, and the shared copy.
