@@ -7,7 +7,7 @@ use pinch_coding_agent::machine::Machine;
 use pinch_sandbox::choose::SandboxBackend;
 use pinch_sandbox::config::SandboxConfig;
 use pinch_sandbox::confinement::{Confinement, NetworkAccess, PathAccess};
-use pinch_sandbox::container::{ContainerMounts, ContainerOptions, check_network, container_environment, sandbox_hash};
+use pinch_sandbox::container::{ContainerOptions, check_network, container_environment};
 use pinch_sandbox::contract::SandboxUnavailable;
 use pinch_sandbox::scope::{SandboxScope, WorkspaceAccess, is_sandboxed};
 use pinch_stdx::fs::{create_private_dir, real_path};
@@ -125,16 +125,9 @@ impl SandboxPlan<'_> {
 
     /// Records that the copy is used. Without the registry, no copies are removed.
     async fn record_copy(&self, parts: &Parts) {
-        let mounts = ContainerMounts {
-            workspace: self.workspace.clone(),
-            agent_workspace: self.agent_workspace.clone(),
-            access: self.config.workspace_access,
-        };
         let copy = WorkspaceCopy {
             workspace: self.workspace.clone(),
             root: self.root.clone(),
-            scope_key: self.scope_key.clone(),
-            config_hash: sandbox_hash(&self.config.container, &mounts),
             max_age_days: self.config.prune.copy_days,
             now_ms: parts.host.now_ms(),
         };

@@ -15,6 +15,8 @@ const LOCK: &str = "workspaces.lock";
 const MAX_BYTES: u64 = 8 << 20;
 /// How long to wait for another process that uses the registry.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How precisely the last use is recorded, so that not every run writes the registry.
+const PRECISION_MS: i64 = 60 * 60 * 1000;
 const DAY_MS: f64 = 86_400_000.0;
 
 /// A copy that is about to be used.
@@ -22,9 +24,6 @@ pub(crate) struct WorkspaceCopy {
     pub(crate) workspace: PathBuf,
     /// Directory of all copies.
     pub(crate) root: PathBuf,
-    pub(crate) scope_key: String,
-    /// Hash of the configuration of its sandbox.
-    pub(crate) config_hash: String,
     /// Days after which a copy that is not used is removed; 0 means never.
     pub(crate) max_age_days: f64,
     pub(crate) now_ms: i64,
@@ -39,10 +38,7 @@ struct CopyRegistry {
 #[serde(rename_all = "camelCase")]
 struct CopyEntry {
     workspace: PathBuf,
-    session_key: String,
-    created_at_ms: i64,
     last_used_at_ms: i64,
-    config_hash: String,
 }
 
 impl WorkspaceCopy {
@@ -61,21 +57,30 @@ impl WorkspaceCopy {
             Err(error) if error.kind() == io::ErrorKind::NotFound => CopyRegistry::default(),
             Err(error) => return Err(error),
         };
-        let known = registry.entries.iter().position(|entry| entry.workspace == self.workspace);
-        let created_at_ms = known.map_or(self.now_ms, |at| registry.entries.swap_remove(at).created_at_ms);
-        registry.entries.retain(|entry| !(self.is_due(entry) && remove(&entry.workspace)));
-        registry.entries.push(CopyEntry {
-            workspace: self.workspace,
-            session_key: self.scope_key,
-            created_at_ms,
-            last_used_at_ms: self.now_ms,
-            config_hash: self.config_hash,
-        });
-        write_atomic(&path, &serde_json::to_vec_pretty(&registry)?, Access::Private)
+        let n_known = registry.entries.len();
+        registry
+            .entries
+            .retain(|entry| entry.workspace == self.workspace || !(self.is_due(entry) && remove(&entry.workspace)));
+        let mut is_changed = registry.entries.len() < n_known;
+        match registry.entries.iter_mut().find(|entry| entry.workspace == self.workspace) {
+            Some(entry) if self.now_ms - entry.last_used_at_ms < PRECISION_MS => {}
+            Some(entry) => {
+                entry.last_used_at_ms = self.now_ms;
+                is_changed = true;
+            }
+            None => {
+                registry.entries.push(CopyEntry { workspace: self.workspace, last_used_at_ms: self.now_ms });
+                is_changed = true;
+            }
+        }
+        match is_changed {
+            true => write_atomic(&path, &serde_json::to_vec_pretty(&registry)?, Access::Private),
+            false => Ok(()),
+        }
     }
 
     fn is_due(&self, entry: &CopyEntry) -> bool {
-        let days = (self.now_ms - entry.last_used_at_ms) as f64 / DAY_MS;
+        let days = (self.now_ms - entry.last_used_at_ms - PRECISION_MS) as f64 / DAY_MS;
         self.max_age_days > 0.0 && days > self.max_age_days && entry.workspace.parent() == Some(&*self.root)
     }
 }
@@ -104,8 +109,7 @@ mod tests {
             let workspace = root.join(name);
             std::fs::create_dir_all(&workspace).unwrap();
             let now_ms = (days * DAY_MS) as i64;
-            let (root, config_hash, scope_key) = (root.clone(), String::new(), name.to_owned());
-            let copy = WorkspaceCopy { workspace, root, scope_key, config_hash, max_age_days, now_ms };
+            let copy = WorkspaceCopy { workspace, root: root.clone(), max_age_days, now_ms };
             copy.record(&state)
         };
         let names = || {
@@ -140,8 +144,7 @@ mod tests {
         std::fs::create_dir_all(root.join("own")).unwrap();
         let record = |workspace: &Path, now_ms: i64| {
             let (workspace, root) = (workspace.to_owned(), root.clone());
-            let (scope_key, config_hash) = ("k".to_owned(), String::new());
-            let copy = WorkspaceCopy { workspace, root, scope_key, config_hash, max_age_days: 1.0, now_ms };
+            let copy = WorkspaceCopy { workspace, root, max_age_days: 1.0, now_ms };
             copy.record(&state).unwrap();
         };
         // A directory elsewhere, and the shared copy.
