@@ -11,10 +11,11 @@ pub(super) fn check(sources: &[SourceFile]) -> TidyReport {
     for source in sources.iter().filter(|source| is_library(source)) {
         let text = source.without_tests();
         let foreign = foreign_names(text);
+        let private = private_types(text);
         let mut public = None;
         for (at, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or("").trim_end();
-            let end = match public.take().or_else(|| public_item(code)) {
+            let end = match public.take().or_else(|| public_item(code, &private)) {
                 Some(end) => end,
                 None => continue,
             };
@@ -59,12 +60,15 @@ impl SignatureEnd {
     }
 }
 
-/// What a line makes public, if it begins an item. Parameters of implemented traits are public too.
-fn public_item(code: &str) -> Option<SignatureEnd> {
+/// What a line makes public, if it begins an item. Parameters of traits that public types implement are public too.
+fn public_item(code: &str, private: &[&str]) -> Option<SignatureEnd> {
     let item = code.trim_start();
     let indent = code.len() - item.len();
-    if item.starts_with("impl") && item.contains(" for ") {
-        return Some(SignatureEnd::Signature);
+    if item.starts_with("impl")
+        && let Some((_, implementor)) = item.split_once(" for ")
+    {
+        let is_private = words(implementor).next().is_some_and(|name| private.contains(&name));
+        return (!is_private).then_some(SignatureEnd::Signature);
     }
     let item = item.strip_prefix("pub ")?;
     Some(if item.starts_with("enum ") || item.starts_with("trait ") {
@@ -84,6 +88,12 @@ fn foreign_names(text: &str) -> Vec<&str> {
     types.chain(LIBRARIES).collect()
 }
 
+/// The types of a file that only this file can name.
+fn private_types(text: &str) -> Vec<&str> {
+    let declared = |line| ["struct ", "enum "].iter().find_map(|keyword| str::strip_prefix(line, keyword));
+    text.lines().filter_map(declared).filter_map(|rest| words(rest).next()).collect()
+}
+
 fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }
@@ -100,7 +110,8 @@ mod tests {
             pub fn shown(\n    n: u8,\n    draft: Draft,\n) {\n}\n\
             pub enum Problematic {\n    Sent {\n        source: reqwest::Error,\n    },\n}\n\
             struct Private {\n    client: reqwest::Client,\n}\n\
-            impl From<reqwest::Error> for Problematic {\n}\n";
+            impl From<reqwest::Error> for Problematic {\n}\n\
+            impl From<reqwest::Error> for Private {\n}\n";
         let source = SourceFile { path: "crates/x/src/lib.rs".to_owned(), text: text.to_owned() };
         let errors = check(&[source]).errors;
         let lines: Vec<&str> = errors.iter().filter_map(|error| error.split(':').nth(1)).collect();

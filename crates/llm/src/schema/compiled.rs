@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use jsonschema::{Draft, Validator, ValidatorMap};
+use jsonschema::{Draft, Retrieve, Uri, Validator, ValidatorMap};
 use serde_json::Value;
 
 use super::Schema;
@@ -31,9 +31,17 @@ impl Schema {
     }
 }
 
-/// Returns options that never fetch anything, because schemas are untrusted.
+/// Fetches nothing, because schemas are untrusted.
+struct Offline;
+
+impl Retrieve for Offline {
+    fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        Err(format!("{uri} is outside of the schema, and references are not fetched").into())
+    }
+}
+
 fn options(schema: &Value) -> jsonschema::ValidationOptions<'static> {
-    let options = jsonschema::options().offline().should_validate_formats(true);
+    let options = jsonschema::options().with_retriever(Offline).should_validate_formats(true);
     // Without an explicit version, a schema with a list of `items` schemas follows the older drafts.
     if schema.get("$schema").is_none() && has_tuple(schema) { options.with_draft(Draft::Draft201909) } else { options }
 }

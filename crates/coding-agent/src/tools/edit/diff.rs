@@ -86,7 +86,7 @@ impl DiffView<'_> {
         out.join("\n")
     }
 
-    fn patch(&self, diff: &TextDiff<'_, '_, str>, path: &str, old: &str, new: &str) -> String {
+    fn patch(&self, diff: &TextDiff<'_, '_, '_, str>, path: &str, old: &str, new: &str) -> String {
         let mut out = format!("--- {path}\n+++ {path}\n");
         for group in diff.grouped_ops(CONTEXT) {
             let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
