@@ -1,3 +1,5 @@
+mod hygiene;
+
 use std::sync::Arc;
 
 use proptest::collection::vec;
