@@ -143,4 +143,33 @@ mod tests {
         check(&[2, 1, 3], None, Some(3), &["tr", "tr", "tiii"]);
         check(&[4], Some(3), Some(1), &["trim"]);
     }
+
+    #[test]
+    fn images_of_results_are_limited_and_replaced_too() {
+        let image = || Block::Image(Image { data: "d".into(), mime_type: "image/png".into() });
+        let call = crate::message::ToolCall::new("c", "read", Default::default());
+        let mut result = ToolResult::text(&call, "t", false, 0);
+        result.content.extend([image(), image(), image()]);
+        let result = Arc::new(Message::ToolResult(result));
+        let texts = |message: &Arc<Message>| -> Vec<String> {
+            blocks_of(message).unwrap().iter().map(|block| block.as_text().unwrap_or("image").to_owned()).collect()
+        };
+        let mut messages = [Arc::clone(&result)];
+        limited(&mut messages, ImageCounts { per_message: Some(2), per_request: None });
+        assert_eq!(texts(&messages[0]), ["t", "image", "image", TOO_MANY_IN_MESSAGE]);
+        assert_eq!(texts(&without_images(&result, "user", "tool")), ["t", "tool"]);
+        assert_eq!(texts(&without_images(&message(2), "user", "tool")), ["t", "user"]);
+    }
+
+    #[test]
+    fn messages_without_surplus_images_are_shared() {
+        let (none, two) = (message(0), message(2));
+        assert!(Arc::ptr_eq(&without_images(&none, "", ""), &none));
+        let call = crate::message::ToolCall::new("c", "read", Default::default());
+        let result = Arc::new(Message::ToolResult(ToolResult::text(&call, "t", false, 0)));
+        assert!(Arc::ptr_eq(&without_images(&result, "", ""), &result));
+        let mut messages = [Arc::clone(&two)];
+        limited(&mut messages, ImageCounts { per_message: Some(2), per_request: Some(2) });
+        assert!(Arc::ptr_eq(&messages[0], &two));
+    }
 }

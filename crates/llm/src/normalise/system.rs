@@ -241,4 +241,52 @@ mod tests {
         assert_eq!(all.head.timestamp, Some(0));
         assert!(collapse(&SystemPrompt::default(), &[], &[]).head.is_empty());
     }
+
+    #[test]
+    fn without_a_prompt_only_tools_count() {
+        let nothing = collapse(&SystemPrompt::default(), &[], &[]).head;
+        assert_eq!((nothing.is_empty(), nothing.timestamp), (true, None));
+        let tools = collapse(&SystemPrompt::default(), &[tool("t")], &[]).head;
+        assert_eq!((tools.is_empty(), tools.timestamp, tools.instructions.len()), (false, Some(0), 0));
+        let prompt = collapse(&SystemPrompt::text("P"), &[], &[]).head;
+        assert_eq!((prompt.is_empty(), prompt.timestamp, prompt.instructions), (false, Some(0), vec!["P".to_owned()]));
+        assert_eq!(collapse(&SystemPrompt::default(), &[], &[change(&[], &[], &[])]).head.timestamp, Some(5));
+    }
+
+    /// Expects this number of messages of a conversation that are left when the changes of tools before them were folded into the head.
+    #[track_caller]
+    fn check_split(added: &[&str], removed: &[&str], takes_additions: bool, n_left: usize) {
+        let user = || Arc::new(Message::user("hi", 1));
+        let messages = vec![user(), change(&[], added, removed), user(), change(&[("a", Some("A"))], &[], &[])];
+        let model =
+            crate::model::Model::from_record(&serde_json::json!({"id": "m", "api": "a", "provider": "p"})).unwrap();
+        let mut request = Request::new(model, messages);
+        request.tools = vec![tool("t")].into();
+        assert_eq!(split_at_tools(&request, takes_additions).messages.len(), n_left, "{added:?} {removed:?}");
+    }
+
+    #[test]
+    fn only_additions_of_tools_may_stay_in_the_conversation() {
+        check_split(&[], &[], false, 4);
+        check_split(&["u"], &[], true, 4);
+        check_split(&["u"], &[], false, 3);
+        check_split(&["t"], &[], true, 3);
+        check_split(&[], &["t"], true, 3);
+        check_split(&["u"], &["t"], true, 3);
+    }
+
+    #[test]
+    fn a_change_is_described_for_the_model() {
+        let text = |sections: &[(&str, Option<&str>)], content: &str| {
+            let Message::System(mut change) = (*change(sections, &[], &[])).clone() else { unreachable!() };
+            change.content = Content::Text(content.to_owned());
+            change_text(&change)
+        };
+        assert_eq!(text(&[], " "), "");
+        assert_eq!(text(&[], "be brief"), "be brief");
+        assert_eq!(
+            text(&[("a", Some("A")), ("b", None)], "c"),
+            "c\n\nUpdated system prompt section \"a\":\n\nA\n\nRemoved system prompt section \"b\"."
+        );
+    }
 }

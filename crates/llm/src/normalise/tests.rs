@@ -134,6 +134,24 @@ fn unchanged_messages_are_shared() {
     assert!(Arc::ptr_eq(&out[0], &message));
 }
 
+#[test]
+fn signatures_are_the_targets_own() {
+    let signed = json!([
+        {"type": "text", "text": "t", "textSignature": "s"},
+        {"type": "toolCall", "id": "a", "name": "read", "arguments": {}, "thoughtSignature": "s"}]);
+    let blocks = |model: &str, provider: &str, api: &str| {
+        let mut message = answer(model, "toolUse", signed.clone());
+        (message["provider"], message["api"]) = (provider.into(), api.into());
+        let message = Arc::new(Message::from_value(&message).unwrap());
+        let out = transform(&[Arc::clone(&message)], &target(false), None)[0].to_value();
+        (out["content"][0]["textSignature"].is_string(), out["content"][1]["thoughtSignature"].is_string())
+    };
+    assert_eq!(blocks("m", "anthropic", "anthropic-messages"), (true, true));
+    assert_eq!(blocks("other", "anthropic", "anthropic-messages"), (false, false));
+    assert_eq!(blocks("m", "other", "anthropic-messages"), (false, false));
+    assert_eq!(blocks("m", "anthropic", "other"), (false, false));
+}
+
 /// Generates conversations of a few messages whose calls and results share a few ids.
 fn any_messages() -> impl Strategy<Value = Vec<Value>> {
     let id = || prop_oneof![Just("a"), Just("b"), Just("c|1"), Just("c+1")];
