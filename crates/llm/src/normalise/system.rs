@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(collapse(&SystemPrompt::default(), &[], &[change(&[], &[], &[])]).head.timestamp, Some(5));
     }
 
-    /// Expects this number of messages of a conversation that are left when the changes of tools before them were folded into the head.
+    /// Checks how many messages remain in a conversation whose second message changes the tools.
     #[track_caller]
     fn check_split(added: &[&str], removed: &[&str], takes_additions: bool, n_left: usize) {
         let user = || Arc::new(Message::user("hi", 1));

@@ -35,10 +35,14 @@ fn user(text: &str) -> Value {
     json!({"role": "user", "content": text, "timestamp": 8})
 }
 
+fn read(messages: &[Value]) -> Vec<Arc<Message>> {
+    messages.iter().map(|message| Arc::new(Message::from_value(message).unwrap())).collect()
+}
+
 /// Expects one line per message: the role, then the relevant details.
 #[track_caller]
 fn check(messages: &[Value], expect: &[&str]) {
-    let messages: Vec<Arc<Message>> = messages.iter().map(|m| Arc::new(Message::from_value(m).unwrap())).collect();
+    let messages = read(messages);
     let rule = |id: &str, _: &Model, _: &crate::message::AssistantMessage| anthropic_id(id);
     let out = transform(&messages, &target(false), Some(&rule));
     let lines: Vec<String> = out.iter().map(|message| line(message)).collect();
@@ -139,17 +143,16 @@ fn signatures_are_the_targets_own() {
     let signed = json!([
         {"type": "text", "text": "t", "textSignature": "s"},
         {"type": "toolCall", "id": "a", "name": "read", "arguments": {}, "thoughtSignature": "s"}]);
-    let blocks = |model: &str, provider: &str, api: &str| {
+    let are_kept = |model: &str, provider: &str, api: &str| {
         let mut message = answer(model, "toolUse", signed.clone());
         (message["provider"], message["api"]) = (provider.into(), api.into());
-        let message = Arc::new(Message::from_value(&message).unwrap());
-        let out = transform(&[Arc::clone(&message)], &target(false), None)[0].to_value();
+        let out = transform(&read(&[message]), &target(false), None)[0].to_value();
         (out["content"][0]["textSignature"].is_string(), out["content"][1]["thoughtSignature"].is_string())
     };
-    assert_eq!(blocks("m", "anthropic", "anthropic-messages"), (true, true));
-    assert_eq!(blocks("other", "anthropic", "anthropic-messages"), (false, false));
-    assert_eq!(blocks("m", "other", "anthropic-messages"), (false, false));
-    assert_eq!(blocks("m", "anthropic", "other"), (false, false));
+    assert_eq!(are_kept("m", "anthropic", "anthropic-messages"), (true, true));
+    assert_eq!(are_kept("other", "anthropic", "anthropic-messages"), (false, false));
+    assert_eq!(are_kept("m", "other", "anthropic-messages"), (false, false));
+    assert_eq!(are_kept("m", "anthropic", "other"), (false, false));
 }
 
 /// Generates conversations of a few messages whose calls and results share a few ids.
@@ -171,7 +174,7 @@ fn any_messages() -> impl Strategy<Value = Vec<Value>> {
 fn the_targets_own_calls_keep_their_ids() {
     let foreign = answer("other", "toolUse", json!([call("a+b")]));
     let own = answer("m", "toolUse", json!([call("a_b")]));
-    let messages = [foreign, own].map(|message| Arc::new(Message::from_value(&message).unwrap()));
+    let messages = read(&[foreign, own]);
     let rule = |id: &str, _: &Model, _: &crate::message::AssistantMessage| anthropic_id(id);
     let out = transform(&messages, &target(false), Some(&rule));
     let ids: Vec<String> =
@@ -183,7 +186,7 @@ fn the_targets_own_calls_keep_their_ids() {
 proptest! {
     #[test]
     fn every_call_gets_exactly_one_result(messages in any_messages()) {
-        let messages: Vec<Arc<Message>> = messages.iter().map(|m| Arc::new(Message::from_value(m).unwrap())).collect();
+        let messages = read(&messages);
         let rule = |id: &str, _: &Model, _: &crate::message::AssistantMessage| anthropic_id(id);
         let out = transform(&messages, &target(true), Some(&rule));
         let mut open: Vec<String> = Vec::new();

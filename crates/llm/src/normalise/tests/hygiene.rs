@@ -9,12 +9,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::answer;
+use super::{answer, read};
 use crate::message::Message;
-
-fn read(messages: &[Value]) -> Vec<Arc<Message>> {
-    messages.iter().map(|message| Arc::new(Message::from_value(message).unwrap())).collect()
-}
 
 /// One line a message: the role, the id of a result, and the blocks.
 fn lines(messages: &[Arc<Message>]) -> Vec<String> {

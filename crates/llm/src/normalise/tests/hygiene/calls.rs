@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::{answer, call, result, user};
-use super::{check, lines, read, said};
+use super::super::{answer, call, read, result, user};
+use super::{check, lines, said};
 use crate::message::Message;
 use crate::model::transcript::CallIdRule;
 use crate::normalise::{call_ids, calls, repair};

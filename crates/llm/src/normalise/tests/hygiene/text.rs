@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::{answer, call, result, user};
-use super::{check, check_answers, lines, read, said, thought};
+use super::super::{answer, call, read, result, user};
+use super::{check, check_answers, lines, said, thought};
 use crate::message::Message;
 use crate::model::transcript::TranscriptRules;
 use crate::normalise::text;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::{answer, call, result, user};
-use super::{at, check, check_answers, line, read, said, system, thought};
+use super::super::{answer, call, read, result, user};
+use super::{at, check, check_answers, line, said, system, thought};
 use crate::message::Message;
 use crate::normalise::turns;
 
