@@ -1,10 +1,14 @@
 //! `cargo xtask ci`: everything that must pass before a change is merged, ordered so that failures show up early.
 
+mod background;
+
 use std::time::Instant;
+
+use background::BackgroundCheck;
 
 use crate::launch::browser;
 use crate::tools::{CargoTool, DENY, SHEAR};
-use crate::{cargo, features, fork, test, tidy};
+use crate::{cargo, fork, test, tidy};
 
 /// Arguments of `cargo xtask ci`.
 #[derive(clap::Args)]
@@ -39,6 +43,10 @@ impl From<bool> for StepOutcome {
     }
 }
 
+/// The features are checked beside the steps from the lints on: each check builds few crates, so alone it leaves processors idle.
+const FEATURES: &str = "features";
+const FEATURES_START_BEFORE: &str = "lints";
+
 /// The tests come last so that their output is at the end.
 const STEPS: &[CiStep] = &[
     ("formatting", || Ok(cargo::run(&["fmt", "--all", "--check"], &[])?.into())),
@@ -47,7 +55,6 @@ const STEPS: &[CiStep] = &[
     ("unused dependencies", || tool(&SHEAR)),
     ("lints", || Ok(cargo::run(CLIPPY, &[])?.into())),
     ("lints of the fuzz targets", || Ok(cargo::run(FUZZ_CLIPPY, &[])?.into())),
-    ("features", || Ok(features::run(&features::Args {})?.into())),
     ("documentation", || Ok(cargo::run(DOC, &[("RUSTDOCFLAGS", "-D warnings")])?.into())),
     ("fork", || Ok(fork::run(&fork::Args {})?.into())),
     ("browser", check_pages),
@@ -58,7 +65,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     if args.install_tools && !(DENY.install()? && SHEAR.install()?) {
         return Ok(false);
     }
+    let mut features = None;
     for (name, work) in STEPS {
+        if *name == FEATURES_START_BEFORE {
+            features = Some(BackgroundCheck::start(FEATURES)?);
+        }
         let start = Instant::now();
         let outcome = work()?;
         let seconds = start.elapsed().as_secs_f64();
@@ -69,6 +80,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
                 println!("==> {name}: FAILED after {seconds:.0} s");
                 return Ok(false);
             }
+        }
+    }
+    if let Some((is_good, seconds)) = features.map(BackgroundCheck::finish).transpose()? {
+        println!("==> {FEATURES}: {} after {seconds:.0} s", if is_good { "good" } else { "FAILED" });
+        if !is_good {
+            return Ok(false);
         }
     }
     test::run(&test::Args { full: false, live: false, rest: Vec::new() })
