@@ -337,6 +337,8 @@ mod properties;
 
 #[cfg(test)]
 mod tests {
+    use pinch_llm::error::{LlmError, LlmErrorKind};
+
     use super::*;
 
     const MINUTE: i64 = 60_000;
@@ -437,6 +439,43 @@ mod tests {
         assert_eq!(play(&[100, 100, 200]), "c/3");
         assert_eq!(play(&[100, 50, 100]), "[long]");
         assert_eq!(play(&[0, 50, 100]), "[long]", "an unknown window may be the largest");
+        let models = ["a/1", "b/2"].map(|text| ModelRef::parse(text, "x").unwrap()).to_vec();
+        let follows = |windows| FailoverState::new(models.clone()).windows(windows).larger_window_follows(0);
+        assert_eq!([vec![0, 100], vec![100, 100], vec![100, 101]].map(follows), [false, false, true]);
+    }
+
+    #[test]
+    fn a_profile_chosen_by_the_user_is_tried_in_cooldown() {
+        let models = ["a/1", "b/2"].map(|text| ModelRef::parse(text, "x").unwrap());
+        let resting =
+            |_: &ModelRef| ProviderHealth::CoolingDown { until: 10 * MINUTE, reason: Some(FailoverReason::RateLimit) };
+        for (is_locked, expected, n_skipped) in [(true, "a/1", 0), (false, "b/2", 1)] {
+            let mut state = FailoverState::new(models.to_vec()).locked(is_locked);
+            let mut throttle = ProbeThrottle::default();
+            let next = next_candidate(&mut state, CandidateObservation::Start, &mut throttle, 0, resting);
+            let NextCandidate::Run(candidate) = next else { panic!("no candidate") };
+            assert_eq!((candidate.model.to_string().as_str(), candidate.allow_cooldown_probe), (expected, !is_locked));
+            assert_eq!(state.attempts().len(), n_skipped);
+        }
+    }
+
+    #[test]
+    fn the_last_error_of_the_provider_is_the_source_of_the_end() {
+        let models = ["a/1", "b/2"].map(|text| ModelRef::parse(text, "x").unwrap());
+        let mut state = FailoverState::new(models.to_vec());
+        let mut throttle = ProbeThrottle::default();
+        let usable = |_: &ModelRef| ProviderHealth::Usable;
+        let source = LlmError::new("b".into(), LlmErrorKind::Auth, "no");
+        let mut error = FailoverError { reason: Some(FailoverReason::Auth), ..FailoverError::default() };
+        error.source = Some(Arc::new(source));
+        let error = RunError::from(error);
+        let mut next = next_candidate(&mut state, CandidateObservation::Start, &mut throttle, 0, usable);
+        for _ in 0..2 {
+            let seen = CandidateObservation::Failed { error: &error, duration_ms: 1 };
+            next = next_candidate(&mut state, seen, &mut throttle, 0, usable);
+        }
+        let NextCandidate::Fail(RunError::Failover(end)) = next else { panic!("no error") };
+        assert_eq!(end.source.as_deref().map(|source| source.text.as_str()), Some("no"));
     }
 
     #[test]

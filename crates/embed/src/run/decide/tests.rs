@@ -8,6 +8,9 @@ use super::*;
 use crate::run::outcome::{AttemptStart, FailureStage, ToolRun};
 use crate::run::request::Budget;
 
+mod bookkeeping;
+mod limits;
+
 const OVERFLOW: &str = "prompt is too long: 210000 tokens > 200000 maximum";
 
 fn terms(profiles: &[&str]) -> RunTerms {

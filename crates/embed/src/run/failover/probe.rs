@@ -53,4 +53,16 @@ mod tests {
         assert!(throttle.take("a", PAUSE_MS));
         assert!((is_near(MARGIN_MS, 0), is_near(MARGIN_MS + 1, 0)) == (true, false));
     }
+
+    #[test]
+    fn only_recent_probes_are_remembered() {
+        let mut throttle = ProbeThrottle::default();
+        assert!(throttle.take("old", 0) && throttle.take("new", 1));
+        assert!(throttle.take("late", FORGET_MS));
+        assert_eq!(throttle.0.keys().collect::<Vec<_>>(), ["late", "new"]);
+        let n_names = i64::try_from(MAX_ENTRIES).unwrap() + 5;
+        let mut throttle = ProbeThrottle::default();
+        assert!((0..n_names).all(|at| throttle.take(&format!("p{at:03}"), at)));
+        assert_eq!((throttle.0.len(), throttle.0.keys().next().unwrap().as_str()), (MAX_ENTRIES, "p005"));
+    }
 }
