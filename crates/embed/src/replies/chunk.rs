@@ -252,8 +252,9 @@ impl Chunker {
         if found.is_some() || self.n_units < self.max {
             return found.map(|at| self.markup_break(&window, at, least));
         }
-        if !self.is_complete && self.n_units <= self.max && self.marks.ends_with_fence() {
-            // The next character decides whether the last line closes the fence.
+        if !self.is_complete && self.n_units <= self.max && (self.marks.ends_with_fence() || self.is_in_fence(&window))
+        {
+            // The next character decides whether the last line closes the fence, and whether it ends here.
             return None;
         }
         // A break inside a table or a code span is better than one inside a word.
@@ -268,6 +269,11 @@ impl Chunker {
             Break::At(at) => self.markup_break(&window, at, least),
             fence => fence,
         })
+    }
+
+    /// Returns whether the window ends inside a fence.
+    fn is_in_fence(&self, window: &str) -> bool {
+        self.absolute(window.len()).is_some_and(|at| self.marks.fence_at(at).is_some())
     }
 
     /// Returns whether a position is outside of fences and `MEDIA:` lines.

@@ -69,7 +69,8 @@ impl Chunker {
             None => {
                 let first = window[content..].chars().next().map_or(0, char::len_utf8);
                 let at = self.beside_markers(window, inside.len().max(content + first), content);
-                (at, at)
+                // The end of the block ends the line.
+                (at, at + self.newline_at(at))
             }
         };
         // If only the fence's own closing line is left, use it.
@@ -82,6 +83,13 @@ impl Chunker {
             }
         }
         Break::Fence { end, next, closing: span.closing.clone(), reopen }
+    }
+
+    /// Returns the length of the end of a line at an offset in the window, if there is one.
+    fn newline_at(&self, at: usize) -> usize {
+        let rest =
+            at.checked_sub(self.reopened.len()).and_then(|at| self.text.get(self.head + at..)).unwrap_or_default();
+        ["\r\n", "\n"].into_iter().find(|end| rest.starts_with(end)).map_or(0, str::len)
     }
 
     /// Returns a break at a position or before it: inside inline markup, one that closes it.

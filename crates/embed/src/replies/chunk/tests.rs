@@ -4,6 +4,8 @@ use super::*;
 use crate::replies::code::CodeState;
 use crate::replies::inline::InlineMarks;
 
+mod shapes;
+
 fn cut(options: Chunking, pieces: &[&str]) -> Vec<String> {
     let (mut chunker, mut blocks) = (Chunker::new(options), Vec::new());
     for piece in pieces {

@@ -1,0 +1,124 @@
+//! The exact blocks of many shapes of text: where they end, and what closes and reopens fences and markup.
+
+use super::*;
+use crate::replies::unit::TextUnit;
+
+/// Renders the blocks of a text at some limits. Text that arrives in pieces and text that is complete are split alike, or both are shown.
+fn shapes(texts: &[&str], limits: &[(usize, usize)], preference: BreakPreference, unit: TextUnit) -> String {
+    let mut all = String::new();
+    for text in texts {
+        all += &format!("=== {text:?}\n");
+        for (min, max) in limits {
+            let options = Chunking { unit, ..chunking(*min, *max, preference) };
+            let chars: Vec<String> = text.chars().map(String::from).collect();
+            let chars: Vec<&str> = chars.iter().map(String::as_str).collect();
+            let (arriving, complete) = (cut(options, &chars), cut_at_end(options, &[text]));
+            for block in arriving.iter().chain(&complete) {
+                // A line that names media is kept whole.
+                assert!(unit.len(block) <= *max || block.starts_with("MEDIA:"), "{max} {block:?}");
+            }
+            all += &format!("{min}..{max} {arriving:?}\n");
+            if arriving != complete {
+                all += &format!("  complete {complete:?}\n");
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn fences() {
+    let texts = [
+        "```\nabcdefghijklmnopqrstuvwxyz0123456789\n```",
+        "```rust\nlet a = 1;\nlet b = 2;\nlet c = 3;\n```\nafter it",
+        "before the fence\n```rust\nlet a = 1;\nlet b = 22;\n```",
+        "~~~~py\nx = 1\n```\ny = 2\n```\nz = 3\n~~~~",
+        "a\n\n  ```js\n  f();\n  g();\n  h();\n  ```\nb",
+        "```\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n```",
+        "text and ``` in it, which begins no fence, but goes on",
+        "one two three four\n````\nfive\n````\nsix seven eight nine ten",
+        "```a very long line that opens a fence, far too long\nx\ny\n```",
+        "words words words ```\nthen more words",
+    ];
+    let limits = [(1, 20), (4, 24), (8, 31), (8, 40)];
+    insta::assert_snapshot!(shapes(&texts, &limits, BreakPreference::Paragraph, TextUnit::Utf16));
+}
+
+#[test]
+fn inline_markup() {
+    let texts = [
+        "some **bold words that go on for a while** and then not",
+        "*one two three four* **five six seven eight** ~~nine ten eleven~~ twelve",
+        "***bold and slanted words*** and `code with several words` here",
+        "``code with ` inside of it and more`` next",
+        "a **bold and *slanted inside* of it** end of it",
+        "~~deleted text with ~ in it and more words~~",
+        "**abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz**",
+        "`abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz`",
+        "[a link with a long text](https://example.com/long/path) and words",
+        "unclosed **bold that never ends and `code that never ends",
+        "2 * 3 * 4 is not markup, and neither is a_b_c or ** alone",
+    ];
+    let limits = [(1, 12), (4, 18), (8, 25), (8, 40)];
+    insta::assert_snapshot!(shapes(&texts, &limits, BreakPreference::Paragraph, TextUnit::Utf16));
+}
+
+#[test]
+fn prose_lists_and_tables() {
+    let texts = [
+        "One sentence. Another one! A third? The last, v1.2.3 of it. End",
+        "First paragraph.\n\nSecond paragraph, longer.\n \nThird.\r\n\r\nFourth one.",
+        "- one item\n- another item\n  with a second line\n- third item\n\nAfter the list.",
+        "1. first\n2. second\n10. tenth\n\ntext",
+        "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n\nbelow the table",
+        "    indented code\n    more of it\n\nprose follows here",
+        "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz",
+        "   \n\n   leading space, and trailing space   \n\n   ",
+        "see MEDIA: no media\nMEDIA:./a/picture.png\nafter it\nMEDIA: ./b c.png",
+    ];
+    let limits = [(1, 16), (8, 24), (20, 40)];
+    for (name, preference) in [
+        ("paragraph", BreakPreference::Paragraph),
+        ("newline", BreakPreference::Newline),
+        ("sentence", BreakPreference::Sentence),
+    ] {
+        insta::assert_snapshot!(name, shapes(&texts, &limits, preference, TextUnit::Utf16));
+    }
+}
+
+#[test]
+fn units() {
+    let texts = ["naïve café, 日本語のテキスト。 👩‍👩‍👧 🇩🇪 e\u{301}a done", "```\nñandú 👍🏽👍🏽👍🏽 äöü\nß\n```"];
+    for (name, unit) in [
+        ("utf16", TextUnit::Utf16),
+        ("chars", TextUnit::Chars),
+        ("bytes", TextUnit::Bytes),
+        ("graphemes", TextUnit::Graphemes),
+    ] {
+        insta::assert_snapshot!(name, shapes(&texts, &[(1, 14), (6, 19)], BreakPreference::Paragraph, unit));
+    }
+}
+
+#[test]
+fn paragraphs_are_sent_as_soon_as_they_end() {
+    let mut all = String::new();
+    for text in
+        ["a\n\nbb\n\n\nccc\r\n\r\ndddd\n", "```\na\n\nb\n```\n\nafter\n\n", "x\n \ny\n\nabcdefghijklmnopqrstuvwxyz z"]
+    {
+        for max in [12, 30] {
+            let options = Chunking { flush_on_paragraph: true, ..chunking(1, max, BreakPreference::Paragraph) };
+            for n in [1, 5] {
+                let chars: Vec<char> = text.chars().collect();
+                let pieces: Vec<String> = chars.chunks(n).map(|piece| piece.iter().collect()).collect();
+                let (mut chunker, mut blocks) = (Chunker::new(options), Vec::new());
+                for piece in &pieces {
+                    chunker.append(piece);
+                    chunker.drain(Drain::Ready, &mut |block, position| blocks.push((block, position)));
+                }
+                let buffered = chunker.buffered();
+                all += &format!("{text:?} {max} by {n}: {blocks:?} then {buffered:?}\n");
+            }
+        }
+    }
+    insta::assert_snapshot!(all);
+}
