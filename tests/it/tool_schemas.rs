@@ -4,12 +4,15 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use pinch_agent_core::tool::{FnTool, JsonObject, ToolOutput, ToolSpec};
 use pinch_embed::Engine;
 use pinch_embed::config::Config;
 use pinch_embed::stdx::host::Host;
+use pinch_llm::schema::Schema;
 use pinch_ports::{QuestionBroker, QuestionReply, QuestionRequest};
 use pinch_testing::rules::tools::{ToolServer, tool};
 use pinch_testing::server::{Server, ServerReply};
+use pinch_tools::tool_search::SEARCH_TOOLS;
 use serde_json::{Value, json};
 
 /// All built-in tools; commands under rules, and without.
@@ -35,6 +38,12 @@ impl QuestionBroker for Nobody {
     fn ask<'a>(&'a self, _: &'a QuestionRequest) -> BoxFuture<'a, Option<Vec<QuestionReply>>> {
         Box::pin(async { None })
     }
+}
+
+/// A tool that is searched for.
+fn deferred() -> FnTool {
+    let spec = ToolSpec::new("deferred", "", Schema::new(json!({"type": "object"})));
+    FnTool::new(spec, |_: JsonObject, _| async { Ok(ToolOutput::text("")) })
 }
 
 /// A tool in a request: name, description, and schema.
@@ -71,13 +80,14 @@ async fn sent_to((provider, api, model, _): (&str, &str, &str, ToolServer), tool
             "baseUrl": server.url(), "api": api, "apiKey": "none",
             "models": [{"id": model, "contextWindow": 200_000, "maxTokens": 8192}],
         }}},
+        "tools": {"toolSearch": true},
     });
     let (config, problems) =
         Config::from_document(document.as_object().unwrap().clone(), &dir.path().join("pinch.json"));
     assert!(problems.is_empty(), "{problems:?}");
     let host = Host::builder().home(dir.path()).temp(dir.path()).build();
     let engine = Engine::builder(dir.path().join("state")).host(host).config(config);
-    let engine = engine.builtin_tools(tools).questions(Arc::new(Nobody)).build();
+    let engine = engine.builtin_tools(tools).tool(deferred()).questions(Arc::new(Nobody)).build();
     assert!(engine.problems().is_empty(), "{:?}", engine.problems());
     let failed = engine.run(engine.request("s1", None, None, "Hello")).finish().await;
     let requests = server.requests();
@@ -91,7 +101,10 @@ async fn every_tool_passes_the_validation_of_every_provider() {
         for names in TOOLS {
             let tools = sent_to(provider, names).await;
             let known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-            assert!(names.iter().chain(&["ask_user"]).all(|name| known.contains(name)), "{known:?}");
+            assert!(
+                names.iter().chain(&["ask_user"]).chain(&SEARCH_TOOLS).all(|name| known.contains(name)),
+                "{known:?}"
+            );
             for sent in &tools {
                 if let Err(broken) = tool(provider.3, &sent.name, &sent.description, &sent.schema) {
                     panic!("{}: {}: {broken}", provider.0, sent.name);

@@ -136,10 +136,12 @@ pub struct NextTurn {
 pub struct PendingCall {
     /// The message that contains the call.
     pub message: Arc<AssistantMessage>,
-    /// The call with its raw arguments.
+    /// The call with its raw arguments, as it runs.
     pub call: ToolCall,
     /// The arguments after preparation and validation.
     pub input: JsonObject,
+    /// All calls of the message, in order and as they run: a call through a [gateway](crate::tool::ToolGateway) is that of the tool behind.
+    pub batch: Arc<[ToolCall]>,
 }
 
 /// Decision about a call before it runs.
@@ -164,7 +166,7 @@ pub enum BeforeTool {
 pub struct FinishedCall {
     /// The message that contains the call.
     pub message: Arc<AssistantMessage>,
-    /// The call with its raw arguments.
+    /// The call with its raw arguments, as it ran.
     pub call: ToolCall,
     /// The arguments it ran with.
     pub input: JsonObject,
@@ -227,6 +229,8 @@ impl ToolPatch {
 pub struct TurnEnded {
     /// The model's answer.
     pub message: Arc<AssistantMessage>,
+    /// Its calls, as they ran: see [`PendingCall::batch`].
+    pub calls: Arc<[ToolCall]>,
     /// The results of its calls, in the order of the calls.
     pub results: Vec<Arc<Message>>,
 }

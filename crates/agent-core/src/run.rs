@@ -18,6 +18,7 @@ use crate::queue::{QueueKind, UndeliveredMessage};
 
 mod grace;
 mod spans;
+mod route;
 mod call;
 mod batch;
 mod failed;
@@ -139,6 +140,7 @@ struct RunDriver<'r> {
 struct FinishedTurn {
     message: Arc<AssistantMessage>,
     error: Option<Arc<LlmError>>,
+    calls: Arc<[ToolCall]>,
     results: Vec<Arc<Message>>,
     /// Whether the model must see the results.
     wants_answer: bool,
@@ -167,7 +169,11 @@ impl RunDriver<'_> {
             }
             let turn = self.turn(first, broken.take()).await;
             first = false;
-            let ended = TurnEnded { message: Arc::clone(&turn.message), results: turn.results.clone() };
+            let ended = TurnEnded {
+                message: Arc::clone(&turn.message),
+                calls: Arc::clone(&turn.calls),
+                results: turn.results.clone(),
+            };
             let hooks = Arc::clone(&self.agent.hooks);
             let after = self.grace.run(hooks.after_turn(&ended)).await.unwrap_or_default();
             self.agent.error_message.clone_from(&turn.message.error_message);

@@ -17,7 +17,7 @@ pub use external::ExternalTool;
 #[cfg(feature = "schemars")]
 pub use func::tool_fn;
 pub use func::{CallContext, FnTool};
-pub use set::ToolSet;
+pub use set::{ForwardedCall, ToolGateway, ToolSet};
 
 /// A JSON object: the arguments of a call.
 pub type JsonObject = Map<String, Value>;
@@ -43,6 +43,11 @@ pub trait Tool: Send + Sync {
     /// # Errors
     /// The error text becomes the call's result, marked as a failure; the run continues.
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
+    /// Returns the tools that are called through this one, if it is a gateway. A tool that wraps another returns that of the other.
+    fn gateway(&self) -> Option<&dyn ToolGateway> {
+        None
+    }
 }
 
 /// The description of a tool.

@@ -66,7 +66,7 @@ pub use replace::{ForkAt, ForkError};
 pub use requests::HostRequest;
 pub use run::SessionRun;
 pub use stats::{ContextUsage, SessionStats};
-pub use tooling::PromptFor;
+pub use tooling::{ArrangeTools, PromptFor};
 pub use tree::{NavigateError, Navigated, Navigation};
 pub use view::SessionView;
 
@@ -184,8 +184,10 @@ impl AgentSession {
         if restores {
             tooling.restore(&agent.messages);
         }
+        tooling.arrange = parts.arrange_tools;
         tooling.take_in(&parts.extensions);
-        agent.tools = tooling.active(&parts.extensions);
+        let active_tools = tooling.active(&parts.extensions);
+        agent.tools = tooling.offered(&active_tools);
         let system = tooling.prompt_for.as_ref().map_or(parts.system, |make| make(&agent.tools));
         agent.options = parts.options;
         agent.options.session_id.get_or_insert_with(|| log.id().to_owned());
@@ -198,7 +200,7 @@ impl AgentSession {
             cwd: PathBuf::from(log.cwd()),
             model: Arc::clone(&agent.model),
             thinking,
-            active_tools: agent.tools.clone(),
+            active_tools,
             all_tools: tooling.all(&parts.extensions),
             system: system.clone(),
         };
@@ -311,7 +313,8 @@ impl AgentSession {
         &self.agent.messages
     }
 
-    /// Returns the active tools, including those of extensions.
+    /// Returns the tools offered to the model: the active ones, including those of extensions, as
+    /// [arranged](SessionParts::arrange_tools).
     pub fn tools(&self) -> &ToolSet {
         &self.agent.tools
     }
@@ -336,10 +339,16 @@ impl AgentSession {
         &mut self.plan
     }
 
-    /// Replaces tools and system prompt from the next prompt on; the model is informed of the change.
+    /// Replaces the active tools and the system prompt from the next prompt on; the model is informed of the change.
     pub fn set_tools(&mut self, tools: ToolSet, system: SystemPrompt) {
         self.control.tools_changed(&tools, &system);
-        self.agent.tools = tools;
+        self.agent.tools = self.control.offered(&tools);
+        self.system = system;
+    }
+
+    /// Replaces the system prompt from the next prompt on; the model is informed of the change.
+    pub fn set_system(&mut self, system: SystemPrompt) {
+        self.control.update_snapshot(|now| now.system = system.clone());
         self.system = system;
     }
 

@@ -22,6 +22,7 @@ pub mod elevated;
 pub mod exec;
 pub(crate) mod exec_variables;
 mod tools;
+pub mod tool_search;
 pub mod streaming;
 pub mod channels;
 pub mod params;
@@ -49,6 +50,7 @@ pub use preset::{Preset, PresetValues};
 use sandbox::SandboxSettings;
 use sessions::SessionConfig;
 use skills::SkillsConfig;
+use tool_search::ToolSearchConfig;
 
 use self::node::{Node, UsedKeys};
 use self::source::ConfigSource;
@@ -74,6 +76,8 @@ pub struct Config {
     pub elevated: ElevatedConfig,
     /// `tools.loopDetection`: when repeated calls count as a loop.
     pub loop_detection: Value,
+    /// `tools.toolSearch`: whether tools are searched for instead of declared.
+    pub tool_search: ToolSearchConfig,
     /// `tools.fs.workspaceOnly`: whether file tools see only the workspace.
     pub workspace_only: bool,
     /// Paths of keys whose tool restrictions are not enforced.
@@ -181,6 +185,7 @@ impl Config {
         let exec = ExecConfig::read(&node.get("tools").get("exec"), &mut problems);
         let elevated = ElevatedConfig::read(&node.get("tools").get("elevated"), &mut problems);
         let loop_detection = tools::loop_detection(&node.get("tools"), &mut problems);
+        let tool_search = ToolSearchConfig::read(&node.get("tools"), &mut problems);
         let workspace_only = tools::workspace_only(&node.get("tools")).unwrap_or(false);
         let tools = Arc::new(tools::policies(&node, &mut problems));
         let channels = ChannelsConfig::read(&node.get("channels"), &mut problems);
@@ -210,6 +215,7 @@ impl Config {
                 exec,
                 elevated,
                 loop_detection,
+                tool_search,
                 workspace_only,
                 unenforced,
                 need_sandbox,

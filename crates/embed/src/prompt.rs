@@ -8,6 +8,7 @@ pub(crate) mod templates;
 pub mod runtime_line;
 pub mod params;
 mod tool_lines;
+mod directory;
 mod wording;
 mod sections;
 pub mod report;

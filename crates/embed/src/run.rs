@@ -22,6 +22,8 @@ pub mod result;
 
 pub mod failure;
 
+mod deferred;
+
 pub mod tools;
 
 pub mod cli_sessions;

@@ -7,6 +7,7 @@
 //! * [`patch`] implements `apply_patch`.
 //! * [`exec`] decides which commands run, and with which environment.
 //! * [`ask_user`] asks a person to make a decision.
+//! * [`tool_search`] finds and calls tools that are not declared to the model.
 //! * [`web`] blocks internal addresses and marks external content.
 //! * `cron` (feature `cron`) handles scheduled jobs.
 //! * [`process`] provides the tools `exec` and `process`.
@@ -36,6 +37,8 @@ mod waiting;
 pub mod process;
 
 pub mod ask_user;
+
+pub mod tool_search;
 
 pub mod web;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSet, ToolSpec};
+use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolGateway, ToolOutput, ToolSet, ToolSpec};
 use serde_json::json;
 
 use crate::arguments::with_aliases;
@@ -35,6 +35,8 @@ pub struct ToolLayers {
     pub plugins: Vec<PluginTools>,
     /// Tools of the embedding program.
     pub host: Vec<Arc<dyn Tool>>,
+    /// Names of tools that the run adds itself. No other tool may have them, and only deny lists apply to them.
+    pub reserved: &'static [&'static str],
 }
 
 /// The tools offered to a run.
@@ -47,6 +49,8 @@ pub struct OfferedTools {
     pub decision: PolicyDecision,
     /// Tools omitted because their name is taken.
     pub conflicts: Vec<String>,
+    /// Names of the offered tools that come from plugins.
+    pub of_plugins: Vec<String>,
 }
 
 impl ToolLayers {
@@ -62,11 +66,15 @@ impl ToolLayers {
                 plugin.iter().fold(offered, |offered, plugin| offered.plugin(*plugin))
             })
             .collect();
+        let reserved = self.reserved.iter().map(|name| OfferedTool::new(*name).implied());
+        let offered: Vec<OfferedTool> = offered.into_iter().chain(reserved).collect();
         let decision = policy.decide(&offered);
         let is_allowed = |tool: &Arc<dyn Tool>| decision.allows(&tool.spec().name);
-        let tools = list.iter().map(|(tool, _)| tool).filter(|tool| is_allowed(tool)).cloned();
-        let tools = tools.map(|tool| reporting(with_aliases(tool))).collect();
-        OfferedTools { tools, decision, conflicts }
+        list.retain(|(tool, _)| is_allowed(tool));
+        let of_plugins = list.iter().filter(|(_, plugin)| plugin.is_some());
+        let of_plugins = of_plugins.map(|(tool, _)| tool.spec().name.clone()).collect();
+        let tools = list.into_iter().map(|(tool, _)| reporting(with_aliases(tool))).collect();
+        OfferedTools { tools, decision, conflicts, of_plugins }
     }
 
     /// Returns all tools with their plugins. The first tool with a name wins.
@@ -80,8 +88,9 @@ impl ToolLayers {
         let replacement = |tool: &Arc<dyn Tool>| {
             self.replacements.iter().find(|other| name(other) == name(tool)).unwrap_or(tool).clone()
         };
+        let is_reserved = |tool: &Arc<dyn Tool>| self.reserved.contains(&name(tool).as_str());
         let mut add = |tool: Arc<dyn Tool>, plugin: Option<&'a str>| {
-            if list.iter().all(|(known, _)| name(known) != name(&tool)) {
+            if !is_reserved(&tool) && list.iter().all(|(known, _)| name(known) != name(&tool)) {
                 list.push((tool, plugin));
                 return None;
             }
@@ -99,7 +108,7 @@ impl ToolLayers {
         }
         let core: Vec<String> = list.iter().map(|(tool, _)| name(tool)).collect();
         let mut add = |tool: Arc<dyn Tool>, plugin: Option<&'a str>| {
-            let is_new = list.iter().all(|(known, _)| name(known) != name(&tool));
+            let is_new = !is_reserved(&tool) && list.iter().all(|(known, _)| name(known) != name(&tool));
             if is_new {
                 list.push((Arc::clone(&tool), plugin));
             }
@@ -144,6 +153,10 @@ impl Tool for ReportingTool {
 
     fn prepare(&self, raw: JsonObject) -> Result<JsonObject, ToolError> {
         self.0.prepare(raw)
+    }
+
+    fn gateway(&self) -> Option<&dyn ToolGateway> {
+        self.0.gateway()
     }
 
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
@@ -227,6 +240,22 @@ mod tests {
             "tool name conflict: Lobster_Run",
         ];
         assert_eq!(offered.conflicts, conflicts);
+    }
+
+    #[test]
+    fn reserved_names_belong_to_the_run_and_only_deny_lists_apply_to_them() {
+        let mut layers = layers();
+        layers.host = vec![tool("ticket", "host"), tool("Tool_Call", "host")];
+        layers.reserved = &["tool_search", "tool_call"];
+        let offered = offer(&layers, &json!({"tools": {"allow": ["ticket"], "deny": ["tool_s*"]}}));
+        let names: Vec<&str> = offered.tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+        assert_eq!(names, ["ticket"]);
+        assert_eq!(offered.conflicts.last().unwrap(), "tool name conflict: Tool_Call");
+        assert_eq!((offered.decision.allows("tool_call"), offered.decision.allows("tool_search")), (true, false));
+        let nothing = offer(&layers, &json!({"tools": {"allow": ["nothing"]}}));
+        assert!(nothing.decision.is_emptied());
+        let all = offer(&layers, &json!({}));
+        assert_eq!(all.of_plugins, ["lobster_run"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
+use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolGateway, ToolOutput, ToolSpec};
 use pinch_llm::message::Block;
 
 /// Maximum characters of a result by minimum context window in tokens, largest first.
@@ -122,6 +122,10 @@ impl Tool for LimitedTool {
 
     fn prepare(&self, raw: JsonObject) -> Result<JsonObject, ToolError> {
         self.inner.prepare(raw)
+    }
+
+    fn gateway(&self) -> Option<&dyn ToolGateway> {
+        self.inner.gateway()
     }
 
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

@@ -8,6 +8,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tracing::Instrument as _;
 
 use super::call::{self, Ready};
+use super::route::Route;
 use super::{RunDriver, spans};
 use crate::event::{AgentEvent, ToolStart};
 use crate::hooks::PendingCall;
@@ -19,6 +20,8 @@ const SKIPPED: &str = "Skipped to process an incoming message.";
 
 /// Outcome of the calls of one answer.
 pub(super) struct ToolBatch {
+    /// The calls, as they ran.
+    pub(super) calls: Arc<[ToolCall]>,
     pub(super) results: Vec<Arc<Message>>,
     /// Whether every call asked the run to end.
     pub(super) ends_run: bool,
@@ -52,33 +55,38 @@ impl ToolBatch {
 impl RunDriver<'_> {
     /// Runs all calls of an answer. Each one gets exactly one result, unless the caller has to run it.
     pub(super) async fn run_calls(&mut self, message: &Arc<AssistantMessage>) -> ToolBatch {
-        let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
+        let (routes, calls): (Vec<Route>, Vec<ToolCall>) =
+            message.tool_calls().map(|call| Route::of(call, &self.agent.tools)).unzip();
         let sequential = self.agent.execution == ToolMode::Sequential
-            || calls.iter().any(|call| {
-                self.agent.tools.get(&call.name).is_some_and(|tool| tool.spec().mode == ToolMode::Sequential)
-            });
+            || routes.iter().any(|route| route.mode() == ToolMode::Sequential);
         let starts: Vec<ToolStart> = calls.iter().map(start_of).collect();
         let mut outcomes: Vec<Option<CallOutcome>> = calls.iter().map(|_| None).collect();
-        let mut batch = ToolBatch { results: Vec::with_capacity(calls.len()), ends_run: true, pending: Vec::new() };
+        let mut batch = ToolBatch {
+            calls: calls.into(),
+            results: Vec::with_capacity(routes.len()),
+            ends_run: true,
+            pending: Vec::new(),
+        };
+        let calls = Arc::clone(&batch.calls);
         if sequential {
             let mut skips = false;
-            for (at, call) in calls.iter().enumerate() {
+            for (at, route) in routes.iter().enumerate() {
                 skips = skips || self.skips_calls();
-                let ready = self.begin(message, call, at, skips, &starts, &mut outcomes).await;
+                let ready = self.begin(message, route, (&calls, at), skips, &starts, &mut outcomes).await;
                 let ready = batch.take_pending(ready.into_iter().collect());
                 self.execute(ready, &starts, &mut outcomes).await;
-                self.conclude(call, outcomes[at].take(), &mut batch).await;
+                self.conclude(route, &calls[at], outcomes[at].take(), &mut batch).await;
             }
         } else {
             let skips = self.skips_calls();
             let mut ready = Vec::with_capacity(calls.len());
-            for (at, call) in calls.iter().enumerate() {
-                ready.extend(self.begin(message, call, at, skips, &starts, &mut outcomes).await);
+            for (at, route) in routes.iter().enumerate() {
+                ready.extend(self.begin(message, route, (&calls, at), skips, &starts, &mut outcomes).await);
             }
             let ready = batch.take_pending(ready);
             self.execute(ready, &starts, &mut outcomes).await;
-            for (call, outcome) in calls.iter().zip(outcomes) {
-                self.conclude(call, outcome, &mut batch).await;
+            for ((route, call), outcome) in routes.iter().zip(&*calls).zip(outcomes) {
+                self.conclude(route, call, outcome, &mut batch).await;
             }
         }
         batch
@@ -92,22 +100,22 @@ impl RunDriver<'_> {
     async fn begin(
         &self,
         message: &Arc<AssistantMessage>,
-        call: &ToolCall,
-        at: usize,
+        route: &Route,
+        (calls, at): (&Arc<[ToolCall]>, usize),
         skips: bool,
         starts: &[ToolStart],
         outcomes: &mut [Option<CallOutcome>],
     ) -> Option<Placed> {
-        let is_external = self.agent.tools.get(&call.name).is_some_and(|tool| tool.spec().mode == ToolMode::External);
+        let is_external = route.mode() == ToolMode::External;
         if !is_external {
             self.emit(AgentEvent::ToolStart(starts[at].clone())).await;
         }
         let prepared = if skips {
             Err(ToolError::new(SKIPPED).into())
         } else if message.stop_reason == StopReason::Length {
-            Err(cut_off(call).into())
+            Err(cut_off(route.name(&calls[at])).into())
         } else {
-            call::prepare(&self.agent.tools, &*self.agent.hooks, message, call, self.cancel).await
+            call::prepare(route.tool.as_ref(), &*self.agent.hooks, message, (calls, at), self.cancel).await
         };
         match prepared {
             Ok(ready) => Some(Placed { at, ready }),
@@ -164,7 +172,7 @@ impl RunDriver<'_> {
     }
 
     /// Adds a call's result to the conversation.
-    async fn conclude(&mut self, call: &ToolCall, outcome: Option<CallOutcome>, batch: &mut ToolBatch) {
+    async fn conclude(&mut self, route: &Route, call: &ToolCall, outcome: Option<CallOutcome>, batch: &mut ToolBatch) {
         if outcome.is_none() && batch.pending.iter().any(|pending| pending.id == call.id) {
             return;
         }
@@ -173,9 +181,9 @@ impl RunDriver<'_> {
         batch.ends_run &= output.end_run;
         let message = Arc::new(Message::ToolResult(ToolResult {
             tool_call_id: call.id.clone(),
-            tool_name: call.name.clone(),
+            tool_name: route.name(call).to_owned(),
             content: output.content,
-            details: output.details,
+            details: route.details(call, output.details),
             is_error: output.failed,
             timestamp: self.agent.host.now_ms(),
             usage: output.usage,
@@ -194,11 +202,10 @@ fn start_of(call: &ToolCall) -> ToolStart {
 }
 
 /// Returns the text that informs a model that its call was cut off, in pi 0.87.1's words.
-fn cut_off(call: &ToolCall) -> ToolError {
+fn cut_off(tool: &str) -> ToolError {
     ToolError::new(format!(
-        "Tool call \"{}\" was not executed: the response hit the output token limit, so its arguments may be truncated. \
-         Re-issue the tool call with complete arguments.",
-        call.name
+        "Tool call \"{tool}\" was not executed: the response hit the output token limit, so its arguments may be truncated. \
+         Re-issue the tool call with complete arguments."
     ))
 }
 

@@ -13,7 +13,7 @@ use super::grace::Grace;
 use super::spans;
 use crate::hooks::{BeforeTool, FinishedCall, Hooks, PendingCall};
 use crate::tool::cx::Progress;
-use crate::tool::{Tool, ToolCx, ToolError, ToolOutput, ToolSet};
+use crate::tool::{Tool, ToolCx, ToolError, ToolOutput};
 
 /// A call that is ready to run.
 pub(super) struct Ready {
@@ -26,21 +26,22 @@ pub(super) struct Ready {
 /// # Errors
 /// Returns the result of a call that does not run.
 pub(super) async fn prepare(
-    tools: &ToolSet,
+    tool: Option<&Arc<dyn Tool>>,
     hooks: &dyn Hooks,
     message: &Arc<AssistantMessage>,
-    call: &ToolCall,
+    (batch, at): (&Arc<[ToolCall]>, usize),
     cancel: &Cancel,
 ) -> Result<Ready, ToolOutput> {
+    let call = &batch[at];
     cancel.check().map_err(|_| ToolError::aborted())?;
-    let tool = tools.get(&call.name).ok_or_else(|| ToolError::new(format!("Tool {} not found", call.name)))?;
+    let tool = tool.ok_or_else(|| ToolError::new(format!("Tool {} not found", call.name)))?;
     if let Some(why) = &call.arguments_error {
         return Err(ToolError::new(format!("Validation failed for tool \"{}\":\n  - root: {why}", call.name)).into());
     }
     let raw = tool.prepare(call.arguments.clone())?;
     let input = validate_tool_arguments(&call.name, &tool.spec().parameters, &raw)
         .map_err(|error| ToolError::new(error.to_string()))?;
-    let mut pending = PendingCall { message: Arc::clone(message), call: call.clone(), input };
+    let mut pending = PendingCall { message: Arc::clone(message), call: call.clone(), input, batch: Arc::clone(batch) };
     match cancel.run(hooks.before_tool(&pending)).await.map_err(|_| ToolError::aborted())? {
         BeforeTool::Allow => {}
         BeforeTool::Rewrite(input) => pending.input = input,
@@ -70,7 +71,7 @@ pub(super) async fn run(
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     // Let all calls of the message start before the first result is processed.
     let_others_go().await;
-    let PendingCall { message, call, input } = pending;
+    let PendingCall { message, call, input, .. } = pending;
     let mut done = FinishedCall { message, call, input, output: output.unwrap_or_else(ToolOutput::from) };
     let patch = grace.run(hooks.after_tool(&done)).await;
     patch.unwrap_or_default().apply(&mut done.output);

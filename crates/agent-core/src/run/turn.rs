@@ -34,6 +34,7 @@ impl RunDriver<'_> {
         let mut turn = FinishedTurn {
             message,
             error,
+            calls: Arc::default(),
             results: Vec::new(),
             wants_answer: false,
             tools_ended: false,
@@ -43,8 +44,11 @@ impl RunDriver<'_> {
             let batch = self.run_calls(&turn.message).await;
             turn.tools_ended = batch.ends_run;
             turn.wants_answer = !batch.ends_run && batch.pending.is_empty();
+            turn.calls = batch.calls;
             turn.results = batch.results;
             turn.pending_calls = batch.pending;
+        } else {
+            turn.calls = turn.message.tool_calls().cloned().collect();
         }
         turn
     }

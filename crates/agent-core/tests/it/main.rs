@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod front_door;
+mod gateways;
 mod hooks;
 mod laws;
 mod proxy;

@@ -70,7 +70,7 @@ impl CurrentSelection {
             Change::Thinking(level) => self.set_level(level, log, emitter).await?,
             Change::Tools(tools, system) => {
                 emitter.control.tools_changed(&tools, &system);
-                self.pending.tools = Some(tools);
+                self.pending.tools = Some(emitter.control.offered(&tools));
                 self.pending.system = Some(system.clone());
                 self.system = Some(system);
             }

@@ -147,7 +147,8 @@ impl SessionControl {
         let (tools, system) = self.share(|ControlState { tooling, now, .. }| {
             choose(tooling, &tooling.all(extensions));
             let tools = tooling.active(extensions);
-            let system = tooling.prompt_for.as_ref().map_or_else(|| now.system.clone(), |make| make(&tools));
+            let system =
+                tooling.prompt_for.as_ref().map_or_else(|| now.system.clone(), |make| make(&tooling.offered(&tools)));
             let now = Arc::make_mut(now);
             now.active_tools = tools.clone();
             now.all_tools = tooling.all(extensions);

@@ -72,6 +72,11 @@ impl SessionControl {
         });
     }
 
+    /// Returns what the model is offered of these active tools.
+    pub(super) fn offered(&self, active: &ToolSet) -> ToolSet {
+        self.peek(|state| state.tooling.offered(active))
+    }
+
     /// Handles a change of tools and system prompt.
     pub(super) fn tools_changed(&self, tools: &ToolSet, system: &PromptSections) {
         let extensions = self.extensions();

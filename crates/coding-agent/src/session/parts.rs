@@ -11,7 +11,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::Host;
 
 use super::models::FindModel;
-use super::tooling::PromptFor;
+use super::tooling::{ArrangeTools, PromptFor};
 use crate::auth::RequestAuth;
 use crate::compaction::{CompactionRules, NoSummaryHooks, SummaryHooks};
 use crate::extension::{Extensions, SessionReason};
@@ -58,9 +58,11 @@ pub struct SessionParts {
     pub all_tools: Option<ToolSet>,
     /// Names of the only tools that may exist, including those of extensions; `None` allows all.
     pub allowed_tools: Option<Vec<String>>,
+    /// Arranges the active tools, including those of extensions, before the model is offered them; `None` offers them as they are.
+    pub arrange_tools: Option<ArrangeTools>,
     /// The system prompt.
     pub system: SystemPrompt,
-    /// Rebuilds the system prompt when extensions change the tools; `None` keeps it.
+    /// Rebuilds the system prompt for the offered tools when extensions change them; `None` keeps it.
     pub prompt_for: Option<PromptFor>,
     /// Extensions, used by this session only.
     pub extensions: Extensions,
@@ -107,6 +109,7 @@ impl SessionParts {
             facts: SessionFacts::default(),
             all_tools: None,
             allowed_tools: None,
+            arrange_tools: None,
             system: SystemPrompt::default(),
             prompt_for: None,
             extensions: Extensions::default(),

@@ -13,6 +13,9 @@ use crate::prompt::PromptSections;
 /// Builds the system prompt for a set of active tools.
 pub type PromptFor = Arc<dyn Fn(&ToolSet) -> PromptSections + Send + Sync>;
 
+/// Decides how the active tools are offered to the model: which it is told about, and which are only called through a gateway.
+pub type ArrangeTools = Arc<dyn Fn(&ToolSet) -> ToolSet + Send + Sync>;
+
 /// The tools of a session, without those of extensions.
 #[derive(Clone)]
 pub(super) struct Tooling {
@@ -23,6 +26,8 @@ pub(super) struct Tooling {
     /// Names of the active tools, in order.
     pub(super) active: Vec<String>,
     pub(super) prompt_for: Option<PromptFor>,
+    /// Arranges the active tools; `None` offers them as they are.
+    pub(super) arrange: Option<ArrangeTools>,
     /// Names of extension tools that were picked up, or that the branch removed.
     known: Vec<String>,
 }
@@ -40,7 +45,7 @@ impl Tooling {
         prompt_for: Option<PromptFor>,
     ) -> Self {
         let built_in = all.unwrap_or_else(|| active.clone());
-        Self { built_in, allowed, active: names(active), prompt_for, known: Vec::new() }
+        Self { built_in, allowed, active: names(active), prompt_for, arrange: None, known: Vec::new() }
     }
 
     /// Replaces the active tools with those that a branch has declared. Extension tools not mentioned in it are added later; those it
@@ -87,6 +92,11 @@ impl Tooling {
     pub(super) fn active(&self, extensions: &Extensions) -> ToolSet {
         let all = self.all(extensions);
         self.active.iter().filter_map(|name| all.get(name)).cloned().collect::<ToolSet>()
+    }
+
+    /// Returns what the model is offered of these active tools.
+    pub(super) fn offered(&self, active: &ToolSet) -> ToolSet {
+        self.arrange.as_ref().map_or_else(|| active.clone(), |arrange| arrange(active))
     }
 
     /// Sets the active tools from an owner's tool set.

@@ -15,6 +15,7 @@ use super::node::Node;
 use super::params::{ModelParams, StreamParams};
 use super::pruning::PruningConfig;
 use super::streaming::{BlockStreaming, HumanDelay};
+use super::tool_search::ToolSearchConfig;
 use super::tools;
 use crate::key::AgentId;
 use crate::replies::tool_notes::Verbose;
@@ -211,6 +212,8 @@ pub struct AgentConfig {
     pub elevated: ElevatedConfig,
     /// `tools.loopDetection`: when repeated calls count as a loop; overrides the settings for all agents.
     pub loop_detection: Value,
+    /// `tools.toolSearch`: whether its tools are searched for; its members override those for all agents.
+    pub tool_search: ToolSearchConfig,
     /// `tools.fs.workspaceOnly`; overrides the setting for all agents.
     pub workspace_only: Option<bool>,
     /// Paths of keys whose restrictions of its tools are not enforced.
@@ -376,6 +379,7 @@ impl AgentConfig {
             exec: ExecConfig::read(&node.get("tools").get("exec"), problems),
             elevated: ElevatedConfig::read(&node.get("tools").get("elevated"), problems),
             loop_detection: tools::loop_detection(&node.get("tools"), problems),
+            tool_search: ToolSearchConfig::read(&node.get("tools"), problems),
             workspace_only: tools::workspace_only(&node.get("tools")),
             unenforced: tools::unenforced(&node.get("tools")),
             need_sandbox: tools::need_sandbox(&node.get("tools")),

@@ -26,6 +26,7 @@ use super::prompting;
 use super::sandboxed::RunSandbox;
 use crate::config::Config;
 use crate::config::exec::ExecConfig;
+use crate::config::tool_search::ToolSearchConfig;
 use crate::key::AgentId;
 use crate::models::implicit;
 use crate::parts::Parts;
@@ -163,7 +164,13 @@ pub(super) fn offer(
     };
     Ok(ToolOffer::new(layers, foreground, Arc::clone(&parts.config.tools), request.caller.clone())
         .in_mode(request.permission_mode)
-        .patches_by(patches))
+        .patches_by(patches)
+        .searched(tool_search(&parts.config, &request.agent(&parts.config.agents))))
+}
+
+/// Returns the number of hits of a search for tools, if the agent's tools are searched for.
+fn tool_search(config: &Config, agent: &AgentId) -> Option<usize> {
+    ToolSearchConfig::of_agent(config.tool_search, config.agents.get(agent).map(|agent| agent.tool_search))
 }
 
 /// Creates the loop detection for the calls of one run.

@@ -95,6 +95,8 @@ pub struct SystemPromptParams {
     pub workspace_notes: Vec<String>,
     /// The tools; `None`: unknown.
     pub tools: Option<Vec<ToolSummary>>,
+    /// Tools that are called through `tool_call`, except those of plugins and extensions; `None`: no tools are deferred.
+    pub deferred_tools: Option<Vec<ToolSummary>>,
     /// Text about skills; blank: omitted.
     pub skills: String,
     /// Whether answers cite the memories they are based on.
@@ -138,9 +140,9 @@ impl SystemPromptParams {
         self.product.as_deref().unwrap_or("OpenClaw")
     }
 
-    /// Returns the registered name of a tool.
+    /// Returns the registered name of a tool, which may be deferred.
     pub(super) fn tool(&self, name: &str) -> Option<&str> {
-        let tools = self.tools.iter().flatten();
+        let tools = self.tools.iter().flatten().chain(self.deferred_tools.iter().flatten());
         tools.map(|tool| tool.name.as_str()).find(|tool| tool.eq_ignore_ascii_case(name))
     }
 }

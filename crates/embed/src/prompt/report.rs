@@ -6,7 +6,7 @@ use pinch_stdx::text::utf16_len;
 use serde_json::{Value, json};
 
 use super::bootstrap::InjectedFile;
-use super::sections::{PROJECT_CONTEXT, SKILLS, TOOLING};
+use super::sections::{DIRECTORY, PROJECT_CONTEXT, SKILLS, TOOLING};
 use crate::config::agents::BootstrapLimits;
 
 /// Sizes of a system prompt, in UTF-16 code units.
@@ -21,6 +21,8 @@ pub struct PromptReport {
     pub project_context_chars: usize,
     /// Size of the tool list.
     pub tool_list_chars: usize,
+    /// Size of the directory of deferred tools; 0: there is none.
+    pub tool_directory_chars: usize,
     /// Size of the skill list.
     pub skills_chars: usize,
     /// Size of each skill in that list, by name.
@@ -69,6 +71,7 @@ impl PromptReport {
             chars: utf16_len(&prompt.whole()),
             project_context_chars: chars(PROJECT_CONTEXT),
             tool_list_chars: chars(TOOLING),
+            tool_directory_chars: chars(DIRECTORY),
             skills_chars: utf16_len(skills),
             skills: listed.to_vec(),
             sandbox_mode: sandbox.0,
@@ -100,7 +103,7 @@ impl PromptReport {
             })
         });
         let skills = self.skills.iter().map(|(name, chars)| json!({"name": name, "blockChars": chars}));
-        json!({
+        let mut report = json!({
             "source": "run",
             "generatedAt": self.made_at_ms,
             "bootstrapMaxChars": self.limits.file,
@@ -118,7 +121,11 @@ impl PromptReport {
                 "schemaChars": self.tools.iter().map(|tool| tool.schema_chars).sum::<usize>(),
                 "entries": tools.collect::<Vec<_>>(),
             },
-        })
+        });
+        if self.tool_directory_chars > 0 {
+            report["tools"]["directoryChars"] = self.tool_directory_chars.into();
+        }
+        report
     }
 }
 

@@ -2,6 +2,7 @@
 
 use pinch_coding_agent::prompt::PromptSections;
 
+use super::directory::{HEADING, directory};
 use super::params::{PromptMode, ReactionLevel, SandboxPrompt, SystemPromptParams};
 use super::runtime_line::runtime_line;
 use super::tool_lines::tool_lines;
@@ -18,6 +19,8 @@ pub(super) const PROJECT_CONTEXT: &str = "project_context";
 pub(super) const SKILLS: &str = "skills";
 /// Section with the tools.
 pub(super) const TOOLING: &str = "tooling";
+/// Section with the tools that are called through another one.
+pub(super) const DIRECTORY: &str = "tool_directory";
 
 /// Section about messages. With the message tool, it has lines about the channel.
 const MESSAGING: &str = "messaging";
@@ -47,6 +50,7 @@ fn build(params: &SystemPromptParams) -> PromptSections {
         }
     };
     section(TOOLING, "## Tooling", &tooling(params));
+    section(DIRECTORY, HEADING, &directory(params));
     section("tool_style", "## Tool Call Style", wording::TOOL_STYLE);
     if is_full {
         section("execution", "## Execution Bias", wording::EXECUTION);

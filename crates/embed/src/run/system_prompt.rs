@@ -41,6 +41,11 @@ impl PromptInputs<'_> {
             ToolSummary { name: spec.name.clone(), summary: text }
         };
         params.tools = Some(self.tools.iter().map(|tool| summary(tool.spec())).collect());
+        let mut gateways = self.tools.gateways().peekable();
+        params.deferred_tools = gateways
+            .peek()
+            .is_some()
+            .then(|| gateways.flat_map(|gateway| gateway.listed().iter()).map(|tool| summary(tool.spec())).collect());
         params.reasoning_tags |= self.model.dialect.replies.final_tags;
         params.runtime.model = Some(format!("{}/{}", self.model.provider, self.model.id));
         params

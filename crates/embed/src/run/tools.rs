@@ -4,13 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use pinch_agent_core::tool::{ExternalTool, Tool, ToolSet, ToolSpec};
+use pinch_coding_agent::session::ArrangeTools;
 use pinch_llm::model::Model;
 use pinch_ports::Caller;
 use pinch_tools::pipeline::{OfferedTools, ToolLayers};
 use pinch_tools::policy::{PermissionMode, PolicyDecision, PolicyRequest, RunPolicy, ToolPolicies, ToolRules};
 use pinch_tools::results::{result_limit, with_limit};
+use pinch_tools::tool_search::SEARCH_TOOLS;
 
 use super::RunError;
+use super::deferred::Deferral;
 use crate::config::exec::PatchModels;
 
 /// Name of the tool that manages background commands.
@@ -39,6 +42,16 @@ pub struct ToolOffer {
     mode: Option<PermissionMode>,
     /// Which models may apply patches.
     patches: PatchModels,
+    /// Number of hits of a search for tools, if they are searched for.
+    search: Option<usize>,
+}
+
+/// The tools of a session with one model.
+pub(crate) struct ArrangedTools {
+    /// All tools, including those that the client runs.
+    pub(crate) tools: ToolSet,
+    /// Defers some of them and of those of extensions, if tools are searched for.
+    pub(crate) arrange: Option<ArrangeTools>,
 }
 
 impl ToolOffer {
@@ -48,7 +61,16 @@ impl ToolOffer {
         policies: Arc<ToolPolicies>,
         caller: Caller,
     ) -> Self {
-        Self { layers, foreground, policies, caller, sandbox: None, mode: None, patches: PatchModels::default() }
+        Self {
+            layers,
+            foreground,
+            policies,
+            caller,
+            sandbox: None,
+            mode: None,
+            patches: PatchModels::default(),
+            search: None,
+        }
     }
 
     /// Sets the upper limit for the permissions of the session.
@@ -60,6 +82,13 @@ impl ToolOffer {
     /// Limits the models that may apply patches.
     pub(crate) fn patches_by(mut self, models: PatchModels) -> Self {
         self.patches = models;
+        self
+    }
+
+    /// Lets the model search for the tools that are not for coding, with this many hits.
+    pub(crate) fn searched(mut self, limit: Option<usize>) -> Self {
+        self.layers.reserved = if limit.is_some() { &SEARCH_TOOLS } else { &[] };
+        self.search = limit;
         self
     }
 
@@ -95,13 +124,33 @@ impl ToolOffer {
         }
     }
 
-    /// Returns the tools to offer to a model. Their results are limited to its context window.
+    /// Returns the tools to offer to a model. Their results are limited to its context window. A runtime that does not search for tools
+    /// declares all of them.
     ///
     /// # Errors
     /// If an allow list is configured and leaves no tools at all. This is a configuration error that an agent without tools would not
     /// notice.
     pub fn for_model(&self, model: &Model) -> Result<ToolSet, RunError> {
-        let offered = self.offer(&self.policies.resolve(&self.request(model)));
+        self.offer_to(model).map(|offered| offered.tools)
+    }
+
+    /// Returns the tools of a session with a model.
+    ///
+    /// # Errors
+    /// If the policy leaves no tools, or if a tool of the client has the name of another one.
+    pub(crate) fn for_session(&self, model: &Model, client_tools: &[ToolSpec]) -> Result<ArrangedTools, RunError> {
+        let mut offered = self.offer_to(model)?;
+        let tools = with_client_tools(&offered.tools, client_tools, self.layers.reserved)?;
+        let arrange = self.search.map(|limit| {
+            offered.tools = tools.clone();
+            let deferral = Deferral::new(offered, limit, result_limit(model.context_window));
+            Arc::new(move |active: &ToolSet| deferral.arrange(active)) as ArrangeTools
+        });
+        Ok(ArrangedTools { tools, arrange })
+    }
+
+    fn offer_to(&self, model: &Model) -> Result<OfferedTools, RunError> {
+        let mut offered = self.offer(&self.policies.resolve(&self.request(model)));
         for warning in offered.decision.warnings() {
             tracing::warn!("{warning}");
         }
@@ -110,9 +159,11 @@ impl ToolOffer {
         }
         if !offered.decision.is_emptied() {
             let limit = result_limit(model.context_window);
-            return Ok(offered.tools.iter().map(|tool| with_limit(Arc::clone(tool), limit)).collect());
+            offered.tools = offered.tools.iter().map(|tool| with_limit(Arc::clone(tool), limit)).collect();
+            return Ok(offered);
         }
-        let reasons = offered.decision.explanations().map(|explanation| explanation.to_string());
+        let removed = offered.decision.explanations().filter(|explanation| explanation.removed.is_some());
+        let reasons = removed.map(|explanation| explanation.to_string());
         let reasons = reasons.collect::<Vec<_>>().join("; ");
         Err(RunError::Config(format!(
             "the configured tool policy leaves no tool for {}/{}: {reasons}. Correct the allow list, or disable tools in the request",
@@ -129,11 +180,11 @@ impl ToolOffer {
 /// Returns the tools to offer to a model together with the client tools.
 ///
 /// # Errors
-/// If a name is used twice.
-pub(crate) fn with_client_tools(tools: &ToolSet, client_tools: &[ToolSpec]) -> Result<ToolSet, RunError> {
+/// If a name is used twice, or reserved.
+fn with_client_tools(tools: &ToolSet, client_tools: &[ToolSpec], reserved: &[&str]) -> Result<ToolSet, RunError> {
     let mut all: Vec<Arc<dyn Tool>> = tools.iter().cloned().collect();
     for spec in client_tools {
-        if all.iter().any(|tool| tool.spec().name == spec.name) {
+        if reserved.contains(&spec.name.as_str()) || all.iter().any(|tool| tool.spec().name == spec.name) {
             let name = &spec.name;
             return Err(RunError::Config(format!(
                 "the client tool {name:?} has the name of another tool of the run. Rename it"

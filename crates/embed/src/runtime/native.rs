@@ -35,7 +35,7 @@ use crate::plugin::{LlmInput, RunHooks};
 use crate::run::decide::{Repair, RepairOutcome};
 use crate::run::outcome::AttemptStart;
 use crate::run::scope::RunScope;
-use crate::run::tools::with_client_tools;
+use crate::run::tools::ArrangedTools;
 use crate::run::{AttemptPlan, RunError, RunRequest};
 
 mod fitting;
@@ -79,7 +79,7 @@ impl NativeRuntime {
     }
 
     async fn open_session(&self, scope: &RunScope, model: Arc<Model>) -> Result<NativeAttempts, RunError> {
-        let tools = with_client_tools(&scope.tools.for_model(&model)?, &scope.request.client_tools)?;
+        let ArrangedTools { tools, arrange } = scope.tools.for_session(&model, &scope.request.client_tools)?;
         let provider = self.providers.get(&model.api).map_err(|error| RunError::Config(error.to_string()))?;
         let request = &scope.request;
         let log = history::open_log(&self.store, scope, Some(&self.recent)).await.map_err(store_error)?;
@@ -104,6 +104,7 @@ impl NativeRuntime {
         parts.thinking = Some(request.think_level.unwrap_or_default());
         parts.hooks = Arc::new(AnswerHooks::new(Arc::clone(&scope.loops)));
         parts.tools = tools.clone();
+        parts.arrange_tools = arrange;
         parts.images = scope.images.clone();
         parts.block_images = scope.block_images;
         parts.facts = scope.facts.clone();
@@ -211,9 +212,8 @@ impl NativeAttempts {
         }
         let prepared = self.hooks.prepare(&self.request.prompt, self.session.messages()).await;
         if prepared.changes_system {
-            let tools = self.session.tools().clone();
-            let system = (self.prompt)(&tools);
-            self.session.set_tools(tools, system);
+            let system = (self.prompt)(self.session.tools());
+            self.session.set_system(system);
         }
         let before = self.session.log().leaf_id().cloned();
         let prompt = history::take_prompt(self.session.log_mut(), &prepared.prompt, &images)?;

@@ -51,6 +51,7 @@ mod results;
 mod rotation;
 mod sandboxes;
 mod sessions;
+mod tool_search;
 mod tools;
 mod transcript;
 mod turns;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::BoxFuture;
 use pinch_agent_core::Hooks;
 use pinch_agent_core::hooks::{AfterTurn, BeforeTool, FinishedCall, PendingCall, ToolPatch, TurnEnded};
-use pinch_llm::message::{AssistantMessage, Block, Message};
+use pinch_llm::message::{AssistantMessage, Block, Message, ToolCall};
 use serde_json::{Value, json};
 
 use super::config::LoopConfig;
@@ -59,7 +59,7 @@ impl LoopGuard {
     fn gate(&self, call: &PendingCall) -> Option<(String, bool)> {
         let mut state = self.state();
         if state.seen.as_ref().is_none_or(|seen| !Arc::ptr_eq(seen, &call.message)) {
-            state.look_at(&self.config, &call.message);
+            state.look_at(&self.config, &call.message, &call.batch);
         }
         let finding = state.blocked_by.clone()?;
         Some((finding.message, state.n_blocked_batches > 1))
@@ -67,23 +67,21 @@ impl LoopGuard {
 }
 
 impl GuardState {
-    /// Checks all calls of a message, and records those that will run.
-    fn look_at(&mut self, config: &LoopConfig, message: &Arc<AssistantMessage>) {
+    /// Checks all calls of a message, as they run, and records those that will run.
+    fn look_at(&mut self, config: &LoopConfig, message: &Arc<AssistantMessage>, calls: &[ToolCall]) {
         self.seen = Some(Arc::clone(message));
         self.batch.clear();
         self.blocked_by = None;
         let run = self.run.clone();
-        let calls: Vec<(String, String, Value)> = message
-            .tool_calls()
-            .map(|call| (call.id.to_string(), call.name.clone(), Value::Object(call.arguments.clone())))
-            .collect();
-        for (id, tool, params) in &calls {
+        for call in calls {
+            let (id, tool) = (call.id.as_str(), call.name.as_str());
+            let params = &Value::Object(call.arguments.clone());
             if let Some(finding) = self.history.detect(config, tool, params, run.as_deref()) {
                 tracing::warn!(tool, detector = finding.detector.name(), count = finding.count, "{}", finding.message);
                 if finding.level == LoopLevel::Critical && self.blocked_by.is_none() {
                     self.blocked_by = Some(finding.clone());
                 }
-                self.batch.push_back((id.clone(), finding));
+                self.batch.push_back((id.to_owned(), finding));
             }
             self.history.record(config, id, tool, params, run.as_deref());
         }
@@ -131,7 +129,7 @@ impl Hooks for LoopGuard {
         Box::pin(async move {
             let mut state = self.state();
             if state.seen.as_ref().is_none_or(|seen| !Arc::ptr_eq(seen, &turn.message)) {
-                state.look_at(&self.config, &turn.message);
+                state.look_at(&self.config, &turn.message, &turn.calls);
             }
             for result in &turn.results {
                 if let Message::ToolResult(result) = &**result {

@@ -15,19 +15,28 @@ pub struct OfferedTool {
     pub plugin: Option<String>,
     /// Whether it is reserved for the owner of the agent.
     pub is_owner_only: bool,
+    /// Whether it is allowed unless a deny list matches, because it only gives access to tools that have rules of their own.
+    pub is_implied: bool,
 }
 
 impl OfferedTool {
     /// Creates a tool for everybody, unless its name is reserved for owners.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
-        Self { is_owner_only: is_owner_only(&canonical_name(&name)), name, plugin: None }
+        Self { is_owner_only: is_owner_only(&canonical_name(&name)), name, plugin: None, is_implied: false }
     }
 
     /// Sets the plugin that provides it.
     #[must_use]
     pub fn plugin(mut self, id: impl Into<String>) -> Self {
         self.plugin = Some(id.into());
+        self
+    }
+
+    /// Allows it unless a deny list matches.
+    #[must_use]
+    pub fn implied(mut self) -> Self {
+        self.is_implied = true;
         self
     }
 
@@ -207,7 +216,7 @@ impl PolicyDecision {
             if let Some(entry) = find_match(&step.rules.deny, &name, &self.plugins) {
                 return removed(RemovalReason::Denied { entry: entry.to_owned() });
             }
-            let allow = step.rules.allowed_entries()?;
+            let allow = step.rules.allowed_entries().filter(|_| !tool.is_implied)?;
             let has = |name: &str| find_match(allow, name, &self.plugins).is_some();
             let through_exec = name == "apply_patch" && !exec_is_denied && has("exec");
             if has(&name) || through_exec { None } else { removed(RemovalReason::NotAllowed) }
@@ -237,9 +246,8 @@ impl PolicyDecision {
             step.unknown != UnknownEntries::Unchecked
                 && step.rules.allowed_entries().is_some_and(|allow| allow.len() > step.n_built_in)
         };
-        self.steps.iter().any(is_written)
-            && !self.verdicts.is_empty()
-            && self.verdicts.iter().all(|(_, removed)| removed.is_some())
+        let mut verdicts = self.verdicts.iter().filter(|(tool, _)| !tool.is_implied).peekable();
+        self.steps.iter().any(is_written) && verdicts.peek().is_some() && verdicts.all(|(_, removed)| removed.is_some())
     }
 
     /// Explains the decision about each tool, in order.

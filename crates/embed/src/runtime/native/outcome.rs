@@ -34,7 +34,8 @@ impl Watcher {
         if let SessionEvent::RunEnd { end, .. } = event {
             self.end = Some(end.clone());
         }
-        let mutates = |name: &str| self.tools.get(name).is_some_and(|tool| tool.spec().effect != ToolEffect::Reads);
+        let mutates =
+            |name: &str| self.tools.reachable(name).is_some_and(|tool| tool.spec().effect != ToolEffect::Reads);
         self.facts.observe(event, mutates);
     }
 

@@ -1,0 +1,97 @@
+//! Splits the tools of a session into those that the model is told about and those that it searches for.
+//!
+//! This happens where the session hands its tools to the loop, because extensions add and change tools at any time. `tool_call` is undone
+//! in the loop itself, before events, hooks, the guardrail and loop detection see a call: all of them get the name and the arguments of the
+//! tool that runs, so that no rule about a tool can be avoided by calling it indirectly. The conversation keeps what the model wrote.
+
+use std::sync::Arc;
+
+use pinch_agent_core::tool::{Tool, ToolMode, ToolSet};
+use pinch_tools::pipeline::{OfferedTools, reporting};
+use pinch_tools::policy::canonical_name;
+use pinch_tools::results::with_limit;
+use pinch_tools::tool_search::{SEARCH_TOOLS, TOOL_CALL, ToolCatalog, is_direct, search_tools};
+
+/// Where a tool goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placement {
+    /// Declared to the model.
+    Direct,
+    /// In the catalog and in the system prompt.
+    Listed,
+    /// Only in the catalog.
+    Unlisted,
+    /// Nowhere.
+    Omitted,
+}
+
+/// The rules for deferring tools in one session.
+pub(super) struct Deferral {
+    /// The tools of the run; those of extensions are not among them.
+    own: OfferedTools,
+    n_hits: usize,
+    result_limit: usize,
+}
+
+impl Deferral {
+    /// Creates the rules. `own`: the tools of the run that the policy allows. `n_hits`: number of hits of a search. `result_limit`: maximum
+    /// characters of a result.
+    pub(super) fn new(own: OfferedTools, n_hits: usize, result_limit: usize) -> Self {
+        Self { own, n_hits, result_limit }
+    }
+
+    /// Returns the tools to declare: those that are always declared, and, if others remain, the three tools that give access to them.
+    pub(super) fn arrange(&self, active: &ToolSet) -> ToolSet {
+        let placed: Vec<(Placement, &Arc<dyn Tool>)> = active.iter().map(|tool| (self.place(tool), tool)).collect();
+        let in_place = |wanted: &[Placement]| -> ToolSet {
+            placed
+                .iter()
+                .filter(|(placement, _)| wanted.contains(placement))
+                .map(|(_, tool)| Arc::clone(tool))
+                .collect()
+        };
+        let direct = in_place(&[Placement::Direct]);
+        let deferred = in_place(&[Placement::Listed, Placement::Unlisted]);
+        // Without a way to call them, searching for tools is useless.
+        if deferred.is_empty() || !self.own.decision.allows(TOOL_CALL) {
+            return direct;
+        }
+        let names = direct.iter().map(|tool| tool.spec().name.clone()).chain(SEARCH_TOOLS.map(str::to_owned));
+        let catalog = ToolCatalog::new(deferred, in_place(&[Placement::Listed]), names).with_limit(self.n_hits);
+        let search = search_tools(&Arc::new(catalog)).into_iter();
+        let search = search.filter(|tool| self.own.decision.allows(&tool.spec().name));
+        let search = search.map(|tool| with_limit(reporting(tool), self.result_limit));
+        direct.iter().cloned().chain(search).collect()
+    }
+
+    fn place(&self, tool: &Arc<dyn Tool>) -> Placement {
+        let spec = tool.spec();
+        let name = spec.name.as_str();
+        let own = self.own.tools.get(name);
+        let is_own = own.is_some_and(|own| Arc::ptr_eq(own, tool));
+        if !is_own && !self.permits_foreign(name) {
+            return Placement::Omitted;
+        }
+        // An extension may replace a coding tool, but not add one.
+        let is_coding_tool = is_direct(name) && own.is_some();
+        let is_listed = is_own && !self.own.of_plugins.iter().any(|other| other == name);
+        match spec.mode == ToolMode::External || is_coding_tool {
+            true => Placement::Direct,
+            false if is_listed => Placement::Listed,
+            false => Placement::Unlisted,
+        }
+    }
+
+    /// Returns whether an extension may offer a tool of this name.
+    fn permits_foreign(&self, name: &str) -> bool {
+        if SEARCH_TOOLS.contains(&canonical_name(name).as_str()) {
+            tracing::warn!("tool name conflict: {name} of an extension is the name of a tool of the run");
+            return false;
+        }
+        let explanation = self.own.decision.explain(name);
+        if explanation.removed.is_some() {
+            tracing::debug!("a tool of an extension is not offered: {explanation}");
+        }
+        explanation.removed.is_none()
+    }
+}
