@@ -22,7 +22,7 @@ pub mod result;
 
 pub mod failure;
 
-mod deferred;
+mod arrangement;
 
 pub mod tools;
 

@@ -13,7 +13,7 @@ use pinch_tools::results::{result_limit, with_limit};
 use pinch_tools::tool_search::SEARCH_TOOLS;
 
 use super::RunError;
-use super::deferred::Deferral;
+use super::arrangement::Arrangement;
 use crate::config::exec::PatchModels;
 
 /// Name of the tool that manages background commands.
@@ -50,8 +50,8 @@ pub struct ToolOffer {
 pub(crate) struct ArrangedTools {
     /// All tools, including those that the client runs.
     pub(crate) tools: ToolSet,
-    /// Defers some of them and of those of extensions, if tools are searched for.
-    pub(crate) arrange: Option<ArrangeTools>,
+    /// Removes tools of extensions that the policy denies, and defers some tools if they are searched for.
+    pub(crate) arrange: ArrangeTools,
 }
 
 impl ToolOffer {
@@ -141,12 +141,9 @@ impl ToolOffer {
     pub(crate) fn for_session(&self, model: &Model, client_tools: &[ToolSpec]) -> Result<ArrangedTools, RunError> {
         let mut offered = self.offer_to(model)?;
         let tools = with_client_tools(&offered.tools, client_tools, self.layers.reserved)?;
-        let arrange = self.search.map(|limit| {
-            offered.tools = tools.clone();
-            let deferral = Deferral::new(offered, limit, result_limit(model.context_window));
-            Arc::new(move |active: &ToolSet| deferral.arrange(active)) as ArrangeTools
-        });
-        Ok(ArrangedTools { tools, arrange })
+        offered.tools = tools.clone();
+        let arrangement = Arrangement::new(offered, self.search, result_limit(model.context_window));
+        Ok(ArrangedTools { tools, arrange: Arc::new(move |active: &ToolSet| arrangement.arrange(active)) })
     }
 
     fn offer_to(&self, model: &Model) -> Result<OfferedTools, RunError> {

@@ -104,7 +104,7 @@ impl NativeRuntime {
         parts.thinking = Some(request.think_level.unwrap_or_default());
         parts.hooks = Arc::new(AnswerHooks::new(Arc::clone(&scope.loops)));
         parts.tools = tools.clone();
-        parts.arrange_tools = arrange;
+        parts.arrange_tools = Some(arrange);
         parts.images = scope.images.clone();
         parts.block_images = scope.block_images;
         parts.facts = scope.facts.clone();

@@ -431,3 +431,21 @@ async fn a_changed_system_prompt_keeps_the_deferred_tools() {
     assert_eq!(names, SEARCHED);
     assert!(system.contains("Speak like a pirate.") && system.contains("- weather_get: "), "{system}");
 }
+
+#[tokio::test]
+async fn the_policy_applies_to_tools_of_extensions_without_a_search_too() {
+    for (tools, is_offered) in [
+        (json!({}), true),
+        (json!({"deny": ["lobster*"]}), false),
+        (json!({"allow": ["read"]}), false),
+        (json!({"allow": ["read", "lobster_run"]}), true),
+    ] {
+        let world = world(tools.clone()).await;
+        let engine = engine(&world, &CallNotes::default());
+        let told = results(&world, &engine, &[("lobster_run", json!({}))]).await;
+        let (names, _) = offered(&world);
+        assert_eq!(names.iter().any(|name| name == "lobster_run"), is_offered, "{tools}: {names:?}");
+        let expected = if is_offered { "lobsters" } else { "Tool lobster_run not found" };
+        assert_eq!(told, [expected], "{tools}");
+    }
+}

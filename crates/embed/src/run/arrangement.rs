@@ -1,4 +1,5 @@
-//! Splits the tools of a session into those that the model is told about and those that it searches for.
+//! Arranges the tools of a session: removes those of extensions that the policy denies, and, if tools are searched for, splits the others
+//! into those that the model is told about and those that it searches for.
 //!
 //! This happens where the session hands its tools to the loop, because extensions add and change tools at any time. `tool_call` is undone
 //! in the loop itself, before events, hooks, the guardrail and loop detection see a call: all of them get the name and the arguments of the
@@ -25,22 +26,23 @@ enum Placement {
     Omitted,
 }
 
-/// The rules for deferring tools in one session.
-pub(super) struct Deferral {
+/// The rules for the tools of one session.
+pub(super) struct Arrangement {
     /// The tools of the run; those of extensions are not among them.
     own: OfferedTools,
-    n_hits: usize,
+    n_hits: Option<usize>,
     result_limit: usize,
 }
 
-impl Deferral {
-    /// Creates the rules. `own`: the tools of the run that the policy allows. `n_hits`: number of hits of a search. `result_limit`: maximum
-    /// characters of a result.
-    pub(super) fn new(own: OfferedTools, n_hits: usize, result_limit: usize) -> Self {
+impl Arrangement {
+    /// Creates the rules. `own`: the tools of the run that the policy allows. `n_hits`: number of hits of a search; `None`: all tools are
+    /// declared. `result_limit`: maximum characters of a result.
+    pub(super) fn new(own: OfferedTools, n_hits: Option<usize>, result_limit: usize) -> Self {
         Self { own, n_hits, result_limit }
     }
 
-    /// Returns the tools to declare: those that are always declared, and, if others remain, the three tools that give access to them.
+    /// Returns the tools to declare. If tools are searched for, these are the ones that are always declared, and, if others remain, the
+    /// three tools that give access to them.
     pub(super) fn arrange(&self, active: &ToolSet) -> ToolSet {
         let placed: Vec<(Placement, &Arc<dyn Tool>)> = active.iter().map(|tool| (self.place(tool), tool)).collect();
         let in_place = |wanted: &[Placement]| -> ToolSet {
@@ -50,6 +52,9 @@ impl Deferral {
                 .map(|(_, tool)| Arc::clone(tool))
                 .collect()
         };
+        let Some(n_hits) = self.n_hits else {
+            return in_place(&[Placement::Direct, Placement::Listed, Placement::Unlisted]);
+        };
         let direct = in_place(&[Placement::Direct]);
         let deferred = in_place(&[Placement::Listed, Placement::Unlisted]);
         // Without a way to call them, searching for tools is useless.
@@ -57,7 +62,7 @@ impl Deferral {
             return direct;
         }
         let names = direct.iter().map(|tool| tool.spec().name.clone()).chain(SEARCH_TOOLS.map(str::to_owned));
-        let catalog = ToolCatalog::new(deferred, in_place(&[Placement::Listed]), names).with_limit(self.n_hits);
+        let catalog = ToolCatalog::new(deferred, in_place(&[Placement::Listed]), names).with_limit(n_hits);
         let search = search_tools(&Arc::new(catalog)).into_iter();
         let search = search.filter(|tool| self.own.decision.allows(&tool.spec().name));
         let search = search.map(|tool| with_limit(reporting(tool), self.result_limit));
@@ -84,7 +89,7 @@ impl Deferral {
 
     /// Returns whether an extension may offer a tool of this name.
     fn permits_foreign(&self, name: &str) -> bool {
-        if SEARCH_TOOLS.contains(&canonical_name(name).as_str()) {
+        if self.n_hits.is_some() && SEARCH_TOOLS.contains(&canonical_name(name).as_str()) {
             tracing::warn!("tool name conflict: {name} of an extension is the name of a tool of the run");
             return false;
         }
