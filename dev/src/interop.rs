@@ -9,9 +9,9 @@ mod npm;
 
 mod matrix;
 
-mod llama;
-
 pub(crate) mod pi;
+
+mod llama;
 
 mod neutral;
 
@@ -44,8 +44,9 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum InteropPeer {
-    /// Streams text, makes calls and aborts with the three wire formats of llama.cpp's server. Needs python3 and PyPI.
-    Llama,
+    /// Streams text, makes calls and aborts with the three wire formats of llama.cpp's server, and holds long conversations that are
+    /// compacted. Needs python3 and PyPI, and npm to open the sessions in pi.
+    Llama(llama::Args),
     /// Compares pinch's requests with those of the official clients of Anthropic, OpenAI and Google. Needs node and npm.
     Sdk,
     /// Reads pinch's session files with four versions of pi, and theirs with pinch. Needs npm.
@@ -68,7 +69,7 @@ enum InteropPeer {
 /// Runs the command; returns true when all checks passed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
     match &args.peer {
-        InteropPeer::Llama => llama::run(),
+        InteropPeer::Llama(args) => llama::run(args),
         InteropPeer::Sdk => sdk::run(),
         InteropPeer::Pi => pi::run(),
         InteropPeer::Rpc(args) => rpc::run(args),

@@ -27,11 +27,13 @@ use tokio::task::JoinSet;
 pub mod faults;
 pub mod gate;
 pub mod record;
+pub mod forward;
 #[cfg(feature = "socket")]
 pub mod socket;
 pub mod script;
 
 pub use faults::Fault;
+pub use forward::{Exchange, Upstream};
 pub use gate::Gate;
 pub use record::Recorded;
 pub use script::ServerReply;

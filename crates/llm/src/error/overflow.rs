@@ -126,7 +126,7 @@ pub fn observed_tokens(text: &str) -> Option<u64> {
     let lower = beginning(text);
     let named = number_after(&lower, "prompt is too long:");
     let number = |phrase: &str| number_after(&lower, phrase).filter(|_| lower.contains("token"));
-    named.or_else(|| number("requested")).or_else(|| number("resulted in"))
+    named.or_else(|| number("requested")).or_else(|| number("resulted in")).or_else(|| number("request ("))
 }
 
 #[cfg(test)]
@@ -143,6 +143,20 @@ mod tests {
             ("OpenAI API error (400): {\"id\":\"(413)\"}", false),
         ] {
             assert_eq!(text_is_overflow("p", text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_length_of_a_refused_prompt_is_read() {
+        for (text, expect) in [
+            ("prompt is too long: 208,310 tokens > 200000 maximum", Some(208_310)),
+            (
+                "400 request (6010 tokens) exceeds the available context size (4096 tokens), try increasing it",
+                Some(6_010),
+            ),
+            ("the request exceeds the available context size", None),
+        ] {
+            assert_eq!(observed_tokens(text), expect, "{text}");
         }
     }
 }

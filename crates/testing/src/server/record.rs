@@ -101,23 +101,43 @@ fn parse_head(buffer: &[u8]) -> io::Result<Option<RequestHead>> {
 
 /// Parses a chunked body and returns it with its length; `None` if it is incomplete. Trailers are not supported.
 fn parse_chunks(buffer: &[u8]) -> io::Result<Option<(Vec<u8>, usize)>> {
+    let (body, length) = parse_arrived_chunks(buffer)?;
+    Ok(length.map(|length| (body, length)))
+}
+
+/// Parses the chunks that have arrived; also returns the length of the whole body, if it is complete.
+fn parse_arrived_chunks(buffer: &[u8]) -> io::Result<(Vec<u8>, Option<usize>)> {
     let mut body = Vec::new();
     let mut at = 0;
     loop {
         let httparse::Status::Complete((used, size)) =
             httparse::parse_chunk_size(&buffer[at..]).map_err(|_| invalid("bad chunk size"))?
         else {
-            return Ok(None);
+            return Ok((body, None));
         };
         let size = usize::try_from(size).map_err(invalid)?;
         let (from, end) = (at + used, at + used + size + 2);
         if buffer.len() < end {
-            return Ok(None);
+            return Ok((body, None));
         }
         body.extend_from_slice(&buffer[from..from + size]);
         at = end;
         if size == 0 {
-            return Ok(Some((body, at)));
+            return Ok((body, Some(at)));
         }
     }
+}
+
+/// Parses status and body of a response, which may be incomplete; `None` before the end of its headers or if it is malformed.
+pub(super) fn parse_response(bytes: &[u8]) -> Option<(u16, Vec<u8>)> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut response = httparse::Response::new(&mut headers);
+    let httparse::Status::Complete(head) = response.parse(bytes).ok()? else { return None };
+    let is_chunked = (response.headers.iter())
+        .any(|header| header.name.eq_ignore_ascii_case("transfer-encoding") && header.value.ends_with(b"chunked"));
+    let body = match is_chunked {
+        true => parse_arrived_chunks(&bytes[head..]).ok()?.0,
+        false => bytes[head..].to_vec(),
+    };
+    Some((response.code?, body))
 }

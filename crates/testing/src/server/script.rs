@@ -9,7 +9,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::faults::Fault;
+use super::forward::Upstream;
 use super::gate::Gate;
+use super::record::Recorded;
 
 /// Reaction to a request: status, headers, and then a sequence of steps. The body ends after the last step.
 #[derive(Clone, Debug)]
@@ -30,6 +32,7 @@ pub(super) enum ReplyStep {
     Fault(Fault),
     /// Sends status and headers here; without this step they are sent first.
     Head,
+    Forward(Upstream, Recorded),
 }
 
 impl ServerReply {
@@ -62,6 +65,11 @@ impl ServerReply {
     /// Creates no response at all: not even a status.
     pub fn fault(fault: Fault) -> Self {
         Self { steps: vec![ReplyStep::Fault(fault)], ..Self::status(0) }
+    }
+
+    /// Passes on the response of another server, as it arrives, to this request: the received one, or a changed copy.
+    pub fn forward(upstream: &Upstream, request: Recorded) -> Self {
+        Self { steps: vec![ReplyStep::Forward(upstream.clone(), request)], ..Self::status(0) }
     }
 
     /// Upgrades the connection to a WebSocket, if that was requested.
@@ -155,6 +163,10 @@ pub(super) async fn play(stream: &mut TcpStream, reply: ServerReply) -> io::Resu
             ReplyStep::Head => stream.write_all(&reply.head_bytes()).await?,
             ReplyStep::Fault(fault) => {
                 fault.strike(stream).await?;
+                return Ok(ConnectionEnd::Broken);
+            }
+            ReplyStep::Forward(upstream, request) => {
+                upstream.forward(stream, request).await?;
                 return Ok(ConnectionEnd::Broken);
             }
         }
