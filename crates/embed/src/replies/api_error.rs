@@ -120,3 +120,60 @@ pub fn cut(text: &str) -> String {
     let shown: String = text.chars().take(MAX_SHOWN).collect();
     if shown.len() < text.len() { shown + "…" } else { shown }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_of_errors_are_removed() {
+        for (text, expected) in [
+            ("Error: no", Some("no")),
+            ("error 500: no", Some("no")),
+            ("API error - no", Some("no")),
+            ("OpenAI API error: no", Some("no")),
+            ("Codex error: no", Some("no")),
+            ("error", Some("")),
+            ("An odd error: no", None),
+            ("errors: no", None),
+            ("error_code: no", None),
+            ("nothing", None),
+        ] {
+            assert_eq!(without_error_prefix(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_objects_that_look_like_errors_are_payloads() {
+        for (text, expected) in [
+            (r#"{"type": "error"}"#, true),
+            (r#"{"type": "message"}"#, false),
+            (r#"{"request_id": "r"}"#, true),
+            (r#"{"requestId": "r"}"#, true),
+            (r#"{"requestId": 1}"#, false),
+            (r#"{"error": {"message": "m"}}"#, true),
+            (r#"{"error": {"type": "t"}}"#, true),
+            (r#"{"error": {"code": "c"}}"#, true),
+            (r#"{"error": {"code": 1}}"#, false),
+            (r#"{"error": "e", "message": "m"}"#, true),
+            (r#"{"error": "e"}"#, false),
+            (r#"{"message": "m"}"#, false),
+            (r#"[{"type": "error"}]"#, false),
+            (r#"Error: {"type": "error"}"#, true),
+            (r#"500 {"type": "error"}"#, true),
+            (r#"500 error: {"type": "error"}"#, true),
+            (r#"see {"type": "error"}"#, false),
+        ] {
+            assert_eq!(raw_payload(text).is_some(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn equal_errors_have_equal_fingerprints() {
+        let one = fingerprint(r#"{"type": "error", "error": {"message": "m", "details": [{"b": 1, "a": 2}]}}"#);
+        let same = fingerprint(r#"500 {"error": {"details": [{"a": 2, "b": 1}], "message": "m"}, "type": "error"}"#);
+        assert_eq!(one.as_deref(), Some(r#"{"error":{"details":[{"a":2,"b":1}],"message":"m"},"type":"error"}"#));
+        assert_eq!(one, same);
+        assert_eq!(fingerprint("no payload"), None);
+    }
+}

@@ -164,3 +164,111 @@ impl Stage for Coalesce {
         self.wake_at
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replies::piece::ReplySpan;
+
+    /// Pushes blocks and returns the texts of those that come out: at once, and at the end.
+    fn joined(options: Coalescing, blocks: Vec<BlockReply>) -> (Vec<String>, Vec<String>) {
+        let (mut stage, mut out) = (Coalesce::new(options), Pieces::default());
+        for block in blocks {
+            stage.push(Piece::Block(block), &mut out);
+        }
+        let texts = |out: &mut Pieces| {
+            let texts = std::mem::take(out).into_iter().map(|piece| match piece {
+                Piece::Block(block) => block.text + &block.media_urls.concat(),
+                other => format!("{other:?}"),
+            });
+            texts.collect::<Vec<_>>()
+        };
+        let at_once = texts(&mut out);
+        stage.finish(&mut out);
+        assert!(!stage.has_buffered());
+        (at_once, texts(&mut out))
+    }
+
+    fn short(max_chars: usize) -> Coalescing {
+        Coalescing { min_chars: 2, max_chars, joiner: " ".into(), ..Coalescing::default() }
+    }
+
+    fn texts(all: &[&str]) -> Vec<BlockReply> {
+        all.iter().map(|text| BlockReply::text(*text)).collect()
+    }
+
+    #[test]
+    fn blocks_are_joined_up_to_the_limit() {
+        for (max, blocks, at_once, at_end) in [
+            (9, &["aaa", "bbb"][..], &[][..], &["aaa bbb"][..]),
+            (7, &["aaa", "bbb"], &["aaa bbb"], &[]),
+            (6, &["aaa", "bbb"], &["aaa"], &["bbb"]),
+            (6, &["aaa", "bbbbbb"], &["aaa", "bbbbbb"], &[]),
+            (6, &["aaa", "bbbbb"], &["aaa"], &["bbbbb"]),
+            (3, &["aaa"], &["aaa"], &[]),
+            (3, &["aaaa", "b"], &["aaaa"], &["b"]),
+            (9, &["aaa", " ", "bbb"], &[], &["aaa bbb"]),
+        ] {
+            let (first, last) = joined(short(max), texts(blocks));
+            assert_eq!(
+                (first, last),
+                (at_once.iter().map(|s| (*s).into()).collect(), at_end.iter().map(|s| (*s).into()).collect()),
+                "{max} {blocks:?}"
+            );
+        }
+        let (at_once, at_end) = joined(Coalescing { flush_on_enqueue: true, ..short(9) }, texts(&["a", "b"]));
+        assert_eq!((at_once.len(), at_end.len()), (2, 0));
+    }
+
+    #[test]
+    fn only_texts_of_the_same_delivery_are_joined() {
+        let with = |text: &str, change: fn(&mut BlockReply)| {
+            let mut block = BlockReply::text(text);
+            change(&mut block);
+            block
+        };
+        let changes: [fn(&mut BlockReply); 4] = [
+            |block| block.reply_to_id = Some("m1".into()),
+            |block| block.audio_as_voice = true,
+            |block| block.span = Some(ReplySpan { message: 2, bytes: 0..1 }),
+            |block| block.is_reasoning = true,
+        ];
+        for change in changes {
+            let (at_once, _) = joined(short(9), vec![BlockReply::text("a"), with("b", change)]);
+            assert_eq!(at_once[0], "a");
+        }
+        let media = with("b", |block| block.media_urls = vec!["m".into()]);
+        assert_eq!(joined(short(9), vec![BlockReply::text("a"), media]).0, ["a", "bm"]);
+        let voice = with("", |block| block.audio_as_voice = true);
+        assert_eq!(joined(short(9), vec![BlockReply::text("a"), voice]).0, ["a", ""]);
+        let span = |bytes| Some(ReplySpan { message: 1, bytes });
+        let mut stage = Coalesce::new(short(9));
+        let mut out = Pieces::default();
+        for (text, bytes) in [("a", 0..1), ("b", 1..2)] {
+            stage.push(Piece::Block(BlockReply { span: span(bytes), ..BlockReply::text(text) }), &mut out);
+        }
+        stage.push(Piece::Flush, &mut out);
+        let first = out.into_iter().next();
+        assert!(matches!(first, Some(Piece::Block(block)) if block.span == span(0..2)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_short_text_waits_for_a_few_idle_times() {
+        for (text, n_wakes) in [("a", MAX_IDLES), ("ab", 1)] {
+            let (mut stage, mut out) = (Coalesce::new(short(9)), Pieces::default());
+            stage.push(Piece::Block(BlockReply::text(text)), &mut out);
+            stage.push(Piece::Wake, &mut out);
+            assert!(out.is_empty(), "it is too early");
+            for n in 1..=n_wakes {
+                assert!(out.is_empty(), "{text} after {n}");
+                tokio::time::sleep(stage.wake_at().unwrap().left()).await;
+                stage.push(Piece::Wake, &mut out);
+            }
+            assert_eq!((out.len(), stage.wake_at().is_none()), (1, true), "{text}");
+        }
+        let (mut stage, mut out) = (Coalesce::new(short(9)), Pieces::default());
+        stage.push(Piece::Block(BlockReply::text("a")), &mut out);
+        stage.push(Piece::Restart, &mut out);
+        assert!(!stage.has_buffered() && stage.wake_at().is_none());
+    }
+}

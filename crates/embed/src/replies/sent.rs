@@ -160,3 +160,91 @@ impl Sent {
         !self.texts.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn args(value: Value) -> JsonObject {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn texts_are_compared_without_emoji_case_and_white_space() {
+        for (text, expected) in [
+            ("  Hello\n\t World ", "hello world"),
+            ("🎉 Done 🎉", "done"),
+            ("a 🎉 b", "a b"),
+            ("© ™ 5", "5"),
+            ("ÄÖ", "äö"),
+            ("日本", "日本"),
+            ("", ""),
+        ] {
+            assert_eq!(normal_form(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_repeats_another_if_one_contains_the_other() {
+        for (text, sent, expected) in [
+            ("The build is green.", "the BUILD is green. 🎉", true),
+            ("build is green", "The build is green.", true),
+            ("The build is green, at last.", "The build is green", true),
+            ("0123456789", "0123456789", true),
+            ("123456789", "123456789", false),
+            ("0123456789 0123456789", "0123456789", false),
+            ("0123456789 012345678", "0123456789", true),
+            ("something else entirely", "The build is green.", false),
+        ] {
+            assert_eq!(is_duplicate(text, &[sent]), expected, "{text:?} {sent:?}");
+        }
+        assert!(!is_duplicate::<&str>("The build is green.", &[]));
+    }
+
+    #[test]
+    fn calls_that_send_name_text_target_and_media() {
+        let target = |tool: &str, value: Value| {
+            let target = target_of(tool, &args(value), &plain_target)?;
+            Some(format!("{} {} {} {:?}", target.tool, target.provider, target.to, target.account_id))
+        };
+        for (tool, value, expected) in [
+            ("message", json!({"action": "send", "to": " Ada "}), Some("message message ada None")),
+            (
+                "message",
+                json!({"action": " thread-reply ", "to": "a", "channel": " Slack ", "accountId": "x"}),
+                Some("message slack a Some(\"x\")"),
+            ),
+            (
+                "message",
+                json!({"action": "send", "to": "a", "provider": "IRC", "channel": "b"}),
+                Some("message irc a None"),
+            ),
+            ("message", json!({"action": "send", "to": " "}), None),
+            ("message", json!({"action": "react", "to": "a"}), None),
+            ("sessions_send", json!({"action": "send", "to": "a"}), None),
+        ] {
+            assert_eq!(target(tool, value.clone()).as_deref(), expected, "{tool} {value}");
+        }
+        assert!(is_send("sessions_send", &args(json!({}))) && !is_send("other", &args(json!({"action": "send"}))));
+        assert_eq!(text_of(&args(json!({"content": "", "message": "m"}))).as_deref(), Some("m"));
+        assert_eq!(text_of(&args(json!({"content": "c", "message": "m"}))).as_deref(), Some("c"));
+        let media = json!({"media": " a ", "path": "b", "filePath": "a", "mediaUrls": ["c", " ", "b", 1]});
+        assert_eq!(media_of(&args(media)), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn the_newest_messages_are_kept() {
+        let mut sent = Sent::default();
+        assert!(!sent.any());
+        for n in 0..=MAX_SENT {
+            let target = SentTarget { to: n.to_string(), ..SentTarget::default() };
+            sent.add(Some(n.to_string()), vec![n.to_string()], Some(target));
+        }
+        assert!(sent.any());
+        assert_eq!((sent.texts().len(), sent.texts()[0].as_str()), (MAX_SENT, "1"));
+        assert_eq!((sent.media_urls().len(), sent.targets().len()), (MAX_SENT, MAX_SENT));
+        assert_eq!((sent.media_urls()[0].as_str(), sent.targets()[0].to.as_str()), ("1", "1"));
+    }
+}

@@ -82,6 +82,10 @@ mod tests {
             ("<final/>", Some(Tag { kind: TagKind::Final, closes: false, empty: true })),
             ("<thinker>", None),
             ("<think-x>", None),
+            ("<think_x>", None),
+            ("<think:x>", None),
+            ("<think <x>", None),
+            ("<think\"x\">", None),
             ("<a>", None),
         ] {
             assert_eq!(parse(text), expect, "{text}");
@@ -91,5 +95,8 @@ mod tests {
         {
             assert_eq!(may_become(text), expect, "{text}");
         }
+        let long = |n: usize| format!("<think {}", "a".repeat(n - "<think ".len()));
+        assert!(may_become(&long(MAX_TAG)) && !may_become(&long(MAX_TAG + 1)));
+        assert!(may_become("<think/") && !may_become("<think <") && !may_become("think"));
     }
 }

@@ -206,6 +206,10 @@ mod tests {
         assert_eq!(strip("**HEARTBEAT_OK** All fine."), "All fine.");
         assert_eq!(strip("All fine.\n\n`HEARTBEAT_OK`"), "All fine.");
         assert_eq!(strip("HEARTBEAT_OK **All** fine."), "**All** fine.");
+        assert_eq!(strip("<b>HEARTBEAT_OK</b>&nbsp;"), "");
+        assert_eq!(strip("a < b, says HEARTBEAT_OK"), "a < b, says");
+        let acknowledged = |text: &str| strip_heartbeat(text, HeartbeatMode::Heartbeat { max_ack_chars: 5 }).skip;
+        assert_eq!(["HEARTBEAT_OK 12345", "HEARTBEAT_OK 123456", "12345"].map(acknowledged), [true, false, false]);
         let answer = "# Title\n\n- a\n- b\n\n```\n  code  x\n```";
         assert_eq!(strip(&format!("HEARTBEAT_OK\n{answer}")), answer);
     }

@@ -209,3 +209,6 @@ fn title_of(name: &str) -> String {
     let title = words.collect::<Vec<_>>().join(" ");
     if title.is_empty() { "Tool".to_owned() } else { title }
 }
+
+#[cfg(test)]
+mod tests;

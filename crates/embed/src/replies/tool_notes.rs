@@ -412,3 +412,6 @@ pub(super) fn progress_of(so_far: &ToolOutput) -> Option<&str> {
     let progress = &so_far.details.as_ref()?["progress"];
     progress["text"].as_str().filter(|_| progress["visibility"] == "channel")
 }
+
+#[cfg(test)]
+mod tests;

@@ -174,4 +174,48 @@ mod tests {
             prop_assert_eq!(&*sanitise(&once, &english), &*once, "{:?}", text);
         }
     }
+
+    #[test]
+    fn scaffolding_and_repeated_paragraphs_are_removed() {
+        let english = TextTable::default();
+        for (text, expected) in [
+            ("<final>a</final> b", "a b"),
+            ("`<final>` a", "`<final>` a"),
+            ("a <final b", "a <final b"),
+            ("\n \n  a", "  a"),
+            ("same.\n\nsame.\n\nother.", "same.\n\nother."),
+            ("same.\n\n\nsame.", "same."),
+            ("same.\n\nsame.\n", "same."),
+            ("a  b\n\na b\n\nc", "a  b\n\nc"),
+            ("```\nx\n\nx\n\nx\n```", "```\nx\n\nx\n\nx\n```"),
+            ("```\nx\n```\n\n```\nx\n```", "```\nx\n```\n\n```\nx\n```"),
+            ("~~~\nx\n~~~\n\n~~~\nx\n~~~", "~~~\nx\n~~~\n\n~~~\nx\n~~~"),
+            ("a\n\n\n\nb", "a\n\n\n\nb"),
+            (" \n ", ""),
+        ] {
+            assert_eq!(sanitise(text, &english), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_marked_payloads_of_errors_are_replaced() {
+        let english = TextTable::default();
+        let payload =
+            |kind: &str, status: &str| format!(r#"{{"error": {{"message": "m", "type": "{kind}"{status}}}}}"#);
+        for (text, is_replaced) in [
+            (format!("Codex error: {}", payload("server_error", "")), true),
+            (format!("codex error: {}", payload("odd", r#", "status": 400"#)), true),
+            (format!("codex error: {}", payload("odd", r#", "status": 399"#)), false),
+            (format!("codex error: {}", payload("odd", "")), false),
+            (format!("Other error: {}", payload("server_error", "")), false),
+            (format!("500 {}", payload("server_error", "")), false),
+            (payload("server_error", ""), false),
+            (format!("codex error: {}{}", payload("server_error", ""), " ".repeat(MAX_PAYLOAD)), true),
+        ] {
+            assert_eq!(sanitise(&text, &english) != text.trim_end(), is_replaced, "{text}");
+        }
+        let long =
+            format!(r#"codex error: {{"error": {{"type": "a_error", "message": "{}"}}}}"#, "m".repeat(MAX_PAYLOAD));
+        assert_eq!(sanitise(&long, &english), long);
+    }
 }

@@ -99,3 +99,66 @@ impl Fingerprint {
         &self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn args(value: Value) -> JsonObject {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn calls_with_side_effects_are_known_by_tool_and_action() {
+        for (name, value, expected) in [
+            ("write", json!({}), true),
+            ("exec", json!({"command": "ls"}), true),
+            ("read", json!({"path": "a"}), false),
+            ("process", json!({"action": "Send-Keys"}), true),
+            ("process", json!({"action": "poll"}), false),
+            ("process", json!({}), false),
+            ("message", json!({"action": "send"}), true),
+            ("message", json!({"action": "thread reply"}), true),
+            ("message", json!({"action": "search"}), false),
+            ("message", json!({"content": "hi"}), true),
+            ("message", json!({"message": "hi", "action": "read"}), true),
+            ("message", json!({"message": 1}), false),
+            ("session_status", json!({"model": "m"}), true),
+            ("session_status", json!({"model": " "}), false),
+            ("session_status", json!({}), false),
+            ("nodes", json!({"action": "list"}), false),
+            ("nodes", json!({"action": "run"}), true),
+            ("nodes", json!({}), true),
+            ("cron", json!({"action": "list"}), false),
+            ("cron", json!({"action": "add"}), true),
+            ("gateway", json!({"action": " "}), true),
+            ("canvas", json!({"action": "show"}), false),
+            ("canvas", json!({}), true),
+            ("discord_actions", json!({"action": "fetch"}), false),
+            ("discord_actions", json!({"action": "ban"}), true),
+            ("discord_actions", json!({}), true),
+            ("message_later", json!({}), true),
+            ("resend_mail", json!({}), true),
+            ("weather", json!({"action": "delete"}), false),
+        ] {
+            assert_eq!(is_mutating(name, &args(value.clone())), expected, "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn calls_on_the_same_target_have_equal_fingerprints() {
+        for (name, value, meta, expected) in [
+            ("write", json!({"path": " A.txt "}), None, "tool=write|path=A.txt"),
+            ("write", json!({"path": " ", "file_path": "b"}), None, "tool=write|path=b"),
+            ("move", json!({"oldPath": "A", "new_path": "B"}), None, "tool=move|oldpath=A|newpath=B"),
+            ("message", json!({"action": "Send", "to": "Ada"}), Some("x"), "tool=message|action=send|to=ada"),
+            ("cron", json!({"action": "run", "jobId": 7}), None, "tool=cron|action=run|jobid=7"),
+            ("cron", json!({"action": "add", "id": null}), Some(" A  b "), "tool=cron|action=add|meta=a b"),
+            ("exec", json!({"command": "ls"}), None, "tool=exec"),
+        ] {
+            assert_eq!(Fingerprint::of(name, &args(value.clone()), meta).as_str(), expected, "{name} {value}");
+        }
+    }
+}
