@@ -146,8 +146,12 @@ impl CallHistory {
         let finished =
             self.records.iter().rev().filter_map(|record| Some((record.hash.clone(), record.result.clone()?)));
         self.before_compaction = finished.take(AFTER_COMPACTION).collect();
-        self.n_after_compaction = 0;
-        self.n_repeated_after_compaction = 0;
+        // If the calls since the last compaction were only repetitions, another one does not help either.
+        let only_repeats = self.n_repeated_after_compaction == self.n_after_compaction;
+        if !only_repeats {
+            self.n_after_compaction = 0;
+            self.n_repeated_after_compaction = 0;
+        }
     }
 
     /// Returns the hashes of the remembered calls, oldest first.
@@ -417,5 +421,23 @@ mod tests {
         check(&history, "read", &json!({"path": 2}), None);
         ran(&mut history, "read", &json!({"path": 2}), "same");
         check(&history, "ls", &json!({}), Some((LoopLevel::Critical, Detector::CompactionLoopPersisted, 3)));
+    }
+
+    #[test]
+    fn another_compaction_does_not_excuse_repetition() {
+        let mut history = CallHistory::default();
+        for _ in 0..2 {
+            (0..2).for_each(|n| ran(&mut history, "read", &json!({"path": n}), "same"));
+            history.compacted();
+        }
+        check(&history, "read", &json!({"path": 0}), None);
+        ran(&mut history, "read", &json!({"path": 0}), "same");
+        check(&history, "read", &json!({"path": 1}), Some((LoopLevel::Critical, Detector::CompactionLoopPersisted, 3)));
+        let mut history = CallHistory::default();
+        for path in 0..9 {
+            ran(&mut history, "read", &json!({"path": path}), "same");
+            history.compacted();
+        }
+        check(&history, "read", &json!({"path": 9}), None);
     }
 }
