@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
+use pinch_stdx::text::prefix;
+
 use super::words::{query_stems, stems};
 
 /// How fast repetitions of a word count less.
@@ -130,11 +132,6 @@ impl ToolIndex {
 #[expect(clippy::cast_precision_loss, reason = "counts of tools and words are small")]
 fn float(n: usize) -> f64 {
     n as f64
-}
-
-/// Returns the beginning of a text that has at most this many bytes.
-fn prefix(text: &str, max: usize) -> &str {
-    &text[..text.floor_char_boundary(max)]
 }
 
 #[cfg(test)]
