@@ -45,12 +45,14 @@ mod finish;
 mod final_reply;
 mod notice;
 mod hooks;
+mod stopping;
 mod repair;
 
 use budget::BudgetMeter;
 
 pub(crate) use finish::terminal_event;
 pub(crate) use notice::{notice, usage_line};
+pub(crate) use stopping::{HARD_END, hard_end};
 
 /// An event of a run. Events are emitted in chronological order.
 #[derive(Clone, Debug)]
@@ -410,13 +412,14 @@ impl Runner<'_> {
             let wake_at = self.replies.wake_at();
             let event = tokio::select! {
                 biased;
-                event = events.next() => event,
+                // First, since an attempt may have an event ready at any time.
                 reason = &mut hard_end => {
                     if !self.scope.request.is_probe() {
                         tracing::warn!(run = self.scope.request.run_id.as_str(), "an attempt did not end after the run was stopped");
                     }
                     return Ok(AttemptOutcome::new(AttemptEnd::stopped(reason, false)));
                 }
+                event = events.next() => event,
                 () = sleep_until(wake_at) => {
                     self.replies.wake(&mut ready);
                     self.emit_replies(&mut ready).await;
@@ -487,9 +490,6 @@ impl Runner<'_> {
 /// A run that sleeps for at least this long releases its slot.
 const MIN_SLOT_RELEASE: Duration = Duration::from_secs(1);
 
-/// How long an attempt or a repair may continue after the run was stopped.
-pub(crate) const HARD_END: Duration = Duration::from_secs(10);
-
 /// Sleeps unless the run is stopped, and returns the reason in that case. Other runs may use its slot in the meantime.
 async fn sleep(delay: Duration, lease: &dyn RunLease, cancel: &Cancel) -> Result<Option<CancelReason>, RunError> {
     if delay >= MIN_SLOT_RELEASE {
@@ -503,13 +503,6 @@ async fn sleep(delay: Duration, lease: &dyn RunLease, cancel: &Cancel) -> Result
         Err(LeaseError::Cancelled(reason)) => Ok(Some(reason)),
         Err(error) => Err(RunError::Busy(error.to_string())),
     }
-}
-
-/// Completes [`HARD_END`] after the run was stopped, with the reason.
-pub(crate) async fn hard_end(cancel: &Cancel) -> CancelReason {
-    let reason = cancel.cancelled().await;
-    tokio::time::sleep(HARD_END).await;
-    reason
 }
 
 /// Returns whether an event ends an answer that failed or was stopped.

@@ -44,6 +44,7 @@ mod prompts;
 mod questions;
 mod recent;
 mod replies;
+mod requested;
 #[cfg(unix)]
 mod resent;
 mod rest;
