@@ -31,18 +31,20 @@ fn is_commentary(block: &Block) -> bool {
     matches!(block, Block::Text(text) if text.is_commentary())
 }
 
-/// Maximum number of passes, since a removal may reveal further scaffolding.
+/// Most bytes that the passes over an answer look at, as a multiple of its length: a removal may reveal further scaffolding.
 const MAX_PASSES: usize = 8;
+
+/// Shorter answers get as many passes as one of this length.
+const MIN_PASSED: usize = 1 << 16;
 
 /// Cleans an answer. Text about errors is left alone; only a provider's error payload that is marked as such is replaced with a message.
 pub fn sanitise<'a>(text: &'a str, phrases: &TextTable) -> Cow<'a, str> {
-    let mut clean = pass(text, phrases);
+    let mut left = text.len().max(MIN_PASSED) * MAX_PASSES;
     let mut n_bytes = text.len();
+    let mut clean = pass(text, phrases);
     // Removing a block may change what is code, so repeat until nothing changes.
-    for _ in 0..MAX_PASSES {
-        if clean.len() == std::mem::replace(&mut n_bytes, clean.len()) {
-            break;
-        }
+    while clean.len() != std::mem::replace(&mut n_bytes, clean.len()) && left > 0 {
+        left = left.saturating_sub(n_bytes);
         clean = and_then(clean, |text| pass(text, phrases));
     }
     clean
@@ -70,24 +72,28 @@ fn without_final_tags(text: &str) -> Cow<'_, str> {
         return text.into();
     }
     let mut code = CodeState::default();
-    let (mut kept, mut skip_to) = (String::with_capacity(text.len()), 0);
-    for (at, c) in text.char_indices() {
+    let mut kept = String::with_capacity(text.len());
+    // Where the brackets are that may begin a tag. Removing a tag may complete the one around it.
+    let mut open = Vec::new();
+    for c in text.chars() {
         let in_code = code.push(c);
-        if at < skip_to {
-            continue;
-        }
-        if c == '<' && !in_code {
-            // A tag contains no other bracket, so the search ends at the next one.
-            let end = text[at + 1..].find(['<', '>']).map(|n| at + n + 2).filter(|end| text[..*end].ends_with('>'));
-            let tag = end.and_then(|end| tags::parse(&text[at..end]));
-            if let (Some(end), Some(tags::Tag { kind: tags::TagKind::Final, .. })) = (end, tag) {
-                skip_to = end;
-                continue;
-            }
-        }
         kept.push(c);
+        match c {
+            '<' if !in_code => open.push(kept.len() - 1),
+            '<' => open.clear(),
+            '>' => match open.pop() {
+                Some(at) if is_final_tag(&kept[at..]) => kept.truncate(at),
+                // A tag contains no other bracket.
+                _ => open.clear(),
+            },
+            _ => {}
+        }
     }
     kept.into()
+}
+
+fn is_final_tag(text: &str) -> bool {
+    tags::parse(text).is_some_and(|tag| tag.kind == tags::TagKind::Final)
 }
 
 /// Returns a message for a provider's error payload that is marked as such.
@@ -173,6 +179,22 @@ mod tests {
             let once = sanitise(&text, &english).into_owned();
             prop_assert_eq!(&*sanitise(&once, &english), &*once, "{:?}", text);
         }
+    }
+
+    #[test]
+    fn nested_scaffolding_is_removed_however_deep_it_is() {
+        let english = TextTable::default();
+        for text in [
+            "<fin".repeat(40) + &"al>".repeat(40),
+            "<final<final<fin<final<final<final>\n`><final<final<fin<final>al>>>>al>>>".to_owned(),
+        ] {
+            let clean = sanitise(&text, &english).into_owned();
+            assert!(clean.len() < 30 && !clean.contains("<final>"), "{clean}");
+            assert_eq!(sanitise(&clean, &english), clean);
+        }
+        // The time does not depend on how deep a long answer is nested.
+        let deep = "<fin".repeat(50_000) + &"al>".repeat(50_000);
+        assert_eq!(sanitise(&deep, &english), "");
     }
 
     #[test]

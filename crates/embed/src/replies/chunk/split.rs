@@ -9,8 +9,11 @@ const MAX_MOVES: usize = 16;
 /// The longest start of a line that may still become a fence: three spaces and two characters of its marker.
 const MAX_FENCE_START: usize = 5;
 
-/// The longest white space between a break and a marker that begins a fence in the next block.
-const MAX_SPACES: usize = 4;
+/// How far a fence may be indented.
+const MAX_INDENT: usize = 3;
+
+/// How many carriage returns after a break are looked through for a marker.
+const MAX_RETURNS: usize = 64;
 
 /// The longest line that names media and is kept whole, in bytes.
 const MAX_MEDIA_LINE: usize = 4_200;
@@ -163,12 +166,14 @@ impl Chunker {
             let marker = &line[n_spaces..];
             return line.len() <= MAX_FENCE_START && !marker.is_empty() && marker.iter().all(|byte| is_marker(*byte));
         }
-        // The break removes one space, and a fence is indented by three at most.
-        let n_spaces = after.bytes().take(MAX_SPACES + 1).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        // The break removes one white-space character and carriage returns.
+        let after = after.strip_prefix(|c: char| c.is_whitespace() && c != '\n').unwrap_or(after);
+        let after = &after[after.bytes().take(MAX_RETURNS).take_while(|byte| *byte == b'\r').count()..];
+        let n_spaces = after.bytes().take(MAX_INDENT + 1).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let marker = &after.as_bytes()[n_spaces..];
         let n_marker = marker.iter().take(3).take_while(|byte| is_marker(**byte)).count();
         let may_grow = !self.is_complete && n_marker > 0 && n_marker == marker.len();
-        n_spaces <= MAX_SPACES && (marker.starts_with(b"```") || marker.starts_with(b"~~~") || may_grow)
+        n_spaces <= MAX_INDENT && (marker.starts_with(b"```") || marker.starts_with(b"~~~") || may_grow)
     }
 
     /// Returns the last position up to `at`, and after `least`, that makes no fence; `at` if there is none.

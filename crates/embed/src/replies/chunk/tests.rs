@@ -44,6 +44,24 @@ fn words(text: &str) -> String {
 }
 
 #[test]
+fn no_break_turns_a_marker_in_a_line_into_a_fence() {
+    for space in [" ", "  ", "\t", "\r", "\r\r", " \r", "\u{b}", "\u{c}", "\u{a0}", "\u{2028}", "\u{3000}"] {
+        for marker in ["```", "~~~~"] {
+            let text = format!("é{space}{marker}");
+            for (min, max) in [(1, 2), (1, 4), (1, 5), (1, 8), (2, 6), (4, 80)] {
+                for preference in [BreakPreference::Paragraph, BreakPreference::Newline, BreakPreference::Sentence] {
+                    let options = chunking(min, max, preference);
+                    for blocks in [cut(options, &[&text]), cut_at_end(options, &[&text])] {
+                        let broken = blocks.iter().find(|block| !is_balanced(block));
+                        assert!(max < text.chars().count() || broken.is_none(), "{text:?} {options:?}: {blocks:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn lines_and_paragraphs_may_end_with_carriage_returns() {
     let text = "One two.\r\nThree four.\r\n\r\nFive six.\r\n\r\nSeven.";
     for preference in [BreakPreference::Paragraph, BreakPreference::Newline] {
