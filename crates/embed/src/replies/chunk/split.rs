@@ -126,6 +126,10 @@ impl Chunker {
             let mut closing: String = around.iter().rev().map(|(_, closing)| *closing).collect();
             let mut reopen: String = around.iter().map(|(span, _)| span.opening.as_str()).collect();
             let content = window[..end].trim_end();
+            // The markers of nested strikethroughs are a fence together.
+            if reopen.starts_with("~~~") {
+                break;
+            }
             let next = self.text[self.head + end - self.reopened.len()..].trim_start();
             // Markers next to those of the content are others, and a fence at the start of a line.
             if reopen.ends_with('`') {

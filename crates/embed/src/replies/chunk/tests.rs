@@ -62,6 +62,17 @@ fn no_break_turns_a_marker_in_a_line_into_a_fence() {
 }
 
 #[test]
+fn markers_of_nested_strikethroughs_are_not_opened_again_as_a_fence() {
+    for max in 8..20 {
+        for text in ["~~§~~r§§", "~~one ~~two three~~ four~~ five", "~~a~~b~~c~~ d e f g h"] {
+            let options = Chunking { unit: TextUnit::Bytes, ..chunking(5, max, BreakPreference::Newline) };
+            let blocks = cut(options, &[text]);
+            assert!(blocks.iter().all(|block| is_balanced(block)), "{text} {max}: {blocks:?}");
+        }
+    }
+}
+
+#[test]
 fn lines_and_paragraphs_may_end_with_carriage_returns() {
     let text = "One two.\r\nThree four.\r\n\r\nFive six.\r\n\r\nSeven.";
     for preference in [BreakPreference::Paragraph, BreakPreference::Newline] {
