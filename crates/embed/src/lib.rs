@@ -50,6 +50,9 @@ pub mod runner;
 
 pub mod engine;
 
+#[cfg(feature = "test-util")]
+pub mod runtime_suite;
+
 pub use config::Config;
 pub use delivery::{Delivered, OutgoingBlock, Receipt, ReplySink, SendFailure, SinkLimits};
 pub use engine::{Engine, EngineBuilder, EngineRun, QueueError, RunTarget, Turn, run_embedded_agent};

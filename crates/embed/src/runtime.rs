@@ -22,6 +22,8 @@ use crate::run::{AttemptOutcome, AttemptPlan, RunError, RunRequest};
 
 pub mod native;
 pub mod cli;
+#[cfg(feature = "test-util")]
+pub mod scripted;
 pub(crate) mod choice;
 
 /// The id of the built-in runtime.

@@ -14,7 +14,7 @@ use crate::world::{FALLBACK, World, answer, fallback_answer, payload_texts, refu
 const KEY: &str = "agent:main:chat";
 
 /// Creates a world whose first model is the agent `robot`, played by the script. `$DIR` is the world's directory.
-async fn robot(script: &str, backend: Value, change: impl FnOnce(&mut Value)) -> World {
+pub(crate) async fn robot(script: &str, backend: Value, change: impl FnOnce(&mut Value)) -> World {
     let mut world = World::with(|config| {
         config["agents"]["defaults"]["model"] = json!({"primary": "robot/fast"});
         config["agents"]["defaults"]["cliBackends"] = json!({"robot": backend});
@@ -25,9 +25,7 @@ async fn robot(script: &str, backend: Value, change: impl FnOnce(&mut Value)) ->
     let script = format!("#!/bin/sh\nDIR='{}'\n{script}\n", world.path("").display());
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
-    let mut document = world.document();
-    document["agents"]["defaults"]["cliBackends"]["robot"]["command"] = json!(program);
-    world.engine = world.configured(&document).build();
+    world.change(|config| config["agents"]["defaults"]["cliBackends"]["robot"]["command"] = json!(program));
     assert!(world.engine.problems().is_empty(), "{:?}", world.engine.problems());
     world
 }
@@ -63,7 +61,7 @@ const ECHO: &str = r#"printf '%s\n' "$@" > "$DIR/arguments"
 for last in "$@"; do :; done
 printf '{"result": "You said: %s", "session_id": "c-7", "usage": {"input_tokens": 3, "output_tokens": 2}}' "$last""#;
 
-fn echo_backend() -> Value {
+pub(crate) fn echo_backend() -> Value {
     json!({
         "command": "robot", "args": ["--json"], "resumeArgs": ["--json", "--resume", "{sessionId}"],
         "modelArg": "--model", "systemPromptArg": "--system", "sessionArg": "--session",

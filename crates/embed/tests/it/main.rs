@@ -50,6 +50,8 @@ mod resent;
 mod rest;
 mod results;
 mod rotation;
+#[cfg(feature = "test-util")]
+mod runtimes;
 mod sandboxes;
 mod sessions;
 mod tool_search;

@@ -85,6 +85,12 @@ impl World {
         (gate, run)
     }
 
+    /// Changes the configuration and builds the engine again.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut Value)) {
+        change(&mut self.config);
+        self.engine = builder(self.dir.path(), &self.config).build();
+    }
+
     /// Creates another engine on the same directory, as after a restart.
     pub(crate) fn restarted(&self) -> Engine {
         engine(self.dir.path(), &self.config)

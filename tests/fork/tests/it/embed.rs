@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use pinch_agent_core::AgentEvent;
 use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::event::SessionEvent;
@@ -10,6 +11,8 @@ use pinch_embed::delivery::{EngineEvent, EngineEvents, Envelope, Lifecycle};
 use pinch_embed::engine::ReplyDelivery;
 use pinch_embed::replies::blocks::BlockBreak;
 use pinch_embed::runner::RunEvent;
+use pinch_embed::runtime::Capabilities;
+use pinch_embed::runtime_suite::{self, RuntimeBed, RuntimeFixture, RuntimeTurn};
 use pinch_embed::{BlockReplies, Config, Engine, EngineBuilder, EngineRun, RunRequest, RunTarget};
 use pinch_fork::replies::{Mask, ReplyBoard};
 use pinch_fork::runtime::{ID, MemoryRuntime};
@@ -34,8 +37,17 @@ impl ForkWorld {
         replies: impl IntoIterator<Item = ScriptedReply>,
         register: impl FnOnce(EngineBuilder) -> EngineBuilder,
     ) -> Self {
+        Self::with(replies, |_| {}, register)
+    }
+
+    /// Creates an engine with a changed configuration.
+    fn with(
+        replies: impl IntoIterator<Item = ScriptedReply>,
+        change: impl FnOnce(&mut serde_json::Value),
+        register: impl FnOnce(EngineBuilder) -> EngineBuilder,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let document = json!({
+        let mut document = json!({
             "agents": {"defaults": {"model": {"primary": "demo/m1"}, "workspace": dir.path().join("workspace")}},
             "auth": {"profiles": [
                 {"id": "first", "provider": "demo", "apiKey": "key-1"},
@@ -46,6 +58,7 @@ impl ForkWorld {
                 "models": [{"id": "m1", "contextWindow": 200_000, "maxTokens": 8_000}],
             }}},
         });
+        change(&mut document);
         let (config, problems) = Config::from_document(document.as_object().unwrap().clone(), dir.path());
         assert!(problems.is_empty(), "{problems:?}");
         let provider = Arc::new(ScriptedProvider::new(replies));
@@ -189,4 +202,50 @@ async fn an_aborted_run_on_the_forks_runtime_keeps_what_was_said() {
     assert!(world.engine.active().is_empty());
     let again = world.engine.run(world.request("Again.")).finish().await.unwrap();
     assert_eq!(again.payloads[0].reply.text, "The whole.");
+}
+
+/// The runtime of the fork for the conformance suite.
+struct MemoryFixture;
+
+impl RuntimeFixture for MemoryFixture {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::NONE.profiles(true).resumable(true)
+    }
+
+    fn runs_tools(&self) -> bool {
+        true
+    }
+
+    fn accepts_messages(&self) -> bool {
+        true
+    }
+
+    fn engine<'a>(
+        &'a self,
+        turns: Vec<RuntimeTurn>,
+        register: Box<dyn FnOnce(EngineBuilder) -> EngineBuilder + Send + 'a>,
+    ) -> BoxFuture<'a, RuntimeBed> {
+        let replies = turns.into_iter().map(|turn| match turn {
+            RuntimeTurn::Answer(text) => ScriptedReply::text(text),
+            RuntimeTurn::Refusal(text) => ScriptedReply::refused(http::StatusCode::BAD_REQUEST, text),
+            RuntimeTurn::Hang(text) => {
+                let steps = vec![ScriptedStep::Text(vec![text.into()]), ScriptedStep::Hang];
+                ScriptedReply { steps, ..ScriptedReply::default() }
+            }
+            RuntimeTurn::Call(tool, arguments) => call(tool, arguments),
+            other => panic!("{other:?}"),
+        });
+        let world =
+            ForkWorld::with(replies, |document| document["agents"]["defaults"]["runtime"] = ID.into(), register);
+        Box::pin(std::future::ready(RuntimeBed { engine: world.engine.clone(), keep: Box::new(world) }))
+    }
+}
+
+#[tokio::test]
+async fn the_forks_runtime_passes_the_suite() {
+    runtime_suite::check(&MemoryFixture).await;
 }

@@ -7,11 +7,12 @@ use pinch_embed::engine::Engine;
 use pinch_embed::run::RunError;
 use pinch_embed::run::request::RunTrigger;
 use pinch_embed::run::scope::RunScope;
+use pinch_embed::runtime::scripted::ScriptedRuntime;
 use pinch_embed::runtime::{AttemptRuntime, Attempts, Capabilities};
 use pinch_llm::model::Model;
 use serde_json::{Value, json};
 
-use super::world::{self, ScriptedAttempts, write};
+use super::world::{self, write};
 use super::{CaseOutcome, NOW, check};
 
 /// The fields of a case.
@@ -29,7 +30,7 @@ const MEMBERS: [&str; 9] = [
 
 /// Plays answers, and records the trigger of each run.
 struct NotesTriggers {
-    script: ScriptedAttempts,
+    script: ScriptedRuntime,
     triggers: Arc<Mutex<Vec<RunTrigger>>>,
     compacts: bool,
 }
@@ -87,7 +88,7 @@ async fn flushes(given: &Value) -> Result<bool, String> {
     let triggers = Arc::default();
     let script = json!({"attempts": {"always": {"assistant": "NO_REPLY"}}});
     let runtime = NotesTriggers {
-        script: ScriptedAttempts { given: script, seen: Arc::default() },
+        script: world::scripted(script),
         triggers: Arc::clone(&triggers),
         compacts: given["isCli"] != true && given["cli"] != true,
     };

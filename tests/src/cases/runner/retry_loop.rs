@@ -13,7 +13,7 @@ use pinch_testing::server::{Server, ServerReply};
 use pinch_testing::wires::anthropic;
 use serde_json::{Map, Value, json};
 
-use super::world::{self, ScriptedAttempts};
+use super::world;
 use super::{CaseOutcome, check};
 
 /// The profile file below the state directory.
@@ -127,7 +127,7 @@ impl RunLog {
 async fn play(setup: &Map<String, Value>, given: &Value, expect: &Value) -> Result<(), String> {
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let before = lay_out(dir.path(), setup)?["usageStats"].clone();
-    let runtime = ScriptedAttempts { given: given.clone(), seen: Arc::default() };
+    let runtime = world::scripted(given.clone());
     let document = document(setup, "http://127.0.0.1:9/v1", "openai-completions");
     let engine = world::builder(dir.path(), document).runtime("native", Arc::new(runtime)).build();
     let mut request = engine.request("s1", None, None, setup.get("prompt").and_then(Value::as_str).unwrap_or("hi"));

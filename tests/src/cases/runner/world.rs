@@ -2,26 +2,20 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::stream::BoxStream;
-use pinch_agent_core::event::AgentEvent;
-use pinch_agent_core::queue::QueueKind;
-use pinch_coding_agent::auth::RequestAuth;
-use pinch_coding_agent::event::SessionEvent;
 use pinch_embed::Engine;
 use pinch_embed::engine::EngineBuilder;
 use pinch_embed::run::decide::{Repair, RepairOutcome};
 use pinch_embed::run::outcome::{ClientToolCall, FailureStage, ToolRun};
-use pinch_embed::run::scope::RunScope;
-use pinch_embed::run::{AttemptEnd, AttemptOutcome, AttemptPlan, RunError};
-use pinch_embed::runtime::{AttemptEvent, AttemptRuntime, Attempts, PendingMessage, QueueRefusal, RunControl};
+use pinch_embed::run::{AttemptEnd, AttemptOutcome};
+use pinch_embed::runtime::scripted::{ScriptedAttempt, ScriptedRuntime};
 use pinch_llm::error::LlmError;
-use pinch_llm::message::{AssistantMessage, Block, Image, Message, StopReason, Usage};
+use pinch_llm::message::{AssistantMessage, Block, StopReason, Usage};
 use pinch_llm::model::Model;
-use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_stdx::cancel::CancelReason;
 use pinch_stdx::fs::{Access, write_atomic};
 use pinch_stdx::host::Host;
 use serde_json::{Value, json};
@@ -49,193 +43,100 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Resu
     runtime.map_err(|error| error.to_string())?.block_on(work)
 }
 
-/// Plays the outcomes of a case, one per attempt.
-pub(super) struct ScriptedAttempts {
-    pub(super) given: Value,
-    pub(super) seen: Arc<Mutex<PlayedOutcomes>>,
+/// Creates a runtime that plays the outcomes of a case, one per attempt.
+pub(super) fn scripted(given: Value) -> ScriptedRuntime {
+    let repairs = given.clone();
+    let (n_compactions, n_truncations) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    ScriptedRuntime::with(move |place| {
+        let script = &given["attempts"];
+        let script = script.get("always").unwrap_or(&script[place.n_before]);
+        (!script.is_null()).then(|| ScriptedAttempt::with_outcome(outcome(script, place.model, place.now)))
+    })
+    .repairs(move |repair| match repair {
+        Repair::Compact { .. } => {
+            let script = &repairs["compactions"][n_compactions.fetch_add(1, Ordering::Relaxed)];
+            let why = script["reason"].as_str().or_else(|| script["throws"].as_str()).unwrap_or("");
+            match script["compacted"] == true {
+                true => RepairOutcome::Compacted,
+                false => RepairOutcome::NotCompacted { reason: why.to_owned() },
+            }
+        }
+        Repair::TruncateToolResults => {
+            let script = &repairs["truncations"][n_truncations.fetch_add(1, Ordering::Relaxed)];
+            match script["truncated"] == true {
+                true => RepairOutcome::Truncated { count: script["count"].as_u64().unwrap_or(1) as usize },
+                false => RepairOutcome::NotTruncated,
+            }
+        }
+    })
 }
 
-/// The outcomes played so far.
-#[derive(Default)]
-pub(super) struct PlayedOutcomes {
-    n_attempts: usize,
-    n_compactions: usize,
-    n_truncations: usize,
-}
-
-impl AttemptRuntime for ScriptedAttempts {
-    fn id(&self) -> &str {
-        "scripted"
-    }
-
-    fn open<'a>(
-        &'a self,
-        scope: &'a RunScope,
-        model: Arc<Model>,
-    ) -> BoxFuture<'a, Result<Box<dyn Attempts + 'a>, RunError>> {
-        Box::pin(async move {
-            let now = scope.host.now_ms();
-            let attempts: Box<dyn Attempts> =
-                Box::new(Playing { given: self.given.clone(), seen: Arc::clone(&self.seen), model, now });
-            Ok(attempts)
+fn outcome(script: &Value, model: &Model, now: i64) -> AttemptOutcome {
+    let failed = |stage, text: &str| {
+        let mut error = LlmError::refused(model.provider.clone(), None, None, text);
+        error.retry_after = script["retryAfterMs"].as_u64().map(Duration::from_millis);
+        AttemptEnd::Failed { stage, error: Arc::new(error) }
+    };
+    let assistant_error = script["assistantError"].as_str();
+    let end = if let Some(text) = script["promptError"].as_str() {
+        failed(FailureStage::Prompt, text)
+    } else if let Some(text) = assistant_error {
+        failed(FailureStage::Answer, text)
+    } else if script["timedOut"] == true {
+        AttemptEnd::TimedOut { during_compaction: script["timedOutDuringCompaction"] == true }
+    } else if script["aborted"] == true {
+        AttemptEnd::Aborted(CancelReason::User)
+    } else {
+        AttemptEnd::Good
+    };
+    let text = script["assistant"].as_str();
+    let mut outcome = AttemptOutcome::new(end);
+    outcome.last_assistant = (text.is_some() || assistant_error.is_some()).then(|| {
+        let (api, provider, id) = (model.api.clone(), model.provider.clone(), model.id.clone());
+        let mut answer = AssistantMessage::pending(api, provider, id, now);
+        answer.content = text.filter(|text| !text.is_empty()).map(Block::text).map(Arc::new).into_iter().collect();
+        answer.error_message = assistant_error.map(str::to_owned);
+        answer.stop_reason = match (assistant_error, script["stopReason"].as_str()) {
+            (Some(_), _) | (None, Some("error")) => StopReason::Error,
+            (None, Some("toolUse")) => StopReason::ToolUse,
+            (None, Some("length")) => StopReason::Length,
+            (None, _) => StopReason::Stop,
+        };
+        Arc::new(answer)
+    });
+    outcome.compactions = script["compactionCount"].as_u64().unwrap_or(0) as u32;
+    outcome.has_payload = text.is_some_and(|text| !text.is_empty());
+    let tools = script["tools"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    outcome.tools = tools
+        .map(|name| ToolRun {
+            name: name.into(),
+            mutates: matches!(name, "write" | "edit" | "bash" | "exec"),
+            failed: false,
+            duration_ms: 0,
         })
-    }
-}
-
-struct Playing {
-    given: Value,
-    seen: Arc<Mutex<PlayedOutcomes>>,
-    model: Arc<Model>,
-    now: i64,
-}
-
-impl Attempts for Playing {
-    fn attempt<'a>(
-        &'a mut self,
-        _: &'a AttemptPlan,
-        _: Arc<dyn RequestAuth>,
-        _: Cancel,
-    ) -> BoxStream<'a, AttemptEvent> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let script = &self.given["attempts"];
-        let script = script.get("always").unwrap_or(&script[seen.n_attempts]).clone();
-        seen.n_attempts += 1;
-        if script.is_null() {
-            let error = RunError::Internal(format!("attempt {} has no outcome", seen.n_attempts));
-            return Box::pin(futures::stream::iter([AttemptEvent::Broken(error)]));
-        }
-        let outcome = self.outcome(&script);
-        let mut events: Vec<AttemptEvent> = Vec::new();
-        if let Some(answer) = &outcome.last_assistant {
-            let message = Arc::new(Message::Assistant(Arc::clone(answer)));
-            let agent = |event| AttemptEvent::Session(SessionEvent::Agent(event));
-            events.push(agent(AgentEvent::MessageStart(Arc::clone(&message))));
-            events.push(agent(AgentEvent::MessageEnd { message, error: None, queued: None }));
-        }
-        events.push(AttemptEvent::End(Box::new(outcome)));
-        Box::pin(futures::stream::iter(events))
-    }
-
-    fn repair<'a>(
-        &'a mut self,
-        repair: &'a Repair,
-        _: Arc<dyn RequestAuth>,
-        _: Cancel,
-    ) -> BoxFuture<'a, RepairOutcome> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let repaired = match repair {
-            Repair::Compact { .. } => {
-                let script = &self.given["compactions"][seen.n_compactions];
-                seen.n_compactions += 1;
-                let why = script["reason"].as_str().or_else(|| script["throws"].as_str()).unwrap_or("");
-                match script["compacted"] == true {
-                    true => RepairOutcome::Compacted,
-                    false => RepairOutcome::NotCompacted { reason: why.to_owned() },
-                }
-            }
-            Repair::TruncateToolResults => {
-                let script = &self.given["truncations"][seen.n_truncations];
-                seen.n_truncations += 1;
-                match script["truncated"] == true {
-                    true => RepairOutcome::Truncated { count: script["count"].as_u64().unwrap_or(1) as usize },
-                    false => RepairOutcome::NotTruncated,
-                }
-            }
-        };
-        Box::pin(async { repaired })
-    }
-
-    fn control(&self) -> Arc<dyn RunControl> {
-        Arc::new(NoMessages)
-    }
-}
-
-impl Playing {
-    fn outcome(&self, script: &Value) -> AttemptOutcome {
-        let failed = |stage, text: &str| {
-            let mut error = LlmError::refused(self.model.provider.clone(), None, None, text);
-            error.retry_after = script["retryAfterMs"].as_u64().map(Duration::from_millis);
-            AttemptEnd::Failed { stage, error: Arc::new(error) }
-        };
-        let assistant_error = script["assistantError"].as_str();
-        let end = if let Some(text) = script["promptError"].as_str() {
-            failed(FailureStage::Prompt, text)
-        } else if let Some(text) = assistant_error {
-            failed(FailureStage::Answer, text)
-        } else if script["timedOut"] == true {
-            AttemptEnd::TimedOut { during_compaction: script["timedOutDuringCompaction"] == true }
-        } else if script["aborted"] == true {
-            AttemptEnd::Aborted(CancelReason::User)
-        } else {
-            AttemptEnd::Good
-        };
-        let text = script["assistant"].as_str();
-        let mut outcome = AttemptOutcome::new(end);
-        outcome.last_assistant = (text.is_some() || assistant_error.is_some()).then(|| {
-            let (api, provider, id) = (self.model.api.clone(), self.model.provider.clone(), self.model.id.clone());
-            let mut answer = AssistantMessage::pending(api, provider, id, self.now);
-            answer.content = text.filter(|text| !text.is_empty()).map(Block::text).map(Arc::new).into_iter().collect();
-            answer.error_message = assistant_error.map(str::to_owned);
-            answer.stop_reason = match (assistant_error, script["stopReason"].as_str()) {
-                (Some(_), _) | (None, Some("error")) => StopReason::Error,
-                (None, Some("toolUse")) => StopReason::ToolUse,
-                (None, Some("length")) => StopReason::Length,
-                (None, _) => StopReason::Stop,
-            };
-            Arc::new(answer)
-        });
-        outcome.compactions = script["compactionCount"].as_u64().unwrap_or(0) as u32;
-        outcome.has_payload = text.is_some_and(|text| !text.is_empty());
-        let tools = script["tools"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        outcome.tools = tools
-            .map(|name| ToolRun {
-                name: name.into(),
-                mutates: matches!(name, "write" | "edit" | "bash" | "exec"),
-                failed: false,
-                duration_ms: 0,
-            })
-            .collect();
-        // The largest result allowed in a context window according to the specification.
-        let most = (self.model.context_window * 3 / 10 * 4).min(400_000);
-        let sizes = script["toolResultChars"].as_array().into_iter().flatten().filter_map(Value::as_u64);
-        outcome.oversized_tool_results = sizes.max().unwrap_or(0) > most;
-        let call = &script["clientToolCall"];
-        let call = call["name"].as_str().map(|name| ClientToolCall {
-            id: "call1".into(),
-            name: name.to_owned(),
-            params: call["params"].clone(),
-        });
-        outcome.client_tool_calls = call.into_iter().collect();
-        outcome.last_call_usage =
-            script["lastCallPromptTokens"].as_u64().map(|input| Usage { input, ..Usage::default() });
-        let tokens = |name: &str| script["usage"][name].as_u64().unwrap_or(0);
-        outcome.usage = Usage {
-            input: tokens("input"),
-            output: tokens("output"),
-            cache_read: tokens("cacheRead"),
-            cache_write: tokens("cacheWrite"),
-            total_tokens: tokens("total"),
-            ..Usage::default()
-        };
-        outcome
-    }
-}
-
-/// The control of a script, which ends before it could be steered.
-struct NoMessages;
-
-impl RunControl for NoMessages {
-    fn queue(&self, _: QueueKind, _: String, _: Vec<Image>) -> Result<(), QueueRefusal> {
-        Err(QueueRefusal::Unsupported)
-    }
-
-    fn take_queued(&self) -> Vec<PendingMessage> {
-        Vec::new()
-    }
-
-    fn is_streaming(&self) -> bool {
-        false
-    }
+        .collect();
+    // The largest result allowed in a context window according to the specification.
+    let most = (model.context_window * 3 / 10 * 4).min(400_000);
+    let sizes = script["toolResultChars"].as_array().into_iter().flatten().filter_map(Value::as_u64);
+    outcome.oversized_tool_results = sizes.max().unwrap_or(0) > most;
+    let call = &script["clientToolCall"];
+    let call = call["name"].as_str().map(|name| ClientToolCall {
+        id: "call1".into(),
+        name: name.to_owned(),
+        params: call["params"].clone(),
+    });
+    outcome.client_tool_calls = call.into_iter().collect();
+    outcome.last_call_usage = script["lastCallPromptTokens"].as_u64().map(|input| Usage { input, ..Usage::default() });
+    let tokens = |name: &str| script["usage"][name].as_u64().unwrap_or(0);
+    outcome.usage = Usage {
+        input: tokens("input"),
+        output: tokens("output"),
+        cache_read: tokens("cacheRead"),
+        cache_write: tokens("cacheWrite"),
+        total_tokens: tokens("total"),
+        ..Usage::default()
+    };
+    outcome
 }
 
 /// The profiles of a case in the format of an agent's file, including those in cooldown.
