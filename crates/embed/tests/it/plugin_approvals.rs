@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{FnTool, JsonObject, ToolOutput, ToolSpec};
-use pinch_coding_agent::extension::{Extension, HandlerFuture, Points};
+use pinch_coding_agent::extension::{Extension, ExtensionError, HandlerFuture, Points};
 use pinch_embed::plugin::{ApprovalResolved, BeforeToolCall, HookContext, Plugin, RequiredApproval, ToolCallChanges};
 use pinch_embed::ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest, ApprovalSeverity};
 use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
@@ -13,10 +13,11 @@ use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::schema::Schema;
 use serde_json::json;
 
+use crate::plugins::Behaviour;
 use crate::world::World;
 
-/// Requires an approval for every call, and records how it was resolved.
-struct Careful(RequiredApproval, Mutex<Vec<String>>);
+/// Requires an approval for every call, and records how it was resolved, with this behaviour.
+struct Careful(RequiredApproval, Mutex<Vec<String>>, Behaviour);
 
 impl Extension for Careful {
     fn name(&self) -> &str {
@@ -37,7 +38,14 @@ impl Plugin for Careful {
 
     fn on_approval_resolved<'a>(&'a self, event: &'a ApprovalResolved, _: &'a HookContext) -> HandlerFuture<'a, ()> {
         self.1.lock().unwrap().push(format!("{} {} {}", event.tool, event.call_id, event.resolution.name()));
-        Box::pin(async { Ok(()) })
+        Box::pin(async {
+            match self.2 {
+                Behaviour::Fine => Ok(()),
+                Behaviour::Fails => Err(ExtensionError::new("no")),
+                Behaviour::Panics => panic!("approval_resolved"),
+                Behaviour::Hangs => std::future::pending().await,
+            }
+        })
     }
 }
 
@@ -57,6 +65,13 @@ impl ApprovalBroker for Approver {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_needs_an_approval_runs_only_with_it() {
+    for how in [Behaviour::Fine, Behaviour::Fails, Behaviour::Panics, Behaviour::Hangs] {
+        check_approvals(how).await;
+    }
+}
+
+/// `how`: the behaviour of the hook that is notified.
+async fn check_approvals(how: Behaviour) {
     // Longer than a handler of an extension may take without a person.
     let late = Duration::from_secs(100);
     let approved = r#"ran with {"own":1,"by":"careful"}"#;
@@ -85,7 +100,7 @@ async fn a_call_that_needs_an_approval_runs_only_with_it() {
             timeout: Duration::from_secs(120),
             allows_on_timeout,
         };
-        let careful = Arc::new(Careful(required, Mutex::default()));
+        let careful = Arc::new(Careful(required, Mutex::default(), how));
         let broker = person.map(|answer| Arc::new(Approver(answer, Mutex::default())));
         let engine = world.built(|builder| {
             let builder = builder.providers(providers).tool(probe).hooks(Arc::clone(&careful) as Arc<dyn Plugin>);

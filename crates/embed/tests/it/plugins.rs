@@ -10,9 +10,9 @@ use pinch_coding_agent::extension::{Extension, ExtensionCx, ExtensionError, Hand
 use pinch_embed::engine::Engine;
 use pinch_embed::plugin::{
     ASK_LIMIT, AfterToolCall, AgentBootstrap, AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeMessageWrite,
-    BeforeModelResolve, BeforePromptBuild, BeforeToolCall, HookContext, HookPoint, HookRules, JoinedText, LastAnswer,
-    LlmInput, LlmOutput, MessageWrite, ModelOverride, Plugin, PromptChanges, RunVerdict, ToolCallChanges, WATCH_LIMIT,
-    WorkspaceFile,
+    BeforeModelResolve, BeforePromptBuild, BeforeToolCall, CompactionFinished, CompactionStarting, HookContext,
+    HookPoint, HookRules, JoinedText, LastAnswer, LlmInput, LlmOutput, MessageWrite, ModelOverride, Plugin,
+    PromptChanges, RunVerdict, ToolCallChanges, WATCH_LIMIT, WorkspaceFile,
 };
 use pinch_embed::run::{RunErrorKind, RunResult};
 use pinch_embed::runner::RunEvent;
@@ -25,8 +25,9 @@ use serde_json::json;
 use crate::world::{World, answer, payload_texts, stream, within};
 
 /// Asynchronous hooks of plugins.
-const ASKED: [&str; 12] = [
+const ASKED: [&str; 13] = [
     "before_model_resolve",
+    "agent_bootstrap",
     "before_agent_start",
     "before_agent_run",
     "before_prompt_build",
@@ -124,6 +125,22 @@ impl Plugin for Suspect {
         self.answer("before_prompt_build")
     }
 
+    fn agent_bootstrap<'a>(
+        &'a self,
+        _: &'a AgentBootstrap,
+        _: &'a HookContext,
+    ) -> HandlerFuture<'a, Option<Vec<WorkspaceFile>>> {
+        self.answer("agent_bootstrap")
+    }
+
+    fn on_before_compaction<'a>(&'a self, _: &'a CompactionStarting, _: &'a HookContext) -> HandlerFuture<'a, ()> {
+        self.answer("before_compaction")
+    }
+
+    fn on_after_compaction<'a>(&'a self, _: &'a CompactionFinished, _: &'a HookContext) -> HandlerFuture<'a, ()> {
+        self.answer("after_compaction")
+    }
+
     fn llm_input<'a>(&'a self, _: &'a LlmInput, _: &'a HookContext) -> HandlerFuture<'a, ()> {
         self.answer("llm_input")
     }
@@ -166,8 +183,13 @@ type CallLog = Arc<Mutex<Vec<String>>>;
 
 /// Creates an engine whose model calls a tool and then answers, with a misbehaving plugin and a well-behaved one.
 fn engine(world: &World, hook: &'static str, how: Behaviour, rejects: bool) -> (Engine, CallLog, CallLog) {
-    let provider =
-        ScriptedProvider::new([ScriptedReply::call("c1", "probe", JsonObject::new()), ScriptedReply::text("Done.")]);
+    let replies = [
+        ScriptedReply::call("c1", "probe", JsonObject::new()),
+        ScriptedReply::text("Done."),
+        ScriptedReply::text("Hello again."),
+        ScriptedReply::text("## Goal\nTo greet."),
+    ];
+    let provider = ScriptedProvider::new(replies);
     let mut providers = ProviderRegistry::new();
     providers.register("anthropic-messages", Arc::new(provider));
     let spec = ToolSpec::new("probe", "Probes", Schema::new(json!({"type": "object"})));
@@ -202,6 +224,27 @@ async fn no_hook_can_break_a_run() {
                 let is_called = calls.iter().any(|call| call == hook);
                 assert!(is_called || is_stopped, "{hook} {how:?}: {calls:?}");
                 assert!(calls.iter().any(|call| call == "end:true:ok"), "{hook} {how:?}: {calls:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_hook_can_break_a_compaction() {
+    for hook in ["before_compaction", "after_compaction"] {
+        for how in [Behaviour::Fine, Behaviour::Fails, Behaviour::Panics, Behaviour::Hangs] {
+            let world = World::new().await;
+            let (engine, suspect, other) = engine(&world, hook, how, false);
+            for _ in 0..2 {
+                engine.run(engine.request("s1", None, None, &"hello ".repeat(1_000))).finish().await.unwrap();
+            }
+            let began = tokio::time::Instant::now();
+            let outcome = engine.compact(engine.request("s1", None, None, ""), None).await.to_json();
+            assert_eq!(outcome["compacted"], true, "{hook} {how:?}: {outcome}");
+            assert!(began.elapsed() < 2 * WATCH_LIMIT, "{hook} {how:?}");
+            assert!(engine.drain(WATCH_LIMIT * 2).await);
+            for calls in [suspect, other] {
+                assert!(calls.lock().unwrap().iter().any(|call| call == hook), "{hook} {how:?}");
             }
         }
     }

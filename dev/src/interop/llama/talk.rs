@@ -223,7 +223,9 @@ fn problem_of(nth: usize, result: &Result<RunResult, RunError>) -> Option<String
     if let Some(error) = &result.meta.error {
         return Some(format!("run {nth} ended with {}: {}", error.kind.as_str(), error.message));
     }
-    let failure = result.payloads.iter().find(|payload| payload.is_error);
+    // The model also makes nonsensical calls. A note about one of them is no failure of the run.
+    let n_notes = usize::from(result.meta.unresolved_tool.is_some());
+    let failure = result.payloads.iter().filter(|payload| payload.is_error).nth(n_notes);
     failure.map(|payload| format!("run {nth} reports {:?}", payload.reply.text))
 }
 
