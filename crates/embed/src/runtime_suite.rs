@@ -50,14 +50,20 @@ pub trait RuntimeFixture: Sync {
     /// Returns the id of the runtime, as runs report it.
     fn id(&self) -> &'static str;
 
-    /// Returns the capabilities of the runtime.
-    fn capabilities(&self) -> Capabilities;
+    /// Returns the capabilities of the runtime; by default all.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::ALL
+    }
 
-    /// Whether the runtime runs tools of the host.
-    fn runs_tools(&self) -> bool;
+    /// Returns whether the runtime runs tools of the host; by default it does.
+    fn runs_tools(&self) -> bool {
+        true
+    }
 
-    /// Whether messages can be added during an attempt.
-    fn accepts_messages(&self) -> bool;
+    /// Returns whether messages can be added during an attempt; by default they can.
+    fn accepts_messages(&self) -> bool {
+        true
+    }
 
     /// Creates an engine whose runs use the runtime by default. Its model takes these turns, in this order, whichever runs they belong to.
     /// `register` must be applied to the builder.

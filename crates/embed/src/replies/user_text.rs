@@ -31,10 +31,11 @@ fn is_commentary(block: &Block) -> bool {
     matches!(block, Block::Text(text) if text.is_commentary())
 }
 
-/// Most bytes that the passes over an answer look at, as a multiple of its length: a removal may reveal further scaffolding.
+/// Number of passes over an answer that stays as long as it is, since a removal may reveal further scaffolding. The limit is on the bytes that
+/// are read.
 const MAX_PASSES: usize = 8;
 
-/// Shorter answers get as many passes as one of this length.
+/// Answers shorter than this, in bytes, have the limit of one of this length.
 const MIN_PASSED: usize = 1 << 16;
 
 /// Cleans an answer. Text about errors is left alone; only a provider's error payload that is marked as such is replaced with a message.

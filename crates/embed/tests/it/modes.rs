@@ -139,15 +139,12 @@ async fn an_unavailable_host_is_refused_with_a_reason() {
     }
 }
 
+/// Creates a world whose commands run in a sandbox, which sender 7 may leave, with a secret outside; `None` without Landlock.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-#[tokio::test]
-async fn commands_leave_the_sandbox_only_for_permitted_senders() {
-    use pinch_embed::{Caller, Sender};
+pub(crate) async fn sandboxed() -> Option<World> {
     use pinch_sandbox::contract::Sandbox as _;
 
-    if pinch_sandbox::landlock::LandlockSandbox.probe().await.is_err() {
-        return;
-    }
+    pinch_sandbox::landlock::LandlockSandbox.probe().await.ok()?;
     let world = World::with(|config| {
         config["agents"]["defaults"]["sandbox"] =
             json!({"mode": "all", "backend": "landlock", "workspaceAccess": "rw"});
@@ -155,6 +152,15 @@ async fn commands_leave_the_sandbox_only_for_permitted_senders() {
     })
     .await;
     std::fs::write(world.path("secret.txt"), "hush").unwrap();
+    Some(world)
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[tokio::test]
+async fn commands_leave_the_sandbox_only_for_permitted_senders() {
+    use pinch_embed::{Caller, Sender};
+
+    let Some(world) = sandboxed().await else { return };
     let broker = Arc::new(Allowing::default());
     let approvals = Arc::clone(&broker) as Arc<dyn ApprovalBroker>;
     let host = Host::builder().home(world.path("")).env(Env::from_iter([("PATH", "/usr/bin:/bin")])).build();

@@ -221,21 +221,10 @@ async fn the_result_tells_what_tools_sent_and_scheduled() {
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[tokio::test]
 async fn commands_leave_the_sandbox_at_the_requested_level() {
-    use pinch_sandbox::contract::Sandbox as _;
-    use pinch_stdx::host::Env;
-    use pinch_stdx::host::Host;
+    use pinch_stdx::host::{Env, Host};
     use pinch_tools::process::ElevatedLevel;
 
-    if pinch_sandbox::landlock::LandlockSandbox.probe().await.is_err() {
-        return;
-    }
-    let world = World::with(|config| {
-        config["agents"]["defaults"]["sandbox"] =
-            json!({"mode": "all", "backend": "landlock", "workspaceAccess": "rw"});
-        config["tools"] = json!({"exec": {"mode": "full"}, "elevated": {"allowFrom": {"telegram": ["7"]}}});
-    })
-    .await;
-    std::fs::write(world.path("secret.txt"), "hush").unwrap();
+    let Some(world) = crate::modes::sandboxed().await else { return };
     let host = Host::builder().home(world.path("")).env(Env::from_iter([("PATH", "/usr/bin:/bin")])).build();
     let engine = world.built(|builder| builder.host(host).builtin_tools(["exec", "process"]));
     let command = format!("cat {}", world.path("secret.txt").display());

@@ -20,18 +20,6 @@ impl RuntimeFixture for Native {
         "native"
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::ALL
-    }
-
-    fn runs_tools(&self) -> bool {
-        true
-    }
-
-    fn accepts_messages(&self) -> bool {
-        true
-    }
-
     fn engine<'a>(&'a self, turns: Vec<RuntimeTurn>, register: Register<'a>) -> BoxFuture<'a, RuntimeBed> {
         Box::pin(async {
             let world = World::new().await;

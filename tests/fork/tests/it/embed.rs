@@ -216,14 +216,6 @@ impl RuntimeFixture for MemoryFixture {
         Capabilities::NONE.profiles(true).resumable(true)
     }
 
-    fn runs_tools(&self) -> bool {
-        true
-    }
-
-    fn accepts_messages(&self) -> bool {
-        true
-    }
-
     fn engine<'a>(
         &'a self,
         turns: Vec<RuntimeTurn>,
