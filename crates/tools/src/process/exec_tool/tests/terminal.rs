@@ -35,31 +35,15 @@ impl OnTerminal {
 
     /// Polls until the program shows a text after the previous match.
     async fn until(&mut self, text: &str) {
-        assert!(self.shows(text, 100).await, "{text:?} was not shown: {:?}", &self.shown[self.awaited..]);
-    }
-
-    /// Interrupts the program until it says so: a signal between its last instruction and a system call only counts after the call.
-    async fn interrupt(&mut self, text: &str) {
-        for _ in 0..5 {
-            self.keys("", &["C-c"]).await;
-            if self.shows(text, 20).await {
-                return;
-            }
-        }
-        panic!("{text:?} was not shown: {:?}", &self.shown[self.awaited..]);
-    }
-
-    /// Polls this many times for a text after the previous match.
-    async fn shows(&mut self, text: &str, n_polls: usize) -> bool {
-        for _ in 0..n_polls {
+        for _ in 0..100 {
             let polled = self.act("poll", json!({"timeout": 200})).await;
             self.shown.push_str(polled.strip_prefix("(no new output)").unwrap_or(&polled));
             if let Some(at) = self.shown[self.awaited..].find(text) {
                 self.awaited += at + text.len();
-                return true;
+                return;
             }
         }
-        false
+        panic!("{text:?} was not shown: {:?}", &self.shown[self.awaited..]);
     }
 }
 
@@ -102,7 +86,8 @@ async fn an_interpreter_is_driven_by_keys() {
     python.keys("import time; print('asl' + 'eep'); time.sleep(300)", &["Enter"]).await;
     // Any earlier, and the line editor would receive the key.
     python.until("asleep").await;
-    python.interrupt("KeyboardInterrupt").await;
+    python.keys("", &["C-c"]).await;
+    python.until("KeyboardInterrupt").await;
     // End-of-input only works at the prompt: the line editor discards it while setting up the terminal.
     python.until(">>>").await;
     python.act("write", json!({"data": "", "eof": true})).await;
