@@ -13,7 +13,8 @@ use super::{ChildTree, SpawnError};
 impl ChildTree {
     /// Starts a command on its own pseudoterminal of this size in characters, which is its input and its output; it leads its own session.
     /// [`ChildTree::take_stdin`] accepts keys, and [`ChildTree::take_stdout`] returns the output. Dropping the input does not end it:
-    /// Ctrl-D ends the input of most programs.
+    /// Ctrl-D ends the input of most programs. Ctrl-C works even if this process ignores SIGINT, which commands usually inherit: on a new
+    /// terminal, signals have their default effects.
     ///
     /// # Errors
     /// Returns [`SpawnError`] if the command cannot be started.
@@ -34,7 +35,7 @@ impl ChildTree {
             terminal.resize(pty_process::Size::new(rows, columns))?;
             let ends: (OwnedFd, OwnedFd) =
                 (terminal.as_fd().try_clone_to_owned()?, terminal.as_fd().try_clone_to_owned()?);
-            let child = pty_process::Command::from(command).spawn(side_of_command)?;
+            let child = with_default_signals(command.into()).spawn(side_of_command)?;
             Ok((child, ends))
         };
         let (mut child, (input, output)) = opened().map_err(|error| failed(into_io(error)))?;
@@ -49,6 +50,39 @@ impl ChildTree {
         tree.child = Some(child);
         // Dropping it kills the command.
         ends.map(|()| tree).map_err(failed)
+    }
+}
+
+/// Signals that a shell, a terminal or a service manager may have made this process ignore.
+const IGNORABLE: [libc::c_int; 9] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGALRM,
+    libc::SIGCHLD,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+];
+
+/// Returns a command that ignores no signal when it starts. Ignored signals are the only ones that programs inherit.
+fn with_default_signals(command: pty_process::Command) -> pty_process::Command {
+    let reset = || {
+        for signal in IGNORABLE {
+            // SAFETY: the call is async-signal-safe, and installs no handler.
+            #[expect(unsafe_code, reason = "rustix has no safe wrapper")]
+            let previous = unsafe { libc::signal(signal, libc::SIG_DFL) };
+            if previous == libc::SIG_ERR {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: after the fork, the closure only makes system calls. It allocates no memory and takes no locks.
+    #[expect(unsafe_code, reason = "there is no other way to run code between fork and exec")]
+    unsafe {
+        command.pre_exec(reset)
     }
 }
 

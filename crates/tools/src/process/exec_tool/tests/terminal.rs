@@ -95,6 +95,37 @@ async fn an_interpreter_is_driven_by_keys() {
     python.until("Process exited with").await;
 }
 
+/// Makes the test [`deaf_host`] run commands.
+const IS_DEAF: &str = "PINCH_TEST_DEAF_HOST";
+
+/// Not a test by itself: the host that [`commands_on_a_terminal_start_with_default_signals`] runs, which ignores signals.
+#[tokio::test]
+async fn deaf_host() {
+    if std::env::var_os(IS_DEAF).is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (exec, _) = tools(options(dir.path()));
+    let command = "for signal in HUP INT QUIT TERM ALRM; do sh -c \"kill -$signal \\$\\$; echo ignores $signal\"; done";
+    for (pty, n_ignored) in [(true, 0), (false, 5)] {
+        let (text, _) = call(&exec, json!({"command": command, "pty": pty, "timeout": 20})).await.unwrap();
+        assert_eq!(text.matches("ignores").count(), n_ignored, "{text:?}");
+    }
+}
+
+#[test]
+fn commands_on_a_terminal_start_with_default_signals() {
+    let host = std::process::Command::new("/bin/sh")
+        .args(["-c", "trap '' HUP INT QUIT TERM ALRM; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "process::exec_tool::tests::terminal::deaf_host", "--nocapture"])
+        .env(IS_DEAF, "1")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&host.stdout);
+    assert!(host.status.success() && told.contains("1 passed"), "{told}");
+}
+
 #[tokio::test]
 async fn a_full_screen_program_is_driven_by_keys() {
     if !Path::new("/usr/bin/vim").exists() {
