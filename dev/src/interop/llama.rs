@@ -1,7 +1,7 @@
 //! llama.cpp's server, which supports three wire formats on one port.
 //!
 //! The model is tiny and produces nonsense: only the protocol is checked. `requests` sends single requests in each format; `talk` lets an
-//! embedded engine hold two long conversations in small windows, which are compacted as often as needed.
+//! embedded engine hold long conversations in small windows, which are compacted as often as needed.
 
 mod server;
 mod requests;
@@ -22,9 +22,12 @@ pub(super) struct Args {
     /// Run only one part
     #[arg(long)]
     only: Option<LlamaPart>,
-    /// Number of runs of the first conversation; the second one has half as many
+    /// Number of runs of the first two conversations
     #[arg(long, value_name = "N", default_value_t = talk::DEFAULT_RUNS)]
     runs: usize,
+    /// Number of turns of the conversation with many turns
+    #[arg(long, value_name = "N", default_value_t = talk::DEFAULT_TURNS)]
+    turns: usize,
     /// Wire format of the conversations
     #[arg(long, value_name = "FORMAT", default_value = "openai-completions")]
     api: String,
@@ -39,6 +42,8 @@ enum LlamaPart {
     Compaction,
     /// A conversation with an engine that assumes a larger context
     Refusals,
+    /// A conversation of thousands of turns, which takes an hour or more; only if named
+    Turns,
 }
 
 /// Runs the check.
@@ -50,7 +55,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
     let python = LlamaPython::install()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut table = ResultTable::default();
-    let includes = |part: LlamaPart| args.only.is_none_or(|only| only == part);
+    let includes = |part: LlamaPart| args.only.map_or(part != LlamaPart::Turns, |only| only == part);
     if includes(LlamaPart::Requests) {
         runtime.block_on(requests::check(&python, &mut table))?;
     }
@@ -58,7 +63,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
         talk::check(&runtime, &python, &TalkPlan::known_window(args.runs), &format, &mut table)?;
     }
     if includes(LlamaPart::Refusals) {
-        talk::check(&runtime, &python, &TalkPlan::wrong_window(args.runs / 2), &format, &mut table)?;
+        talk::check(&runtime, &python, &TalkPlan::wrong_window(args.runs), &format, &mut table)?;
+    }
+    if includes(LlamaPart::Turns) {
+        talk::check(&runtime, &python, &TalkPlan::many_turns(args.turns), &format, &mut table)?;
     }
     Ok(table.finish())
 }

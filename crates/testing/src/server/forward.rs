@@ -44,9 +44,9 @@ impl Upstream {
         Self { authority, log: Arc::default() }
     }
 
-    /// Returns the forwarded requests so far, in order of arrival, with what has arrived of their responses.
-    pub fn exchanges(&self) -> Vec<Exchange> {
-        self.lock().iter().map(LoggedExchange::parsed).collect()
+    /// Returns the forwarded requests so far, in order of arrival, with what has arrived of their responses, without the first `n`.
+    pub fn exchanges_since(&self, n: usize) -> Vec<Exchange> {
+        self.lock().iter().skip(n).map(LoggedExchange::parsed).collect()
     }
 
     /// Returns the number of forwarded requests so far.
@@ -150,7 +150,7 @@ mod tests {
         let received = &server.requests()[0];
         assert_eq!((received.path.as_str(), received.header("x-a")), ("/x", Some("b")));
         assert_eq!(String::from_utf8_lossy(&received.body), "body, changed");
-        let exchanges = upstream.exchanges();
+        let exchanges = upstream.exchanges_since(0);
         assert_eq!(exchanges.len(), 1);
         assert_eq!(exchanges[0].status, 200);
         assert_eq!(String::from_utf8_lossy(&exchanges[0].body), "data: 1\n\ndata: 2\n\n");
@@ -165,7 +165,7 @@ mod tests {
         let mut seen = Vec::new();
         client.read_to_end(&mut seen).await.unwrap();
         assert!(String::from_utf8_lossy(&seen).contains("data: 1"), "{seen:?}");
-        let exchange = &upstream.exchanges()[0];
+        let exchange = &upstream.exchanges_since(0)[0];
         assert_eq!((exchange.status, exchange.body.as_slice()), (200, b"data: 1\n\n".as_slice()));
     }
 }

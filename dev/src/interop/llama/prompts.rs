@@ -8,9 +8,13 @@ use anyhow::Context;
 const CALLS_EVERY: usize = 3;
 /// Number of files that can be read.
 const FILES: usize = 8;
-/// Words of a file, and of a message.
-const FILE_WORDS: usize = 700;
-const MESSAGE_WORDS: usize = 200;
+/// How long the texts of a conversation are, in words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextLengths {
+    pub(super) file: usize,
+    pub(super) message: usize,
+}
+
 /// Number of examples in the instructions, for each kind of message.
 const EXAMPLES: usize = 24;
 
@@ -29,18 +33,18 @@ pub(super) struct LlamaPrompt {
 }
 
 /// Returns the message of a run, counted from 0.
-pub(super) fn prompt(run: usize) -> LlamaPrompt {
+pub(super) fn prompt(run: usize, lengths: TextLengths) -> LlamaPrompt {
     if run % CALLS_EVERY != 1 {
-        let text = format!("Message {run}. {}", text(run, MESSAGE_WORDS));
+        let text = format!("Message {run}. {}", text(run, lengths.message));
         return LlamaPrompt { text, calls: false };
     }
     LlamaPrompt { text: format!("Read notes-{}.txt.", run / CALLS_EVERY % FILES), calls: true }
 }
 
 /// Writes the files that can be read, and the instructions of the workspace.
-pub(super) fn write_files(workspace: &Path) -> anyhow::Result<()> {
+pub(super) fn write_files(workspace: &Path, lengths: TextLengths) -> anyhow::Result<()> {
     std::fs::create_dir_all(workspace).with_context(|| format!("cannot create {}", workspace.display()))?;
-    let notes = (0..FILES).map(|n| (format!("notes-{n}.txt"), text(1_000 + n, FILE_WORDS)));
+    let notes = (0..FILES).map(|n| (format!("notes-{n}.txt"), text(1_000 + n, lengths.file)));
     for (name, text) in notes.chain([("AGENTS.md".to_owned(), examples())]) {
         let path = workspace.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;

@@ -1,8 +1,8 @@
 //! Long conversations of an embedded engine with llama.cpp, through a proxy on the loopback interface that records what they say.
 //!
-//! Two plans: in the first, the engine knows the window of the model and compacts before it is full. In the second, the configured window is
-//! much larger than the server's context, a common mistake, so that the server refuses every prompt that no longer fits, and each compaction
-//! is the repair of a failed attempt.
+//! Three plans: in the first, the engine knows the window of the model and compacts before it is full. In the second, the configured window
+//! is much larger than the server's context, a common mistake, so that the server refuses every prompt that no longer fits, and each
+//! compaction is the repair of a failed attempt. The third is as the first, with a larger window, shorter texts and thousands of turns.
 //!
 //! The model cannot decide to call a tool. The proxy adds `tool_choice` to the first request of some runs, which makes the server's grammar
 //! produce a call, and changes nothing else. The tool is the real one, on files in a temporary workspace.
@@ -29,15 +29,15 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::exchanges::{ReportedTokens, StoredSummary, check_prefixes, check_summaries, is_turn};
-use super::prompts::{LlamaPrompt, prompt, write_files};
+use super::prompts::{LlamaPrompt, TextLengths, prompt, write_files};
 use super::server::{LlamaFormat, LlamaPython, LlamaServer, LlamaSettings};
 use crate::interop::pi;
 use crate::interop::table::ResultTable;
 
-/// Number of runs of the first conversation.
+/// Number of runs of a conversation.
 pub(super) const DEFAULT_RUNS: usize = 30;
-/// A compaction is expected at least every so many runs.
-const RUNS_PER_COMPACTION: usize = 6;
+/// Number of requests to the model, except for summaries, in the longest conversation.
+pub(super) const DEFAULT_TURNS: usize = 2_000;
 /// Session id of the conversation.
 const SESSION: &str = "long";
 /// Maximum tokens of an answer: enough for two calls.
@@ -61,24 +61,71 @@ pub(super) struct TalkPlan {
     reserve: u64,
     /// The server's context, in tokens.
     context: u64,
-    runs: usize,
+    texts: TextLengths,
+    length: TalkLength,
+    /// A compaction is expected at least every so many runs or turns.
+    until_compaction: usize,
+}
+
+/// How long a conversation is.
+#[derive(Clone, Copy, Debug)]
+enum TalkLength {
+    Runs(usize),
+    Turns(usize),
 }
 
 impl TalkPlan {
     /// A conversation that is compacted before the window is full. The engine refuses windows below 16 000 tokens, of which it can reserve
     /// half.
     pub(super) fn known_window(runs: usize) -> Self {
-        Self { name: "known window", window: 16_000, reserve: 8_000, context: 16_384, runs }
+        Self {
+            name: "known window",
+            window: 16_000,
+            reserve: 8_000,
+            context: 16_384,
+            texts: TextLengths { file: 700, message: 200 },
+            length: TalkLength::Runs(runs),
+            until_compaction: 6,
+        }
     }
 
-    /// A conversation that is compacted when the server refuses it.
+    /// A conversation that is compacted when the server refuses it, which takes longer.
     pub(super) fn wrong_window(runs: usize) -> Self {
-        Self { name: "too large a window", window: 32_000, reserve: 4_000, context: 8_192, runs }
+        Self {
+            name: "too large a window",
+            window: 32_000,
+            reserve: 4_000,
+            context: 8_192,
+            until_compaction: 15,
+            ..Self::known_window(runs)
+        }
+    }
+
+    /// A conversation of many short turns.
+    pub(super) fn many_turns(turns: usize) -> Self {
+        Self {
+            name: "many turns",
+            window: 32_000,
+            reserve: 16_000,
+            context: 32_768,
+            texts: TextLengths { file: 60, message: 40 },
+            length: TalkLength::Turns(turns),
+            until_compaction: 200,
+        }
     }
 
     /// Returns the minimum number of compactions.
     fn compactions(&self) -> usize {
-        self.runs / RUNS_PER_COMPACTION
+        let (TalkLength::Runs(length) | TalkLength::Turns(length)) = self.length;
+        length / self.until_compaction
+    }
+
+    /// Returns whether this many runs, in which the model has answered so often, are enough.
+    fn is_over(&self, n_runs: usize, n_turns: usize) -> bool {
+        match self.length {
+            TalkLength::Runs(length) => n_runs >= length,
+            TalkLength::Turns(length) => n_turns >= length,
+        }
     }
 }
 
@@ -118,7 +165,7 @@ struct Talk {
 impl Talk {
     async fn prepare(server: &LlamaServer, plan: &TalkPlan, format: &LlamaFormat) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
-        write_files(&folder.path().join("workspace"))?;
+        write_files(&folder.path().join("workspace"), plan.texts)?;
         let upstream = Upstream::new(&server.url);
         let must_call = Arc::new(AtomicBool::new(false));
         let proxy = Server::start().await.context("cannot start the proxy")?;
@@ -142,8 +189,9 @@ impl Talk {
     async fn hold(&self, plan: &TalkPlan) -> anyhow::Result<HeldTalk> {
         let began = Instant::now();
         let mut held = HeldTalk::default();
-        for nth in 0..plan.runs {
-            let LlamaPrompt { text, calls } = prompt(nth);
+        let (mut nth, mut n_turns) = (0, 0);
+        while !plan.is_over(nth, n_turns) {
+            let LlamaPrompt { text, calls } = prompt(nth, plan.texts);
             self.must_call.store(calls, Ordering::Relaxed);
             let (at, since) = (self.upstream.n_exchanges(), Instant::now());
             let mut run = self.engine.run(self.engine.request(SESSION, None, None, &text));
@@ -151,11 +199,14 @@ impl Talk {
                 held.observe(&event, self)?;
             }
             let result = run.result();
-            let exchanges = self.upstream.exchanges();
-            println!("  run {nth}: {}", described(exchanges.get(at..).unwrap_or_default(), since.elapsed()));
+            let new = self.upstream.exchanges_since(at);
+            n_turns += new.iter().filter(|exchange| exchange.status == 200 && is_turn(&exchange.request)).count();
+            println!("  run {nth}: {}", described(&new, since.elapsed()));
             held.problems.extend(problem_of(nth, &result));
+            nth += 1;
         }
-        held.exchanges = self.upstream.exchanges();
+        (held.n_runs, held.n_turns) = (nth, n_turns);
+        held.exchanges = self.upstream.exchanges_since(0);
         held.took = began.elapsed();
         Ok(held)
     }
@@ -232,6 +283,9 @@ fn problem_of(nth: usize, result: &Result<RunResult, RunError>) -> Option<String
 /// What happened in a conversation.
 #[derive(Default)]
 struct HeldTalk {
+    n_runs: usize,
+    /// Number of answered requests, except for those for summaries.
+    n_turns: usize,
     exchanges: Vec<Exchange>,
     summaries: Vec<StoredSummary>,
     problems: Vec<String>,
@@ -268,7 +322,7 @@ impl HeldTalk {
         let summaries = check_summaries(&self.exchanges, &self.summaries).map(|n| format!("{n} summaries"));
         let prefixes = check_prefixes(&self.exchanges, &self.summaries).map(|n| format!("{n} requests"));
         [
-            ("no failure reaches the person", self.check_runs(plan)),
+            ("no failure reaches the person", self.check_runs()),
             ("is compacted", self.check_compactions(plan)),
             ("summaries are in the next request", summaries),
             ("prompts continue byte by byte", prefixes),
@@ -277,9 +331,9 @@ impl HeldTalk {
         ]
     }
 
-    fn check_runs(&self, plan: &TalkPlan) -> anyhow::Result<String> {
+    fn check_runs(&self) -> anyhow::Result<String> {
         ensure!(self.problems.is_empty(), "{}", self.problems.join("\n    "));
-        Ok(format!("{} runs in {} s", plan.runs, self.took.as_secs()))
+        Ok(format!("{} runs of {} turns in {} s", self.n_runs, self.n_turns, self.took.as_secs()))
     }
 
     fn check_compactions(&self, plan: &TalkPlan) -> anyhow::Result<String> {
