@@ -300,6 +300,7 @@ async fn run_with_hooks(
     if candidates.iter().any(|model| scope.cli_backends.get(model.provider.as_str()).is_some()) {
         scope.cli_sessions = cli_sessions::known(parts, &scope.request).await;
     }
+    spans::record_wait(waited_ms);
     emitter.emit(RunEvent::Granted { waited_ms }).await;
     *has_started = true;
     let started_at_ms = parts.host.now_ms();

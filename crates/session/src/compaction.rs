@@ -241,6 +241,7 @@ pub async fn store(
     let context = log.context();
     let estimated_tokens_after = estimate::tokens_of(&context).tokens;
     let messages_after = prepare::n_messages(&context.messages);
+    tracing::info!(reason = reason.as_str(), tokens_before, tokens_after = estimated_tokens_after, "compacted");
     Ok(Compacted {
         entry_id,
         reason,

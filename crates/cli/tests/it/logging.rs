@@ -33,6 +33,10 @@ async fn a_run_is_logged_with_its_spans_and_without_secrets() {
     {
         assert!(decided.contains(part), "{part} is not in {decided}");
     }
+    let ended = ran.err.lines().find(|line| line.contains("run ended")).unwrap();
+    for part in ["queue_wait_ms=", "outcome=\"ok\"", "attempts=1", "rotations=0", "fallbacks=0", "compactions=0"] {
+        assert!(ended.contains(part), "{part} is not in {ended}");
+    }
     let turn = ran.err.lines().find(|line| line.contains(":turn{") && line.contains("close")).unwrap();
     assert!(turn.contains(r#"gen_ai.operation.name="chat""#) && turn.contains("gen_ai.usage.output_tokens="), "{turn}");
     for hidden in [KEY, "of ada", "what is", "Done."] {

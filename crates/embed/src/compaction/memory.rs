@@ -16,15 +16,18 @@ pub(crate) struct SessionSize {
     pub(crate) n_compactions: u64,
     /// Number of compactions when the agent was last asked.
     pub(crate) asked_at: Option<u64>,
+    /// Length of its transcript, in bytes, now and when the agent was last asked.
+    pub(crate) transcript_bytes: u64,
+    pub(crate) asked_at_bytes: u64,
 }
 
-/// Returns whether to ask the agent now: a compaction is near, and the agent has not been asked since the last one.
+/// Returns whether to ask the agent now: a compaction is near or much was said, and the agent has not been asked since the last compaction.
 pub(crate) fn is_due(config: &MemoryFlushConfig, session: SessionSize) -> bool {
     let threshold = session.window.saturating_sub(session.reserve_tokens).saturating_sub(config.soft_threshold_tokens);
-    config.enabled
-        && threshold > 0
-        && session.total_tokens >= threshold
-        && session.asked_at != Some(session.n_compactions)
+    let is_near = threshold > 0 && session.total_tokens >= threshold;
+    let new_bytes = session.transcript_bytes.saturating_sub(session.asked_at_bytes);
+    let is_much = config.force_transcript_bytes > 0 && new_bytes >= config.force_transcript_bytes;
+    config.enabled && (is_near || is_much) && session.asked_at != Some(session.n_compactions)
 }
 
 /// Placeholder for the date in texts.
@@ -104,5 +107,18 @@ mod tests {
             "so small a window is never far from full"
         );
         assert!(!is_due(&MemoryFlushConfig { enabled: false, ..config }, session));
+    }
+
+    #[test]
+    fn the_agent_is_asked_when_much_was_said_since_it_last_was() {
+        let config = MemoryFlushConfig::default();
+        let session = SessionSize { window: 200_000, transcript_bytes: 2 << 20, ..Default::default() };
+        assert!(is_due(&config, session));
+        assert!(!is_due(&config, SessionSize { transcript_bytes: (2 << 20) - 1, ..session }));
+        assert!(!is_due(&config, SessionSize { asked_at: Some(0), ..session }));
+        let later = SessionSize { asked_at: Some(0), n_compactions: 1, asked_at_bytes: 2 << 20, ..session };
+        assert!(!is_due(&config, later));
+        assert!(is_due(&config, SessionSize { transcript_bytes: 4 << 20, ..later }));
+        assert!(!is_due(&MemoryFlushConfig { force_transcript_bytes: 0, ..config }, session));
     }
 }

@@ -91,6 +91,10 @@ impl<'a> Node<'a> {
         self.value.is_some_and(Value::is_object)
     }
 
+    pub(super) fn is_text(&self) -> bool {
+        self.value.is_some_and(Value::is_string)
+    }
+
     pub(super) fn is_flag(&self) -> bool {
         self.value.is_some_and(Value::is_boolean)
     }

@@ -59,7 +59,8 @@ pub(super) async fn save_memories(before: &BeforeRun<'_>) {
         Err(error) => return tracing::warn!(%error, "could not look up the size of a session"),
     };
     let config = &parts.config.agents.defaults.compaction;
-    if !memory::is_due(&config.memory_flush, size(parts, &known, model)) {
+    let size = size(parts, &known, model, transcript_bytes(before, model).await);
+    if !memory::is_due(&config.memory_flush, size) {
         return;
     }
     let date = parts.host.local_date(parts.host.now_ms());
@@ -75,21 +76,29 @@ pub(super) async fn save_memories(before: &BeforeRun<'_>) {
     }
     // What failed now would also fail before the next message, and delay every one until the compaction.
     if before.cancel.reason().is_none() {
-        remember(before).await;
+        remember(before, transcript_bytes(before, model).await).await;
     }
+}
+
+/// Returns the length of the session's file; 0 if there is none.
+async fn transcript_bytes(before: &BeforeRun<'_>, model: &Model) -> u64 {
+    let Some(file) = before.runtimes.of(model).session_file(before.request) else { return 0 };
+    tokio::fs::metadata(file).await.map_or(0, |metadata| metadata.len())
 }
 
 fn is_successful(result: &RunResult) -> bool {
     result.meta.error.is_none() && !result.meta.aborted && !result.meta.timed_out
 }
 
-fn size(parts: &Parts, known: &SessionEntry, model: &Model) -> SessionSize {
+fn size(parts: &Parts, known: &SessionEntry, model: &Model, transcript_bytes: u64) -> SessionSize {
     SessionSize {
         total_tokens: known.total_tokens.unwrap_or(0),
         window: model.context_window,
         reserve_tokens: resolve::compaction_rules(parts).for_model(model).reserve_tokens,
         n_compactions: known.compaction_count.unwrap_or(0),
         asked_at: known.extra.get(entry::FLUSHED_AT_COMPACTION).and_then(Value::as_u64),
+        asked_at_bytes: known.extra.get(entry::FLUSHED_AT_BYTES).and_then(Value::as_u64).unwrap_or(0),
+        transcript_bytes,
     }
 }
 
@@ -201,9 +210,9 @@ async fn run_silently(
 }
 
 /// Records that the agent was asked, successfully or not, since the last compaction.
-async fn remember(before: &BeforeRun<'_>) {
+async fn remember(before: &BeforeRun<'_>, transcript_bytes: u64) {
     let now = before.parts.host.now_ms();
-    let change = move |known: &SessionEntry| entry::after_flush(known, now);
+    let change = move |known: &SessionEntry| entry::after_flush(known, now, transcript_bytes);
     if let Err(error) = entries::change(before.parts, before.request, before.lease.fence(), change).await {
         tracing::warn!(%error, "could not record that memories were saved");
     }

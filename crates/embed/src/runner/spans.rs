@@ -7,7 +7,7 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use crate::key;
-use crate::run::result::AttemptReport;
+use crate::run::result::{AttemptReport, AttemptResult};
 use crate::run::{AttemptPlan, RunError, RunRequest, RunResult};
 
 /// Returns the span of a run, which includes its waits and attempts.
@@ -18,17 +18,42 @@ pub(crate) fn of_run(request: &RunRequest) -> Span {
         run_id = request.run_id.as_str(),
         session = session(),
         trigger = request.trigger.as_str(),
+        queue_wait_ms = Empty,
         outcome = Empty,
     )
 }
 
-/// Records how a run ended.
+/// Records how long the current run has waited for its session and a slot of its lane.
+pub(crate) fn record_wait(waited_ms: u64) {
+    Span::current().record("queue_wait_ms", waited_ms);
+}
+
+/// Records how a run ended, in its span and as an event with what it took.
 pub(crate) fn record_end(span: &Span, result: &Result<RunResult, RunError>) {
     let outcome = match result {
         Ok(result) => result.failure().map_or_else(|| "ok".to_owned(), |failure| failure.kind.to_string()),
         Err(error) => error.kind().to_string(),
     };
-    span.record("outcome", outcome);
+    span.record("outcome", outcome.as_str());
+    let meta = match result {
+        Ok(result) => Some(&result.meta),
+        Err(error) => error.meta(),
+    };
+    let count = |effect: AttemptResult| {
+        let attempts = meta.into_iter().flat_map(|meta| &meta.attempts);
+        attempts.filter(|attempt| attempt.result == effect).count()
+    };
+    span.in_scope(|| {
+        tracing::info!(
+            outcome,
+            attempts = meta.map_or(0, |meta| meta.attempts.len()),
+            rotations = count(AttemptResult::RotateProfile),
+            fallbacks = count(AttemptResult::FallbackModel),
+            compactions = meta.map_or(0, |meta| meta.agent.compaction_count),
+            duration_ms = meta.map_or(0, |meta| meta.duration_ms),
+            "run ended"
+        );
+    });
 }
 
 /// Returns the span of an attempt, which includes its turns.

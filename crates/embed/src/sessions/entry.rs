@@ -12,6 +12,8 @@ use crate::run::result::RunMeta;
 const FLUSHED_AT: &str = "memoryFlushAt";
 /// Number of compactions at that time.
 pub(crate) const FLUSHED_AT_COMPACTION: &str = "memoryFlushCompactionCount";
+/// Length of the transcript at that time, in bytes.
+pub(crate) const FLUSHED_AT_BYTES: &str = "memoryFlushTranscriptBytes";
 
 /// Ids of the session in command-line agents, by backend.
 pub(crate) const CLI_SESSIONS: &str = "cliSessionIds";
@@ -21,7 +23,7 @@ pub(crate) const CLAUDE_SESSION: &str = "claudeCliSessionId";
 pub(crate) const CLAUDE: &str = "claude-cli";
 
 /// Members used by OpenClaw that belong to a single session and have no type in this version.
-const OF_ONE_SESSION: [&str; 11] = [
+const OF_ONE_SESSION: [&str; 12] = [
     "systemSent",
     "systemPromptReport",
     "skillsSnapshot",
@@ -29,6 +31,7 @@ const OF_ONE_SESSION: [&str; 11] = [
     CLAUDE_SESSION,
     FLUSHED_AT,
     FLUSHED_AT_COMPACTION,
+    FLUSHED_AT_BYTES,
     "contextBudgetStatus",
     "totalTokensFresh",
     "cacheRead",
@@ -72,10 +75,11 @@ pub(crate) fn after_compaction(entry: &SessionEntry, tokens: Option<u64>, now_ms
 }
 
 /// Returns the entry after the agent was asked to save memories.
-pub(crate) fn after_flush(entry: &SessionEntry, now_ms: i64) -> SessionEntry {
+pub(crate) fn after_flush(entry: &SessionEntry, now_ms: i64, transcript_bytes: u64) -> SessionEntry {
     let mut next = entry.clone();
     next.extra.insert(FLUSHED_AT.to_owned(), now_ms.into());
     next.extra.insert(FLUSHED_AT_COMPACTION.to_owned(), entry.compaction_count.unwrap_or(0).into());
+    next.extra.insert(FLUSHED_AT_BYTES.to_owned(), transcript_bytes.into());
     next
 }
 

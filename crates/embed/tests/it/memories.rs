@@ -100,6 +100,25 @@ async fn a_failed_request_for_memories_is_not_part_of_the_conversation_and_not_r
 }
 
 #[tokio::test]
+async fn the_agent_is_asked_after_a_long_transcript_whatever_its_tokens() {
+    let flush = json!({"memoryFlush": {"forceFlushTranscriptBytes": "64kb"}});
+    let world = World::with(|config| config["agents"]["defaults"]["compaction"] = flush).await;
+    let long_text = "tea ".repeat(20_000);
+    for reply in [answer("m1", "Hello."), answer("m2", &long_text), answer("f", "NO_REPLY"), answer("m3", "Tea.")] {
+        world.server.reply(stream(reply));
+    }
+    for text in ["hi", "say much", "and?"] {
+        ask(&world, text).await;
+    }
+    world.server.reply(stream(answer("m4", &long_text)));
+    ask(&world, "again").await;
+    let asked: Vec<bool> =
+        world.server.requests().iter().map(|request| asked(request).0.contains("will soon be replaced")).collect();
+    assert_eq!(asked, [false, false, true, false, false], "once between two compactions");
+    assert!(entry(&world).await["memoryFlushTranscriptBytes"].as_u64().unwrap() > 65_536);
+}
+
+#[tokio::test]
 async fn agents_that_cannot_or_must_not_write_are_not_asked() {
     let no_write = World::with(|config| config["tools"] = json!({"deny": ["write"]})).await;
     let off =
