@@ -177,6 +177,11 @@ impl CommandRules<'_> {
         if place.is_fed_by_input && is_program && is_choosing {
             return judgement.reject(&format!("{base} would get unknown arguments from {XARGS}"));
         }
+        // Any file can have the name of a shell or of a wrapper. A name that is found nowhere is a builtin of the shell.
+        let is_itself = call.program.as_deref().map_or(!name.contains('/'), |path| self.safe_bins.is_in_trusted(path));
+        if !is_program && !is_itself {
+            self.cover(&call, place, judgement);
+        }
         match unwrapped {
             Unwrapped::Unknown(why) => judgement.reject(&why),
             Unwrapped::Script(_) if place.is_fed => {
@@ -192,7 +197,7 @@ impl CommandRules<'_> {
                 for inner in calls {
                     self.judge_call(&inner, place, depth + 1, judgement);
                 }
-                if needs_wrapper {
+                if needs_wrapper && is_itself {
                     self.cover(&call, place, judgement);
                 }
             }

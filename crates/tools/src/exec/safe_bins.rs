@@ -152,6 +152,16 @@ impl Default for SafeBins {
 }
 
 impl SafeBins {
+    /// Returns whether a program is in a directory whose programs are what their names say.
+    pub(crate) fn is_in_trusted(&self, program: &Path) -> bool {
+        program.parent().is_some_and(|directory| self.trusts(directory))
+    }
+
+    fn trusts(&self, directory: &Path) -> bool {
+        let configured = self.trusted_directories.iter().map(PathBuf::as_path);
+        [Path::new("/bin"), Path::new("/usr/bin")].into_iter().chain(configured).any(|known| known == directory)
+    }
+
     /// Returns whether a call only reads its input: the program is a safe one, and no argument can name a file. `exists` returns whether a
     /// path exists. `cwd` is `None` if the working directory is unknown: then every word that could be a file counts as one.
     pub fn is_safe(
@@ -166,10 +176,7 @@ impl SafeBins {
         };
         let name = name.to_string_lossy().to_lowercase();
         let is_listed = self.names.iter().any(|known| known.trim().to_lowercase() == name);
-        let mut trusted = [Path::new("/bin"), Path::new("/usr/bin")]
-            .into_iter()
-            .chain(self.trusted_directories.iter().map(PathBuf::as_path));
-        if !is_listed || NEVER.contains(&name.as_str()) || !trusted.any(|known| known == directory) {
+        if !is_listed || NEVER.contains(&name.as_str()) || !self.trusts(directory) {
             return false;
         }
         let arguments = argv.get(1..).unwrap_or_default();

@@ -23,7 +23,7 @@ fn judged(command: &str) -> Judgement {
     let is_executable = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         (path.parent() == Some(Path::new("/usr/bin")) && INSTALLED.contains(&name.as_str()))
-            || path == Path::new("/w/run.sh")
+            || ["run.sh", "nice", "env", "sh"].iter().any(|name| path == Path::new("/w").join(name))
     };
     let rules = CommandRules {
         allowlist: &allowlist,
@@ -57,6 +57,27 @@ fn code_on_the_command_line_is_found_wherever_it_is() {
     ] {
         let found = judged(command).inline_code;
         assert_eq!(found, base.map(|base| format!("{base} is given code to run")), "{command}");
+    }
+}
+
+#[test]
+fn a_program_named_like_a_wrapper_or_a_shell_must_be_allowed_itself() {
+    for command in [
+        "./nice ls",
+        "/w/nice ls",
+        "./env ls",
+        "./sh -c ls",
+        "/w/sh -c ls",
+        "nice ./sh -c ls",
+        "./timeout 5 ls",
+        "./find . -exec ls {} ;",
+        "cd sub && ./nice ls",
+        "~/nice ls",
+    ] {
+        assert!(!judged(command).is_allowed(), "{command}");
+    }
+    for command in ["nice ls", "/usr/bin/nice ls", "/usr/bin/env ls", "/usr/bin/sh -c ls", "time ls"] {
+        assert!(judged(command).is_allowed(), "{command}: {:?}", judged(command));
     }
 }
 
