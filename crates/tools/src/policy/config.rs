@@ -67,16 +67,19 @@ pub(super) struct ToolsSection {
 }
 
 impl ToolsSection {
-    /// Returns the level of a model, or else of its provider.
+    /// Returns the level of a model, or else of its provider, or else of all.
     pub(super) fn provider(&self, provider: &str, model: &str) -> Option<&LevelConfig> {
         let (provider, model) = (provider.trim().to_lowercase(), model.trim().to_lowercase());
         let full = if model.contains('/') { model } else { format!("{provider}/{model}") };
-        [full, provider]
+        [full, provider, ANY.to_owned()]
             .iter()
             .find_map(|key| self.by_provider.iter().find(|(known, _)| known == key))
             .map(|(_, level)| level)
     }
 }
+
+/// Key of rules for all that have none of their own.
+pub(super) const ANY: &str = "*";
 
 /// `groups` of a channel or an account: rules by group id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,6 +107,10 @@ pub(super) struct Reader {
 impl Reader {
     fn problem(&mut self, path: &str, text: &str) {
         self.problems.push(PolicyProblem { path: path.to_owned(), text: text.to_owned() });
+    }
+
+    fn deny_all() -> LevelConfig {
+        LevelConfig { deny: Some(vec![ANY.to_owned()]), ..LevelConfig::default() }
     }
 
     /// Returns the members of an object, or `None` if there is none. The second value is true if the value is unreadable.
@@ -138,7 +145,7 @@ impl Reader {
 
     /// Reads one level. Anything unreadable denies everything.
     fn level(&mut self, value: Option<&Value>, path: &str) -> Option<LevelConfig> {
-        let deny_all = LevelConfig { deny: Some(vec!["*".to_owned()]), ..LevelConfig::default() };
+        let deny_all = Self::deny_all();
         let (members, is_broken) = self.object(value, path);
         let Some(members) = members else { return is_broken.then_some(deny_all) };
         let (allow, no_allow) = self.list(members, "allow", path);
@@ -174,8 +181,7 @@ impl Reader {
     fn levels(&mut self, value: Option<&Value>, path: &str) -> Vec<(String, LevelConfig)> {
         let (members, is_broken) = self.object(value, path);
         if is_broken {
-            let deny_all = LevelConfig { deny: Some(vec!["*".to_owned()]), ..LevelConfig::default() };
-            return vec![("*".to_owned(), deny_all)];
+            return vec![(ANY.to_owned(), Self::deny_all())];
         }
         let entries = members.into_iter().flatten();
         entries
@@ -213,17 +219,31 @@ impl Reader {
         ToolsSection { level, by_provider, sandbox, subagents, senders, strict_allow }
     }
 
-    /// Reads `agents.list` and `agents.entries`, by lower-case id.
+    /// Reads `agents.list` and `agents.entries`, by lower-case id. If it is unknown whom rules are for, everything is denied to agents without
+    /// rules of their own.
     pub(super) fn agents(&mut self, agents: Option<&Value>) -> Vec<(String, ToolsSection)> {
-        let Some(agents) = agents.and_then(Value::as_object) else { return Vec::new() };
+        let (agents, mut is_broken) = self.object(agents, "agents");
         let mut all = Vec::new();
-        for (at, agent) in agents.get("list").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        let list = agents.and_then(|agents| agents.get("list")).filter(|list| !list.is_null());
+        if list.is_some_and(|list| !list.is_array()) {
+            self.problem("agents.list", "expected a list of agents; everything is denied to those without rules");
+            is_broken = true;
+        }
+        for (at, agent) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
+            let path = format!("agents.list[{at}]");
+            let tools = self.tools(agent.get("tools"), &format!("{path}.tools"));
             if let Some(id) = agent.get("id").and_then(Value::as_str) {
-                let tools = self.tools(agent.get("tools"), &format!("agents.list[{at}].tools"));
                 all.push((id.trim().to_lowercase(), tools));
+            } else if tools != ToolsSection::default() {
+                self.problem(&path, "rules of an agent without an id; everything is denied to agents without rules");
+                is_broken = true;
             }
         }
-        for (id, agent) in agents.get("entries").and_then(Value::as_object).into_iter().flatten() {
+        let (entries, no_entries) = self.object(agents.and_then(|agents| agents.get("entries")), "agents.entries");
+        if is_broken || no_entries {
+            all.push((ANY.to_owned(), ToolsSection { level: Self::deny_all(), ..ToolsSection::default() }));
+        }
+        for (id, agent) in entries.into_iter().flatten() {
             let tools = self.tools(agent.get("tools"), &format!("agents.entries.{id}.tools"));
             all.push((id.trim().to_lowercase(), tools));
         }
@@ -233,13 +253,16 @@ impl Reader {
     fn groups(&mut self, value: Option<&Value>, path: &str) -> Option<Vec<GroupRules>> {
         let (members, is_broken) = self.object(value, path);
         if is_broken {
-            let tools = Some(LevelConfig { deny: Some(vec!["*".to_owned()]), ..LevelConfig::default() });
-            return Some(vec![GroupRules { id: "*".to_owned(), tools, senders: Vec::new() }]);
+            return Some(no_groups());
         }
         let mut groups = Vec::new();
         for (id, group) in members? {
             let path = format!("{path}.{id}");
-            let tools = self.level(group.get("tools"), &format!("{path}.tools"));
+            let (_, is_broken) = self.object(Some(group), &path);
+            let tools = match is_broken {
+                true => Some(Self::deny_all()),
+                false => self.level(group.get("tools"), &format!("{path}.tools")),
+            };
             let senders = self.levels(group.get("toolsBySender"), &format!("{path}.toolsBySender"));
             groups.push(GroupRules { id: id.trim().to_owned(), tools, senders });
         }
@@ -249,12 +272,26 @@ impl Reader {
     /// Reads `channels`.
     pub(super) fn channels(&mut self, channels: Option<&Value>) -> Vec<ChannelGroups> {
         let mut all = Vec::new();
-        for (id, channel) in channels.and_then(Value::as_object).into_iter().flatten() {
+        let (channels, is_broken) = self.object(channels, "channels");
+        if is_broken {
+            all.push(ChannelGroups { id: ANY.to_owned(), groups: Some(no_groups()), accounts: Vec::new() });
+        }
+        for (id, channel) in channels.into_iter().flatten() {
             let path = format!("channels.{id}");
-            let groups = self.groups(channel.get("groups"), &format!("{path}.groups"));
+            let (_, is_broken) = self.object(Some(channel), &path);
+            let groups = match is_broken {
+                true => Some(no_groups()),
+                false => self.groups(channel.get("groups"), &format!("{path}.groups")),
+            };
             let mut accounts = Vec::new();
-            for (account, value) in channel.get("accounts").and_then(Value::as_object).into_iter().flatten() {
-                if let Some(groups) = self.groups(value.get("groups"), &format!("{path}.accounts.{account}.groups")) {
+            let (known, no_accounts) = self.object(channel.get("accounts"), &format!("{path}.accounts"));
+            let groups = if no_accounts { Some(no_groups()) } else { groups };
+            for (account, value) in known.into_iter().flatten() {
+                if self.object(Some(value), &format!("{path}.accounts.{account}")).1 {
+                    accounts.push((account.trim().to_lowercase(), no_groups()));
+                } else if let Some(groups) =
+                    self.groups(value.get("groups"), &format!("{path}.accounts.{account}.groups"))
+                {
                     accounts.push((account.trim().to_lowercase(), groups));
                 }
             }
@@ -262,4 +299,9 @@ impl Reader {
         }
         all
     }
+}
+
+/// Returns groups in which everything is denied.
+fn no_groups() -> Vec<GroupRules> {
+    vec![GroupRules { id: ANY.to_owned(), tools: Some(Reader::deny_all()), senders: Vec::new() }]
 }

@@ -2,7 +2,7 @@
 
 use pinch_ports::{Caller, ChatAddress, PeerKind, Sender};
 
-use super::config::{ChannelGroups, GroupRules, LevelConfig};
+use super::config::{ANY, ChannelGroups, GroupRules, LevelConfig};
 
 /// The channel and id of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,8 @@ pub(super) fn group_rules<'a>(caller: &Caller, channels: &'a [ChannelGroups]) ->
         |part: fn(&GroupAddress) -> &String| own.as_ref().or(parent.as_ref()).map(|group| part(group).clone());
     let id = known(&caller.group).or_else(|| from_keys(|group| &group.id))?;
     let channel = known(&caller.channel).or_else(|| from_keys(|group| &group.channel))?.to_lowercase();
-    let channel = channels.iter().find(|known| known.id == channel)?;
+    let channel =
+        channels.iter().find(|known| known.id == channel).or_else(|| channels.iter().find(|c| c.id == ANY))?;
     let account = known(&caller.account).map(|account| account.to_lowercase());
     let groups = account
         .and_then(|account| channel.accounts.iter().find(|(known, _)| *known == account))

@@ -3,7 +3,7 @@
 use pinch_ports::Caller;
 use serde_json::Value;
 
-use super::config::{ChannelGroups, LevelConfig, PolicyProblem, Reader, ToolsSection, joined};
+use super::config::{ANY, ChannelGroups, LevelConfig, PolicyProblem, Reader, ToolsSection, joined};
 use super::decide::{OfferedTool, PolicyDecision, PolicyStep, UnknownEntries};
 use super::group::{group_rules, sender_rules};
 use super::levels::{nesting_depth, sandbox_rules, subagent_rules};
@@ -132,7 +132,8 @@ impl ToolPolicies {
 
     fn agent(&self, id: &str) -> Option<&(String, ToolsSection)> {
         let id = id.trim().to_lowercase();
-        self.agents.iter().find(|(known, _)| *known == id)
+        let find = |id: &str| self.agents.iter().find(|(known, _)| known == id);
+        find(&id).or_else(|| find(ANY))
     }
 
     /// Returns the policy for one caller and model.
@@ -185,10 +186,10 @@ impl ToolPolicies {
             add(setting.clone(), Some(rules), UnknownEntries::Unchecked);
         }
         add("sandbox tools.allow".to_owned(), request.sandbox.clone(), UnknownEntries::Unchecked);
-        let depth = nesting_depth(key, None, &|_| request.depth);
-        // A spawned session is a sub-agent, whatever its key looks like.
-        let is_subagent = nesting_depth(key, None, &|_| None) > 0;
-        if is_subagent {
+        let parent = caller.spawned_by.as_deref().filter(|parent| !parent.trim().is_empty());
+        let depth = request.depth.unwrap_or_else(|| nesting_depth(key, parent, &|_| None));
+        // A spawned session is a sub-agent, whatever its key looks like or whatever depth is stored.
+        if nesting_depth(key, parent, &|_| None) > 0 {
             let rules = self.subagent(Some(depth));
             add("subagent tools.allow".to_owned(), Some(rules), UnknownEntries::Unchecked);
         }

@@ -59,11 +59,40 @@ fn unreadable_rules_deny_everything() {
         (json!({"tools": []}), "tools"),
         (json!({"tools": {"profile": 7}}), "tools.profile"),
         (json!({"agents": {"list": [{"id": "main", "tools": {"alsoAllow": {}}}]}}), "agents.list[0].tools.alsoAllow"),
+        (json!({"tools": {"byProvider": "none"}}), "tools.byProvider"),
+        (json!({"agents": {"list": {"main": {"tools": {"deny": ["read"]}}}}}), "agents.list"),
+        (json!({"agents": {"list": [{"tools": {"deny": ["read"]}}]}}), "agents.list[0]"),
+        (json!({"agents": {"entries": []}}), "agents.entries"),
+        (json!({"agents": []}), "agents"),
+        (json!({"channels": []}), "channels"),
+        (json!({"channels": {"telegram": []}}), "channels.telegram"),
+        (json!({"channels": {"telegram": {"groups": {"-1": "none"}}}}), "channels.telegram.groups.-1"),
+        (json!({"channels": {"telegram": {"accounts": [1]}}}), "channels.telegram.accounts"),
+        (json!({"channels": {"telegram": {"accounts": {"a": 1}}}}), "channels.telegram.accounts.a"),
     ] {
         let (policies, problems) = ToolPolicies::read(&config);
         assert_eq!(problems[0].path, path);
-        let policy = policies.resolve(&PolicyRequest::new(&caller(), "openai", "gpt-5"));
+        let mut caller = caller().channel("telegram").group("-1");
+        caller.account = Some("a".to_owned());
+        let policy = policies.resolve(&PolicyRequest::new(&caller, "openai", "gpt-5"));
         assert_eq!(policy.decide(&[OfferedTool::new("read")]).allowed(), [""; 0], "{config}");
+    }
+}
+
+#[test]
+fn a_session_that_another_one_spawned_is_a_subagent() {
+    let (policies, _) = ToolPolicies::read(&json!({"agents": {"defaults": {"subagents": {"maxSpawnDepth": 2}}}}));
+    let offered = [OfferedTool::new("sessions_list"), OfferedTool::new("cron")];
+    for (key, parent, expect) in [
+        ("agent:main:job", Some("agent:main:main"), (true, false)),
+        ("agent:main:subagent:b", Some("agent:main:subagent:a"), (false, false)),
+        ("agent:main:subagent:b", None, (true, false)),
+        ("agent:main:job", None, (true, true)),
+    ] {
+        let mut caller = speaking_in(key).owner();
+        caller.spawned_by = parent.map(Into::into);
+        let decision = policies.resolve(&PolicyRequest::new(&caller, "openai", "gpt-5")).decide(&offered);
+        assert_eq!((decision.allows("sessions_list"), decision.allows("cron")), expect, "{key} of {parent:?}");
     }
 }
 
