@@ -92,7 +92,8 @@ impl Engine {
             return Err(RunError::Config(problem.clone()));
         }
         let parts = agents::of_request(&parts, &request);
-        resolve::tool_policy(&parts, request)
+        let hooks = hooked::of_run(&parts, &request);
+        resolve::tool_policy(&parts, request, &hooks)
     }
 
     /// Returns the skills of the request's agent: which it may use, why not the others, and their slash commands.

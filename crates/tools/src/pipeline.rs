@@ -51,11 +51,19 @@ pub struct OfferedTools {
     pub conflicts: Vec<String>,
     /// Names of the offered tools that come from plugins.
     pub of_plugins: Vec<String>,
+    /// What was decided about, without the tools that others offer.
+    pub candidates: Vec<OfferedTool>,
 }
 
 impl ToolLayers {
     /// Merges all tools into one list, removes those the policy denies, and turns failures into results that a model can read.
     pub fn offer(&self, policy: &RunPolicy) -> OfferedTools {
+        self.offer_beside(policy, &[])
+    }
+
+    /// As [`ToolLayers::offer`], beside tools that others offer to the same run: the policy decides about all of them together, because a
+    /// list may name any of them.
+    pub fn offer_beside(&self, policy: &RunPolicy, others: &[OfferedTool]) -> OfferedTools {
         let mut list = Vec::new();
         let mut conflicts = Vec::new();
         self.collect(policy, &mut list, &mut conflicts);
@@ -67,14 +75,15 @@ impl ToolLayers {
             })
             .collect();
         let reserved = self.reserved.iter().map(|name| OfferedTool::new(*name).implied());
-        let offered: Vec<OfferedTool> = offered.into_iter().chain(reserved).collect();
-        let decision = policy.decide(&offered);
-        let is_allowed = |tool: &Arc<dyn Tool>| decision.allows(&tool.spec().name);
-        list.retain(|(tool, _)| is_allowed(tool));
+        let candidates: Vec<OfferedTool> = offered.into_iter().chain(reserved).collect();
+        let decision = policy.decide(&[candidates.as_slice(), others].concat());
+        let verdicts: Vec<bool> = decision.explanations().map(|explanation| explanation.removed.is_none()).collect();
+        let mut is_allowed = verdicts.into_iter();
+        list.retain(|_| is_allowed.next() == Some(true));
         let of_plugins = list.iter().filter(|(_, plugin)| plugin.is_some());
         let of_plugins = of_plugins.map(|(tool, _)| tool.spec().name.clone()).collect();
         let tools = list.into_iter().map(|(tool, _)| reporting(with_aliases(tool))).collect();
-        OfferedTools { tools, decision, conflicts, of_plugins }
+        OfferedTools { tools, decision, conflicts, of_plugins, candidates }
     }
 
     /// Returns all tools with their plugins. The first tool with a name wins.

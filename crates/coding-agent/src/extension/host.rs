@@ -128,6 +128,11 @@ impl Extensions {
         self.0.core.registry(|registry| registry.tools.iter().map(|(_, tool)| Arc::clone(tool)).collect())
     }
 
+    /// Returns the tools of all extensions, each with the name of its extension.
+    pub fn owned_tools(&self) -> Vec<(Arc<str>, Arc<dyn Tool>)> {
+        self.0.core.registry(|registry| registry.tools.clone())
+    }
+
     /// Returns these tools with those of the extensions: a tool with the same name is replaced, others are appended.
     pub fn over(&self, built_in: &ToolSet) -> ToolSet {
         let theirs = self.tools();

@@ -196,7 +196,11 @@ pub(super) fn compaction_rules(parts: &Parts) -> CompactionRules {
 }
 
 /// Returns the policy decision about the tools of a request, for the model it would be sent to first. Creates nothing.
-pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<PolicyDecision, RunError> {
+pub(super) fn tool_policy(
+    parts: &Parts,
+    mut request: RunRequest,
+    hooks: &RunHooks,
+) -> Result<PolicyDecision, RunError> {
     let RunWorkspace { dir, agent_id, .. } = workspace(parts, &request)?;
     let is_sandboxed = sandboxed::plan(parts, &request, &agent_id, &dir).is_some();
     check_enforced(&parts.config, &agent_id, is_sandboxed)?;
@@ -207,7 +211,8 @@ pub(super) fn tool_policy(parts: &Parts, mut request: RunRequest) -> Result<Poli
         offer(parts, &request, &dir, machines, (&SharedWithSession::new(&parts.settings), &AgentSkills::default()))?
             .in_sandbox(is_sandboxed.then(|| parts.config.tools.sandbox(agent_id.as_str())));
     let models = candidates(parts, &request)?;
-    models.first().map(|model| offer.decide(model)).ok_or(RunError::NoModel)
+    let extensions = extensions(parts, &request, &agent_id, hooks);
+    models.first().map(|model| offer.decide(model, &extensions)).ok_or(RunError::NoModel)
 }
 
 /// Fills in what the engine knows about the caller.

@@ -5,11 +5,13 @@
 //! in the loop itself, before events, hooks, the guardrail and loop detection see a call: all of them get the name and the arguments of the
 //! tool that runs, so that no rule about a tool can be avoided by calling it indirectly. The conversation keeps what the model wrote.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pinch_agent_core::tool::{Tool, ToolMode, ToolSet};
+use pinch_coding_agent::extension::Extensions;
 use pinch_tools::pipeline::{OfferedTools, reporting};
-use pinch_tools::policy::canonical_name;
+use pinch_tools::policy::{Explanation, OfferedTool, RunPolicy, canonical_name};
 use pinch_tools::results::with_limit;
 use pinch_tools::tool_search::{SEARCH_TOOLS, TOOL_CALL, ToolCatalog, is_direct, search_tools};
 
@@ -30,21 +32,48 @@ enum Placement {
 pub(super) struct Arrangement {
     /// The tools of the run; those of extensions are not among them.
     own: OfferedTools,
+    policy: RunPolicy,
+    extensions: Extensions,
     n_hits: Option<usize>,
     result_limit: usize,
 }
 
+/// The tools of extensions, as a policy sees them: each extension is a plugin, named like its file without the extension. An extension that
+/// has the name of a tool cannot be named by a rule.
+pub(super) fn of_extensions(extensions: &Extensions, own: &[OfferedTool]) -> Vec<OfferedTool> {
+    let plugin = |extension: &str| {
+        let id = Path::new(extension).file_stem().map_or(extension.into(), |stem| stem.to_string_lossy());
+        match own.iter().any(|tool| canonical_name(&tool.name) == canonical_name(&id)) {
+            true => format!("extension:{id}"),
+            false => id.into_owned(),
+        }
+    };
+    let theirs = extensions.owned_tools().into_iter();
+    theirs.map(|(extension, tool)| OfferedTool::new(&tool.spec().name).plugin(plugin(&extension))).collect()
+}
+
+/// The decisions about the tools of extensions.
+struct ForeignTools(Vec<(Arc<dyn Tool>, Explanation)>);
+
 impl Arrangement {
     /// Creates the rules. `own`: the tools of the run that the policy allows. `n_hits`: number of hits of a search; `None`: all tools are
     /// declared. `result_limit`: maximum characters of a result.
-    pub(super) fn new(own: OfferedTools, n_hits: Option<usize>, result_limit: usize) -> Self {
-        Self { own, n_hits, result_limit }
+    pub(super) fn new(
+        own: OfferedTools,
+        policy: RunPolicy,
+        extensions: Extensions,
+        n_hits: Option<usize>,
+        result_limit: usize,
+    ) -> Self {
+        Self { own, policy, extensions, n_hits, result_limit }
     }
 
     /// Returns the tools to declare. If tools are searched for, these are the ones that are always declared, and, if others remain, the
     /// three tools that give access to them.
     pub(super) fn arrange(&self, active: &ToolSet) -> ToolSet {
-        let placed: Vec<(Placement, &Arc<dyn Tool>)> = active.iter().map(|tool| (self.place(tool), tool)).collect();
+        let theirs = self.foreign_tools();
+        let placed: Vec<(Placement, Arc<dyn Tool>)> =
+            active.iter().map(|tool| (self.place(tool, &theirs), self.wrapped(tool))).collect();
         let in_place = |wanted: &[Placement]| -> ToolSet {
             placed
                 .iter()
@@ -69,12 +98,35 @@ impl Arrangement {
         direct.iter().cloned().chain(search).collect()
     }
 
-    fn place(&self, tool: &Arc<dyn Tool>) -> Placement {
+    fn foreign_tools(&self) -> ForeignTools {
+        let tools = self.extensions.owned_tools();
+        if tools.is_empty() {
+            return ForeignTools(Vec::new());
+        }
+        let own = &self.own.candidates;
+        let decision = self.policy.decide(&[own.clone(), of_extensions(&self.extensions, own)].concat());
+        let explanations = decision.explanations().skip(own.len());
+        ForeignTools(tools.into_iter().map(|(_, tool)| tool).zip(explanations).collect())
+    }
+
+    fn is_own(&self, tool: &Arc<dyn Tool>) -> bool {
+        self.own.tools.get(&tool.spec().name).is_some_and(|own| Arc::ptr_eq(own, tool))
+    }
+
+    /// Returns a tool that reports its failures as results of limited length. The run's own tools do already.
+    fn wrapped(&self, tool: &Arc<dyn Tool>) -> Arc<dyn Tool> {
+        match self.is_own(tool) {
+            true => Arc::clone(tool),
+            false => with_limit(reporting(Arc::clone(tool)), self.result_limit),
+        }
+    }
+
+    fn place(&self, tool: &Arc<dyn Tool>, theirs: &ForeignTools) -> Placement {
         let spec = tool.spec();
         let name = spec.name.as_str();
         let own = self.own.tools.get(name);
-        let is_own = own.is_some_and(|own| Arc::ptr_eq(own, tool));
-        if !is_own && !self.permits_foreign(name) {
+        let is_own = self.is_own(tool);
+        if !is_own && !self.permits_foreign(tool, theirs) {
             return Placement::Omitted;
         }
         // An extension may replace a coding tool, but not add one.
@@ -88,12 +140,14 @@ impl Arrangement {
     }
 
     /// Returns whether an extension may offer a tool of this name.
-    fn permits_foreign(&self, name: &str) -> bool {
+    fn permits_foreign(&self, tool: &Arc<dyn Tool>, theirs: &ForeignTools) -> bool {
+        let name = tool.spec().name.as_str();
         if self.n_hits.is_some() && SEARCH_TOOLS.contains(&canonical_name(name).as_str()) {
             tracing::warn!("tool name conflict: {name} of an extension is the name of a tool of the run");
             return false;
         }
-        let explanation = self.own.decision.explain(name);
+        let known = theirs.0.iter().find(|(other, _)| Arc::ptr_eq(other, tool));
+        let explanation = known.map_or_else(|| self.own.decision.explain(name), |(_, explanation)| explanation.clone());
         if explanation.removed.is_some() {
             tracing::debug!("a tool of an extension is not offered: {explanation}");
         }

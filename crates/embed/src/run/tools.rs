@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use pinch_agent_core::tool::{ExternalTool, Tool, ToolSet, ToolSpec};
+use pinch_coding_agent::extension::Extensions;
 use pinch_coding_agent::session::ArrangeTools;
 use pinch_llm::model::Model;
 use pinch_ports::Caller;
@@ -13,7 +14,7 @@ use pinch_tools::results::{result_limit, with_limit};
 use pinch_tools::tool_search::SEARCH_TOOLS;
 
 use super::RunError;
-use super::arrangement::Arrangement;
+use super::arrangement::{Arrangement, of_extensions};
 use crate::config::exec::PatchModels;
 
 /// Name of the tool that manages background commands.
@@ -99,13 +100,21 @@ impl ToolOffer {
     }
 
     /// Applies a policy to the tools. Without `process` nothing could manage background commands, so commands stay in the foreground.
-    fn offer(&self, policy: &RunPolicy) -> OfferedTools {
-        let offered = self.layers.offer(policy);
+    fn offer(&self, policy: &RunPolicy, extensions: Option<&Extensions>) -> OfferedTools {
+        let offer = |layers: &ToolLayers| {
+            let offered = layers.offer(policy);
+            let others = extensions.map(|extensions| of_extensions(extensions, &offered.candidates));
+            match others.filter(|others| !others.is_empty()) {
+                Some(others) => layers.offer_beside(policy, &others),
+                None => offered,
+            }
+        };
+        let offered = offer(&self.layers);
         let replaced = |exec: &ToolPair| {
             let mut layers = self.layers.clone();
             let own = layers.replacements.iter_mut().find(|tool| Arc::ptr_eq(tool, &exec.usual))?;
             *own = Arc::clone(&exec.instead);
-            Some(layers.offer(policy))
+            Some(offer(&layers))
         };
         match &self.foreground {
             Some(exec) if offered.tools.get(PROCESS).is_none() => replaced(exec).unwrap_or(offered),
@@ -131,23 +140,35 @@ impl ToolOffer {
     /// If an allow list is configured and leaves no tools at all. This is a configuration error that an agent without tools would not
     /// notice.
     pub fn for_model(&self, model: &Model) -> Result<ToolSet, RunError> {
-        self.offer_to(model).map(|offered| offered.tools)
+        self.offer_to(model, &self.policies.resolve(&self.request(model)), None).map(|offered| offered.tools)
     }
 
-    /// Returns the tools of a session with a model.
+    /// Returns the tools of a session with a model and these extensions.
     ///
     /// # Errors
     /// If the policy leaves no tools, or if a tool of the client has the name of another one.
-    pub(crate) fn for_session(&self, model: &Model, client_tools: &[ToolSpec]) -> Result<ArrangedTools, RunError> {
-        let mut offered = self.offer_to(model)?;
+    pub(crate) fn for_session(
+        &self,
+        model: &Model,
+        client_tools: &[ToolSpec],
+        extensions: &Extensions,
+    ) -> Result<ArrangedTools, RunError> {
+        let policy = self.policies.resolve(&self.request(model));
+        let mut offered = self.offer_to(model, &policy, Some(extensions))?;
         let tools = with_client_tools(&offered.tools, client_tools, self.layers.reserved)?;
         offered.tools = tools.clone();
-        let arrangement = Arrangement::new(offered, self.search, result_limit(model.context_window));
+        let limit = result_limit(model.context_window);
+        let arrangement = Arrangement::new(offered, policy, extensions.clone(), self.search, limit);
         Ok(ArrangedTools { tools, arrange: Arc::new(move |active: &ToolSet| arrangement.arrange(active)) })
     }
 
-    fn offer_to(&self, model: &Model) -> Result<OfferedTools, RunError> {
-        let mut offered = self.offer(&self.policies.resolve(&self.request(model)));
+    fn offer_to(
+        &self,
+        model: &Model,
+        policy: &RunPolicy,
+        extensions: Option<&Extensions>,
+    ) -> Result<OfferedTools, RunError> {
+        let mut offered = self.offer(policy, extensions);
         for warning in offered.decision.warnings() {
             tracing::warn!("{warning}");
         }
@@ -168,9 +189,9 @@ impl ToolOffer {
         )))
     }
 
-    /// Returns the policy decision about each tool for a model.
-    pub fn decide(&self, model: &Model) -> PolicyDecision {
-        self.layers.offer(&self.policies.resolve(&self.request(model))).decision
+    /// Returns the policy decision about each tool for a model, including those of extensions.
+    pub fn decide(&self, model: &Model, extensions: &Extensions) -> PolicyDecision {
+        self.offer(&self.policies.resolve(&self.request(model)), Some(extensions)).decision
     }
 }
 

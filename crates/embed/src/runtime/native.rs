@@ -79,7 +79,8 @@ impl NativeRuntime {
     }
 
     async fn open_session(&self, scope: &RunScope, model: Arc<Model>) -> Result<NativeAttempts, RunError> {
-        let ArrangedTools { tools, arrange } = scope.tools.for_session(&model, &scope.request.client_tools)?;
+        let ArrangedTools { tools, arrange } =
+            scope.tools.for_session(&model, &scope.request.client_tools, &scope.extensions)?;
         let provider = self.providers.get(&model.api).map_err(|error| RunError::Config(error.to_string()))?;
         let request = &scope.request;
         let log = history::open_log(&self.store, scope, Some(&self.recent)).await.map_err(store_error)?;

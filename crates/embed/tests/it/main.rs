@@ -56,6 +56,7 @@ mod sandboxes;
 mod sessions;
 mod tool_search;
 mod tools;
+mod tools_of_extensions;
 mod transcript;
 mod turns;
 mod wording;
