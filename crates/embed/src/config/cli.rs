@@ -54,6 +54,8 @@ pub struct CliBackend {
     pub env: BTreeMap<String, String>,
     /// Environment variables that it does not inherit (`clearEnv`).
     pub clear_env: Vec<String>,
+    /// Environment variables with credentials of providers that it inherits although other programs do not (`passEnv`).
+    pub pass_env: Vec<String>,
     /// Whether it answers only one prompt at a time (`serialize`).
     pub serialize: bool,
     /// Output timeout (`reliability.watchdog.fresh.noOutputTimeoutMs`); `None`: four fifths of the run's time limit, between three and ten
@@ -139,6 +141,7 @@ impl CliBackend {
             images_as_list: false,
             env: BTreeMap::new(),
             clear_env: Vec::new(),
+            pass_env: Vec::new(),
             serialize: true,
             silence: None,
             resume_silence: None,
@@ -192,6 +195,7 @@ impl CliBackend {
             session_mode: CliSessionMode::Existing,
             session_id_fields: texts(["thread_id"]),
             image_arg: Some("--image".to_owned()),
+            pass_env: texts(["OPENAI_API_KEY"]),
             ..Self::new("codex")
         }
     }
@@ -246,6 +250,7 @@ impl CliBackend {
         let mut list = |name: &str, base: Vec<String>| node.get(name).texts(problems).unwrap_or(base);
         let (args, resume_args) = (list("args", base.args), list("resumeArgs", base.resume_args));
         let session_args = list("sessionArgs", base.session_args);
+        let pass_env = list("passEnv", base.pass_env);
         let session_id_fields = list("sessionIdFields", base.session_id_fields);
         let mut text = |name: &str, base: Option<String>| node.get(name).text(problems).or(base);
         let (model_arg, session_arg) = (text("modelArg", base.model_arg), text("sessionArg", base.session_arg));
@@ -272,6 +277,7 @@ impl CliBackend {
             images_as_list: as_list.unwrap_or(base.images_as_list),
             env,
             clear_env,
+            pass_env,
             serialize: node.get("serialize").flag(problems).unwrap_or(base.serialize),
             silence,
             resume_silence,

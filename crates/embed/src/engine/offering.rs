@@ -1,5 +1,6 @@
 //! Tools of a run before policies apply, and the machines they act on.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -238,6 +239,14 @@ pub(super) fn elevated(config: &Config, request: &RunRequest, agent: &AgentId) -
     rules
 }
 
+/// Returns the names of environment variables with credentials of providers, which commands must not see.
+pub(super) fn credential_variables(parts: &Parts) -> BTreeSet<String> {
+    let mut credentials = parts.registry.key_variables();
+    credentials.extend(parts.profiles.key_variables());
+    credentials.extend(implicit::variables().map(str::to_owned));
+    credentials
+}
+
 /// Returns the shell for commands.
 fn shell(parts: &Parts, variables: &[(String, String)], is_sandboxed: bool) -> Result<Shell, RunError> {
     let program = match &parts.settings.shell_path {
@@ -248,11 +257,7 @@ fn shell(parts: &Parts, variables: &[(String, String)], is_sandboxed: bool) -> R
     let program = program.ok_or_else(|| RunError::Config("There is no /bin/bash or /bin/sh".to_owned()))?;
     let rule = &parts.settings.shell_environment;
     let rule = if is_sandboxed { rule.in_sandbox() } else { rule.clone() };
-    // Commands must not see variables with credentials.
-    let mut credentials = parts.registry.key_variables();
-    credentials.extend(parts.profiles.key_variables());
-    credentials.extend(implicit::variables().map(str::to_owned));
-    let env = rule.select(parts.host.env().iter(), &credentials);
+    let env = rule.select(parts.host.env().iter(), &credential_variables(parts));
     // Variables set by skills are meant for commands.
     let env = Shell::environment(
         env.into_iter().chain(variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))),

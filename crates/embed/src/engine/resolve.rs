@@ -19,7 +19,7 @@ use pinch_stdx::host::Env;
 use pinch_tools::policy::PolicyDecision;
 use serde_json::Value;
 
-use super::offering::{RunMachines, SharedWithSession, elevated, loop_guard, offer};
+use super::offering::{RunMachines, SharedWithSession, credential_variables, elevated, loop_guard, offer};
 use super::{prompting, sandboxed};
 use crate::compaction::{self, SummaryPlan};
 use crate::config::Config;
@@ -173,6 +173,7 @@ pub(super) async fn scope(
         silence: parts.config.defaults.silence,
         cli_backends: parts.config.agents.defaults.cli_backends.clone(),
         cli_sessions: CliSessions::default(),
+        credential_variables: Arc::new(credential_variables(parts)),
         host: parts.host.clone(),
         fence,
         request,

@@ -1,5 +1,6 @@
 //! A resolved request: everything an attempt may use.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use pinch_coding_agent::extension::Extensions;
 use pinch_coding_agent::images::ImageIntake;
 use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::tools::facts::SessionFacts;
+use pinch_llm::keys;
 use pinch_llm::model::Model;
 use pinch_llm::request::{CacheRetention, Timeouts};
 use pinch_ports::Fence;
@@ -74,6 +76,8 @@ pub struct RunScope {
     pub cli_backends: CliBackends,
     /// Conversation ids of command-line agents.
     pub cli_sessions: CliSessions,
+    /// Configured names of environment variables with credentials of providers; see [`RunScope::is_credential`].
+    pub credential_variables: Arc<BTreeSet<String>>,
     /// Clock, ids and environment.
     pub host: Host,
     /// Fence of the run's lease, which the log of its session checks on every write.
@@ -81,6 +85,12 @@ pub struct RunScope {
 }
 
 impl RunScope {
+    /// Returns whether an environment variable contains a credential of a provider. Programs must not inherit it unless the configuration
+    /// says so.
+    pub fn is_credential(&self, variable: &str) -> bool {
+        keys::is_credential(variable) || self.credential_variables.contains(variable)
+    }
+
     /// Returns the time limits for requests to a model.
     pub fn timeouts_for(&self, model: &Model) -> Timeouts {
         match self.silence.map(|limits| limits.of_server(&model.base_url)) {

@@ -9,7 +9,9 @@ use pinch_coding_agent::session::ArrangeTools;
 use pinch_llm::model::Model;
 use pinch_ports::Caller;
 use pinch_tools::pipeline::{OfferedTools, ToolLayers};
-use pinch_tools::policy::{PermissionMode, PolicyDecision, PolicyRequest, RunPolicy, ToolPolicies, ToolRules};
+use pinch_tools::policy::{
+    Explanation, OfferedTool, PermissionMode, PolicyDecision, PolicyRequest, RunPolicy, ToolPolicies, ToolRules,
+};
 use pinch_tools::results::{result_limit, with_limit};
 use pinch_tools::tool_search::SEARCH_TOOLS;
 
@@ -187,6 +189,13 @@ impl ToolOffer {
             "the configured tool policy leaves no tool for {}/{}: {reasons}. Correct the allow list, or disable tools in the request",
             model.provider, model.id
         )))
+    }
+
+    /// Returns why the policy removes one of these tools, if it does, whether or not this engine has them.
+    pub(crate) fn removal_of(&self, names: &[&str], model: &Model) -> Option<Explanation> {
+        let tools: Vec<OfferedTool> = names.iter().map(|name| OfferedTool::new(*name)).collect();
+        let decision = self.policies.resolve(&self.request(model)).decide(&tools);
+        decision.explanations().find(|explanation| explanation.removed.is_some())
     }
 
     /// Returns the policy decision about each tool for a model, including those of extensions.

@@ -108,6 +108,11 @@ impl AttemptRuntime for CliRuntime {
                     mode.name()
                 )));
             }
+            if let Some(removed) = scope.tools.removal_of(&OWN_TOOLS, &model) {
+                return Err(RunError::Config(format!(
+                    "{name} uses its own tools, which do not follow the tool policy: {removed}. Choose another model, or change the policy"
+                )));
+            }
             let is_answering = Arc::new(AtomicBool::new(false));
             let attempts: Box<dyn Attempts + 'a> =
                 Box::new(CliAttempts { runtime: self, scope, backend, model, is_answering });
@@ -115,6 +120,9 @@ impl AttemptRuntime for CliRuntime {
         })
     }
 }
+
+/// What command-line agents can do by themselves, as tools of ours.
+const OWN_TOOLS: [&str; 4] = ["read", "write", "edit", "exec"];
 
 /// Attempts with one backend.
 struct CliAttempts<'r> {
@@ -252,9 +260,14 @@ impl CliAttempts<'_> {
         }
     }
 
-    /// Returns the environment of the program: the host's, without the variables that the backend clears, and with those it sets.
+    /// Returns the environment of the program: the host's, without the variables that the backend clears and without credentials that it is
+    /// not meant to have, and with those it sets.
     fn environment(&self) -> Vec<(String, String)> {
-        let is_cleared = |name: &str| self.backend.clear_env.iter().any(|cleared| cleared == name);
+        let CliBackend { clear_env, pass_env, .. } = self.backend;
+        let is_kept = |name: &str| pass_env.iter().any(|kept| kept == name);
+        let is_cleared = |name: &str| {
+            clear_env.iter().any(|cleared| cleared == name) || (self.scope.is_credential(name) && !is_kept(name))
+        };
         let inherited = self.scope.host.env().iter().filter(|(name, _)| !is_cleared(name));
         let own = self.backend.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         inherited.chain(own).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

@@ -7,6 +7,7 @@ use pinch_embed::engine::{Engine, RunTarget};
 use pinch_embed::run::RunError;
 use pinch_llm::message::Image;
 use pinch_stdx::cancel::CancelReason;
+use pinch_stdx::host::{Env, Host};
 use serde_json::{Value, json};
 
 use crate::world::{FALLBACK, World, answer, fallback_answer, payload_texts, refusal, stream, within};
@@ -54,6 +55,41 @@ async fn an_agent_takes_over_from_a_model_that_failed() {
     let messages = transcript.of_type("message");
     let roles: Vec<&str> = messages.iter().filter_map(|entry| entry["message"]["role"].as_str()).collect();
     assert_eq!(roles.iter().filter(|role| **role == "user").count(), 1, "the prompt is there once: {roles:?}");
+}
+
+#[tokio::test]
+async fn an_agent_whose_tools_would_not_follow_the_policy_is_not_started() {
+    let restrictions = [
+        (json!({"deny": ["exec"]}), "exec is denied by tools.deny (exec)"),
+        (json!({"allow": ["read"]}), "write is not in tools.allow"),
+        (json!({"profile": "messaging"}), "read is not in tools.profile"),
+    ];
+    for (tools, why) in restrictions {
+        let world = robot(ECHO, echo_backend(), |config| config["tools"] = tools.clone()).await;
+        let error = ask(&world.engine, "hello").await.unwrap_err();
+        assert!(matches!(&error, RunError::Config(_)) && error.to_string().contains(why), "{tools}: {error}");
+        assert!(!world.path("arguments").exists());
+    }
+    let world = robot(ECHO, echo_backend(), |config| config["tools"] = json!({"deny": ["message", "process"]})).await;
+    assert_eq!(ask(&world.engine, "hello").await.unwrap(), ["You said: hello"]);
+}
+
+#[tokio::test]
+async fn an_agent_does_not_inherit_keys_of_providers() {
+    let script = r#"env > "$DIR/variables"; printf '{"result": "ok"}'"#;
+    for (passed, expect) in [(json!([]), ""), (json!(["GEMINI_API_KEY"]), "GEMINI_API_KEY=key-g\n")] {
+        let mut backend = echo_backend();
+        backend["passEnv"] = passed;
+        let world = robot(script, backend, |_| {}).await;
+        let variables = [("ANTHROPIC_API_KEY", "key-a"), ("GEMINI_API_KEY", "key-g"), ("PLAIN", "x")];
+        let host = Host::builder().home(world.path("")).temp(world.path("")).env(Env::from_iter(variables)).build();
+        let engine = world.configured(&world.document()).host(host).build();
+        assert_eq!(ask(&engine, "hello").await.unwrap(), ["ok"]);
+        let seen = std::fs::read_to_string(world.path("variables")).unwrap();
+        let keys: String = seen.lines().filter(|line| line.contains("key-")).map(|line| format!("{line}\n")).collect();
+        assert_eq!(keys, expect);
+        assert!(seen.contains("PLAIN=x"), "{seen}");
+    }
 }
 
 /// Writes its arguments to a file, one per line, and answers with the last one.
