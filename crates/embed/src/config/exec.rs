@@ -180,6 +180,23 @@ impl ExecConfig {
         self.sets_modes() || self.strict_inline_eval == Some(true)
     }
 
+    /// Returns the keys that have no effect unless `exec` is offered.
+    pub(crate) fn keys_of_exec(&self) -> impl Iterator<Item = &'static str> {
+        let keys = [
+            ("host", self.host.is_some()),
+            ("timeoutSeconds", self.timeout.is_some()),
+            ("cleanupMs", self.keep.is_some()),
+            ("backgroundMs", self.yield_after.is_some()),
+            ("notifyOnExit", self.notify_on_exit.is_some()),
+            ("notifyOnExitEmptySuccess", self.notify_on_silence.is_some()),
+            ("pathPrepend", self.path_prepend.is_some()),
+            ("passEnv", self.pass_env.is_some()),
+            ("safeBins", self.safe_bins.is_some()),
+            ("safeBinTrustedDirs", self.safe_bin_dirs.is_some()),
+        ];
+        keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key)
+    }
+
     /// Returns whether these settings decide which commands may run.
     pub fn sets_modes(&self) -> bool {
         !self.modes.is_empty()

@@ -312,6 +312,12 @@ impl EngineBuilder {
             Problem::new(&self.state_dir, format!("\"{name}\" is not a built-in tool"))
                 .remedy("Enable only tools included in this build")
         }));
+        problems.extend(self.parts.toolbox.idle_exec_keys(&config.exec).map(|key| {
+            let file = config.file.as_deref().unwrap_or(&self.state_dir);
+            Problem::new(file, "has no effect: commands run through bash")
+                .at(format!("tools.exec.{key}"))
+                .remedy("Set tools.exec.mode, so that exec replaces bash; \"full\" allows all commands")
+        }));
         let (exec_variables, unreadable) = ExecVariables::read(host.env());
         problems.extend(unreadable);
         let store = self.store.unwrap_or_else(|| Arc::new(own_store(&self.state_dir, &loaded.settings)));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use pinch_coding_agent::compaction::CompactionRules;
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
+use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::models::pattern::NotFound;
 use pinch_coding_agent::store::SessionRef;
@@ -16,6 +17,7 @@ use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_ports::Fence;
 use pinch_stdx::host::Env;
+use pinch_tools::patch::finish_interrupted;
 use pinch_tools::policy::PolicyDecision;
 use serde_json::Value;
 
@@ -142,6 +144,9 @@ pub(super) async fn scope(
     let machine = Arc::clone(&machines.files);
     let tools = offer(parts, &request, &workspace, machines, (&shared, &skills))?
         .in_sandbox(sandbox.is_some().then(|| parts.config.tools.sandbox(agent_id.as_str())));
+    if tools.applies_patches() {
+        finish_patches(&workspace, &*machine).await;
+    }
     let may_leave = elevated(&parts.config, &request, &agent_id);
     if let Some(sandbox) = sandbox.as_mut().filter(|_| may_leave.is_enabled && may_leave.is_allowed) {
         sandbox.prompt.elevated = Some(may_leave.level.name().to_owned());
@@ -178,6 +183,15 @@ pub(super) async fn scope(
         fence,
         request,
     })
+}
+
+/// Completes patches that a crash has interrupted, so that the model does not see files of which some are patched and others not.
+async fn finish_patches(workspace: &Path, machine: &dyn Machine) {
+    match finish_interrupted(workspace, machine).await {
+        Ok(0) => {}
+        Ok(n) => tracing::warn!(n, workspace = %workspace.display(), "completed patches that were interrupted"),
+        Err(error) => tracing::warn!(%error, "could not complete a patch that was interrupted"),
+    }
 }
 
 fn not_created(workspace: &Path, error: &std::io::Error) -> RunError {

@@ -9,6 +9,7 @@ use pinch_tools::pipeline::ToolLayers;
 use pinch_tools::policy::canonical_name;
 
 use super::commands;
+use crate::config::exec::ExecConfig;
 use crate::run::RunRequest;
 use crate::run::tools::APPLY_PATCH;
 
@@ -20,6 +21,8 @@ const MESSAGE_TOOL: &str = "message";
 
 /// Name of the coding tool that runs any command.
 const BASH: &str = "bash";
+/// Name of the tool that replaces it.
+const EXEC: &str = "exec";
 
 /// The tools of an engine. Empty unless the host adds some: nothing on the host is reachable by default.
 #[derive(Clone, Default)]
@@ -56,6 +59,13 @@ impl Toolbox {
         let has = |name: &str| self.builtin.iter().any(|enabled| enabled == name);
         let stands_in = has_rules && has(BASH);
         commands::NAMES.into_iter().filter(|name| has(name) || (stands_in && *name != APPLY_PATCH)).collect()
+    }
+
+    /// Returns the keys of `tools.exec` that have no effect because `bash` runs the commands.
+    pub(crate) fn idle_exec_keys(&self, exec: &ExecConfig) -> impl Iterator<Item = &'static str> {
+        let has = |name: &str| self.builtin.iter().any(|enabled| enabled == name);
+        let is_idle = has(BASH) && !self.command_tools(exec.has_rules()).contains(&EXEC);
+        exec.keys_of_exec().filter(move |_| is_idle)
     }
 
     /// Returns the tools of a run before policies apply. A tool of the host replaces a built-in one of the same name. `commands`: the tools

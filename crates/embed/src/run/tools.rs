@@ -191,6 +191,11 @@ impl ToolOffer {
         )))
     }
 
+    /// Returns whether patches may be applied, if the policy allows it.
+    pub(crate) fn applies_patches(&self) -> bool {
+        self.layers.replacements.iter().any(|tool| tool.spec().name == APPLY_PATCH)
+    }
+
     /// Returns why the policy removes one of these tools, if it does, whether or not this engine has them.
     pub(crate) fn removal_of(&self, names: &[&str], model: &Model) -> Option<Explanation> {
         let tools: Vec<OfferedTool> = names.iter().map(|name| OfferedTool::new(*name)).collect();

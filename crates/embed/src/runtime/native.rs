@@ -302,9 +302,11 @@ impl Attempts for NativeAttempts {
                         }
                         match &event {
                             SessionEvent::CompactionStart { .. } => is_compacting.store(true, Ordering::Relaxed),
-                            SessionEvent::CompactionEnd { .. } => {
+                            SessionEvent::CompactionEnd { result, .. } => {
                                 is_compacting.store(false, Ordering::Relaxed);
-                                loops.compacted();
+                                if result.is_some() {
+                                    loops.compacted();
+                                }
                             }
                             _ => {}
                         }

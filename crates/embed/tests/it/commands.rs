@@ -312,6 +312,48 @@ fn write_script(path: &Path, text: &str) {
 }
 
 #[tokio::test]
+async fn settings_of_exec_that_have_no_effect_on_bash_are_reported() {
+    let told = |mode: Option<&str>, names: &[&str]| {
+        let exec = match mode {
+            Some(mode) => json!({"mode": mode, "timeoutSeconds": 5, "pathPrepend": ["/opt/bin"]}),
+            None => json!({"timeoutSeconds": 5, "pathPrepend": ["/opt/bin"]}),
+        };
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        async move {
+            let world = world(json!({})).await;
+            let mut document = world.document();
+            document["tools"] = json!({"exec": exec});
+            let engine = world.configured(&document).builtin_tools(names.iter().map(String::as_str)).build();
+            engine.problems().iter().map(ToString::to_string).collect::<Vec<_>>()
+        }
+    };
+    let problems = told(None, &["bash"]).await;
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(
+        problems[0].contains("tools.exec.timeoutSeconds: has no effect") && problems[0].contains("tools.exec.mode")
+    );
+    assert!(problems[1].contains("tools.exec.pathPrepend"), "{problems:?}");
+    assert!(told(Some("full"), &["bash"]).await.is_empty());
+    assert!(told(None, &["exec", "process"]).await.is_empty());
+}
+
+#[tokio::test]
+async fn an_interrupted_patch_is_completed_before_the_next_run_sees_its_files() {
+    let world = World::new().await;
+    let engine = world.built(|builder| builder.builtin_tools(["apply_patch"]));
+    let journal = json!({"version": 1, "changes": [
+        {"path": "a.txt", "before": null, "content": "a\n"}, {"path": "b.txt", "before": null, "content": "b\n"},
+    ]});
+    world.write("workspace/.pinch-patch-1.json", &journal.to_string());
+    world.server.reply(stream(answer("m1", "Done.")));
+    within(engine.run(engine.request("s1", None, None, "go")).finish()).await.unwrap();
+    let mut names: Vec<_> =
+        std::fs::read_dir(world.path("workspace")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["a.txt", "b.txt"]);
+}
+
+#[tokio::test]
 async fn a_program_replaced_while_approval_is_pending_does_not_run() {
     type Meantime = fn(&Path);
     let cases: [(&str, &str, Meantime); 5] = [

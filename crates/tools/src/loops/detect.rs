@@ -134,11 +134,20 @@ impl CallHistory {
             record.unknown_tool = unknown_tool(text);
         }
         let Some(result) = record.result.clone() else { return };
-        if self.n_after_compaction < AFTER_COMPACTION && !self.before_compaction.is_empty() {
+        let is_repeated = self.before_compaction.contains(&(record.hash.clone(), result));
+        if self.repeats_after_compaction() && !is_repeated {
+            // The model does something else now.
+            self.before_compaction.clear();
+            (self.n_after_compaction, self.n_repeated_after_compaction) = (0, 0);
+        } else if self.n_after_compaction < AFTER_COMPACTION && !self.before_compaction.is_empty() {
             self.n_after_compaction += 1;
-            let same = (record.hash.clone(), result);
-            self.n_repeated_after_compaction += usize::from(self.before_compaction.contains(&same));
+            self.n_repeated_after_compaction += usize::from(is_repeated);
         }
+    }
+
+    /// Returns whether the calls after the last compaction were only repetitions of those before it.
+    fn repeats_after_compaction(&self) -> bool {
+        self.n_after_compaction == AFTER_COMPACTION && self.n_repeated_after_compaction == AFTER_COMPACTION
     }
 
     /// Records that the session was compacted: if the following calls repeat the earlier ones, compaction did not help.
@@ -175,7 +184,8 @@ impl CallHistory {
             is_poll: is_poll(&tool, params),
             tool: &tool,
         };
-        if self.n_after_compaction == AFTER_COMPACTION && self.n_repeated_after_compaction == AFTER_COMPACTION {
+        let repeats_again = || self.before_compaction.iter().any(|(hash, _)| *hash == view.hash);
+        if self.repeats_after_compaction() && repeats_again() {
             return Some(critical(
                 Detector::CompactionLoopPersisted,
                 AFTER_COMPACTION,
@@ -420,7 +430,11 @@ mod tests {
         (0..2).for_each(|n| ran(&mut history, "read", &json!({"path": n}), "same"));
         check(&history, "read", &json!({"path": 2}), None);
         ran(&mut history, "read", &json!({"path": 2}), "same");
-        check(&history, "ls", &json!({}), Some((LoopLevel::Critical, Detector::CompactionLoopPersisted, 3)));
+        let critical = Some((LoopLevel::Critical, Detector::CompactionLoopPersisted, 3));
+        check(&history, "read", &json!({"path": 2}), critical);
+        check(&history, "ls", &json!({}), None);
+        ran(&mut history, "ls", &json!({}), "files");
+        check(&history, "read", &json!({"path": 2}), None);
     }
 
     #[test]

@@ -108,8 +108,9 @@ impl CommandOptions {
                 false => Err(ToolError::new("exec denied: allowlist miss")),
             };
         }
-        // Such code never runs unless a person has seen it.
-        let fallback = if inline_code.is_some() { ExecSecurity::Deny } else { effective.ask_fallback };
+        // Such code never runs unless a person has seen it, and no command leaves the sandbox by itself.
+        let needs_answer = inline_code.is_some() || call.reason.is_some();
+        let fallback = if needs_answer { ExecSecurity::Deny } else { effective.ask_fallback };
         match self.ask(call, &judgement, fallback, cx).await? {
             ApprovalDecision::AllowOnce => {}
             ApprovalDecision::AllowAlways => self.remember(&judgement, &identity, call, cx).await?,

@@ -181,6 +181,26 @@ async fn without_an_answer_the_fallback_of_the_approvals_file_decides() {
 }
 
 #[tokio::test]
+async fn no_command_leaves_the_sandbox_without_an_answer() {
+    use super::super::super::host::{CommandHosts, ElevatedLevel, ElevatedRules};
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("exec-approvals.json");
+    std::fs::write(&file, json!({"version": 1, "defaults": {"askFallback": "full"}}).to_string()).unwrap();
+    let elevated = ElevatedRules { is_enabled: true, is_allowed: true, level: ElevatedLevel::Off, provider: None };
+    let (exec, _) = tools(CommandOptions {
+        hosts: CommandHosts { outside: Some(Arc::new(LocalMachine)), elevated, ..CommandHosts::default() },
+        approvals: Arc::new(NeverAnswering),
+        approvals_file: Some(file),
+        approval_timeout: Duration::from_millis(50),
+        ..options(dir.path())
+    });
+    let command = "echo run >> runs; echo 'x: Permission denied'; exit 1";
+    let (text, _) = call(&exec, json!({"command": command})).await.unwrap();
+    assert_eq!(text, "x: Permission denied\n\nCommand exited with code 1");
+    assert_eq!(std::fs::read_to_string(dir.path().join("runs")).unwrap(), "run\n");
+}
+
+#[tokio::test]
 async fn a_request_for_approval_ends_before_the_time_limit_of_its_run() {
     let dir = tempfile::tempdir().unwrap();
     let exec = asking(dir.path(), Arc::new(NeverAnswering));
