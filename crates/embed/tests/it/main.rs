@@ -18,6 +18,7 @@ mod dropped;
 mod empty_answers;
 mod ending;
 mod failover;
+mod faults;
 mod guardrails;
 mod history_limits;
 mod host;
