@@ -56,14 +56,16 @@ impl Chunker {
             window[line..].find('\n').map_or(window.len(), |n| line + n + 1)
         };
         let reopen = format!("{}\n", if span.open_line.is_empty() { &span.closing } else { &span.open_line });
-        if span.start > start && content >= inside.len() {
+        // Besides the lines of the fence, a block needs room for a character.
+        let unit = self.options.unit;
+        let has_room = |n_opening: usize| n_opening + unit.len(&span.closing) + 1 + unit.widest() <= self.max;
+        let n_before = unit.len(&window[..content]);
+        if span.start > start && (content >= inside.len() || !has_room(n_before)) {
             // The fence begins near the end of the window, so all of it goes into the next block.
             return Break::At(span.start - start + self.reopened.len());
         }
-        // If a block has no room for the fence's own lines and a character, the fence cannot be preserved.
-        let unit = self.options.unit;
-        let n_opening = unit.len(&reopen).max(unit.len(&window[..content]));
-        if content >= window.len() || n_opening + unit.len(&span.closing) + 1 + unit.widest() > self.max {
+        // Otherwise the fence cannot be preserved.
+        if content >= window.len() || !has_room(unit.len(&reopen).max(n_before)) {
             return Break::At(window.len());
         }
         let newline = inside.get(content..).and_then(|rest| rest.rfind('\n')).map(|n| content + n);
