@@ -1,9 +1,11 @@
 //! `--sandbox` and the setting `sandbox`: confine a conversation's tools and commands to its directory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pinch_cli::options::SandboxChoice;
+use pinch_embed::coding_agent::resources::info::ResourceScope;
 use pinch_embed::coding_agent::resources::sandboxed;
+use pinch_embed::coding_agent::resources::skills::Skill;
 use pinch_embed::coding_agent::settings::SettingsManager;
 use pinch_embed::coding_agent::settings::values::SandboxDefaults;
 use pinch_embed::stdx::fs::real_path;
@@ -17,12 +19,27 @@ use pinch_sandbox::domains::DomainList;
 use crate::exit::{CommandFailure, warn};
 use crate::folders::{Folders, expand_home};
 
-/// Enters the sandbox requested by the command line, else by the settings. Fails if it is unavailable.
+/// The sandbox of a conversation.
+pub(crate) struct SessionSandbox {
+    pub(crate) entered: EnteredSandbox,
+    /// What tools can reach in it, for the model.
+    pub(crate) description: String,
+}
+
+/// Returns the directories of skills that are not part of a project. The model reads them, and runs their programs.
+pub(crate) fn skill_dirs(skills: &[Skill]) -> Vec<PathBuf> {
+    let of_user = skills.iter().filter(|skill| skill.info.scope != ResourceScope::Project);
+    of_user.map(|skill| real_path(&skill.base_dir)).collect()
+}
+
+/// Enters the sandbox requested by the command line, else by the settings. `skills` returns the directories of skills, which can be read.
+/// Fails if the sandbox is unavailable.
 pub(crate) async fn enter(
     flag: Option<SandboxChoice>,
     folders: &Folders,
+    skills: impl FnOnce() -> Vec<PathBuf>,
     host: &Host,
-) -> Result<Option<EnteredSandbox>, CommandFailure> {
+) -> Result<Option<SessionSandbox>, CommandFailure> {
     if flag == Some(SandboxChoice::Off) {
         return Ok(None);
     }
@@ -34,20 +51,52 @@ pub(crate) async fn enter(
         SandboxChoice::Off => return Ok(None),
         SandboxChoice::Use(backend) => backend,
     };
-    let asked = confinement(settings, folders, host)?;
+    let mut asked = confinement(settings, folders, host)?;
+    let hidden = [host.home(), Some(folders.agent_dir.as_path())].into_iter().flatten().map(real_path);
+    let hidden: Vec<PathBuf> = hidden.collect();
+    for dir in skills() {
+        // A skill beside credentials stays invisible, and so does everything else there.
+        if dir.is_dir() && !hidden.iter().any(|hidden| hidden.starts_with(&dir)) {
+            asked = asked.root(&dir, PathAccess::Read);
+        }
+    }
     if settings.can_write {
         sandboxed::remember(&folders.agent_dir, &folders.cwd, host)
             .map_err(|error| CommandFailure::configuration(error.into_problem().to_string()))?;
     }
     let path = host.env().get("PATH").unwrap_or_default();
     let entered = choose::enter(backend, path, &container_options(settings, folders, host), &asked).await;
-    entered.map(Some).map_err(|error| {
+    let described = |entered: EnteredSandbox| {
+        let description = description(entered.backend, settings, folders);
+        Some(SessionSandbox { entered, description })
+    };
+    entered.map(described).map_err(|error| {
         let without = match flag {
             Some(_) => "--sandbox=none runs tools with your permissions",
             None => "\"sandbox\" in settings.json asks for it; --sandbox=none runs tools with your permissions",
         };
         CommandFailure::configuration(format!("{error}\nhint: {}\nhint: {without}", error.remedy))
     })
+}
+
+/// Describes what tools can reach, for the model.
+fn description(backend: &str, settings: &SandboxDefaults, folders: &Folders) -> String {
+    let may = if settings.can_write { "read and write" } else { "only read" };
+    let network = match settings.domains.as_deref().filter(|domains| !domains.is_empty()) {
+        Some(domains) => format!("Only these servers can be reached: {}.", domains.join(", ")),
+        None if settings.has_network => "The network can be reached.".to_owned(),
+        None => "There is no network.".to_owned(),
+    };
+    let roots = settings.extra_roots.iter().map(|(path, can_write)| match can_write {
+        true => format!(" {path} can be read and written."),
+        false => format!(" {path} can be read."),
+    });
+    format!(
+        "Tools and commands run in a sandbox ({backend}): they {may} files in {}, write temporary files, and only read those of the system. \
+         The home directory is not visible.{} {network} A command that needs more fails; tell the user instead of trying to get around it.",
+        folders.cwd.display(),
+        roots.collect::<String>(),
+    )
 }
 
 /// Returns the container options.

@@ -41,10 +41,11 @@ pub(crate) async fn runtime(
     wanted.session_dir = session_folder(options, host);
     wanted.session_id = options.session_id.as_deref().map(Into::into);
     wanted.name.clone_from(&options.name);
-    let sandbox = sandbox::enter(options.sandbox, &folders, host).await?;
+    let skills = || sandbox::skill_dirs(services(options, &folders, host).resources().skills());
+    let sandbox = sandbox::enter(options.sandbox, &folders, skills, host).await?;
     if let Some(sandbox) = &sandbox {
-        wanted.session.machine = Arc::clone(&sandbox.machine);
-        wanted.session.is_sandboxed = true;
+        wanted.session.machine = Arc::clone(&sandbox.entered.machine);
+        wanted.session.sandbox = Some(sandbox.description.clone());
     }
     let setup = SessionSetup::new(wanted);
     let target = open_log::target(options, setup.store(), &folders, host).await?;
@@ -57,7 +58,7 @@ pub(crate) async fn runtime(
     runtime.take_notes().iter().for_each(|note| warn(note));
     if options.verbose {
         loaded(&runtime).iter().for_each(|line| tell(line));
-        sandbox.iter().for_each(|sandbox| tell(&format!("sandbox: {}", sandbox.backend)));
+        sandbox.iter().for_each(|sandbox| tell(&format!("sandbox: {}", sandbox.entered.backend)));
     }
     Ok(runtime)
 }

@@ -38,6 +38,8 @@ pub struct PromptParts<'a> {
     pub context_files: &'a [ContextFile],
     /// Skills; listed only if the model has a tool to read their files.
     pub skills: &'a [Skill],
+    /// What tools can reach in their sandbox, if there is one.
+    pub sandbox: Option<&'a str>,
     /// The working directory.
     pub cwd: &'a Path,
 }
@@ -78,6 +80,7 @@ impl<'a> PromptParts<'a> {
             docs: DOCS,
             context_files: none.1,
             skills: none.2,
+            sandbox: None,
             cwd,
         }
     }
@@ -125,6 +128,7 @@ impl PromptSections {
         if notes.iter().any(|note| note.name == "read" || note.name == "bash") {
             prompt.push_wrapped("skills", &skills::prompt_block(parts.skills));
         }
+        prompt.push_wrapped("sandbox", parts.sandbox.unwrap_or_default());
         prompt.push_wrapped("cwd", &parts.cwd.to_string_lossy().replace('\\', "/"));
         prompt
     }

@@ -110,6 +110,32 @@ async fn a_model_in_a_sandbox_reaches_the_project_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn skills_of_the_user_are_readable_in_a_sandbox_and_the_model_knows_about_it() {
+    let user = TestUser::new().await;
+    user.write("agent/skills/demo/SKILL.md", "---\nname: demo\ndescription: Shows things.\n---\nTurn left at the oak.");
+    user.write("agent/skills/demo/steps.txt", "then right");
+    for backend in backends(&user).await {
+        let flag = format!("--sandbox={backend}");
+        let file = user.path("agent/skills/demo/SKILL.md").display().to_string();
+        let (_, result) = call(&user, &[&flag], "read", json!({"path": file})).await;
+        assert!(result.contains("Turn left at the oak"), "{flag}: {result}");
+        let steps = user.path("agent/skills/demo/steps.txt").display().to_string();
+        let change =
+            format!("cat {steps}; echo x > {steps} || echo refused; cat {}", user.path("agent/models.json").display());
+        let (_, result) = call(&user, &[&flag], "bash", json!({"command": change})).await;
+        assert!(result.contains("then right") && result.contains("refused"), "{flag}: {result}");
+        assert!(!result.contains("anthropic-messages"), "{flag}: {result}");
+        let system = user.server.requests().last().unwrap().json()["system"].to_string();
+        let project = user.path("project").canonicalize().unwrap();
+        for part in [&*format!("run in a sandbox ({backend})"), "There is no network.", project.to_str().unwrap()] {
+            assert!(system.contains(part), "{part} is not in {system}");
+        }
+    }
+    let (_, _) = call(&user, &["--sandbox=none"], "bash", json!({"command": "true"})).await;
+    assert!(!user.server.requests().last().unwrap().json()["system"].to_string().contains("in a sandbox"));
+}
+
+#[tokio::test]
 async fn long_output_is_readable_inside_the_sandbox() {
     let user = TestUser::new().await;
     for backend in backends(&user).await {

@@ -65,8 +65,9 @@ pub struct SessionOptions {
     pub hooks: Arc<dyn Hooks>,
     /// The machine that tools act on.
     pub machine: Arc<dyn Machine>,
-    /// Whether the machine is a sandbox. Commands then see only the environment variables that programs need, unless configured otherwise.
-    pub is_sandboxed: bool,
+    /// If the machine is a sandbox: what tools can reach in it, for the system prompt. Commands then see only the environment variables that
+    /// programs need, unless configured otherwise.
+    pub sandbox: Option<String>,
     /// A provider that replaces the models' servers and handles credentials itself.
     pub provider: Option<Arc<dyn Provider>>,
     /// Whether to look for model servers on this machine if no other model is available.
@@ -96,7 +97,7 @@ impl Default for SessionOptions {
             custom_tools: Vec::new(),
             hooks: Arc::new(NoHooks),
             machine: Arc::new(LocalMachine),
-            is_sandboxed: false,
+            sandbox: None,
             provider: None,
             look_for_local_servers: false,
             extensions: Vec::new(),
@@ -237,7 +238,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         machine: Arc::clone(&options.machine),
         place: WorkingDirectory { cwd: services.cwd().to_owned(), home: host.home().map(Path::to_owned) },
         files: services.files().clone(),
-        shell: shell(&settings, &services, &host, options.is_sandboxed)?,
+        shell: shell(&settings, &services, &host, options.sandbox.is_some())?,
         facts: facts.clone(),
         images: images.clone(),
         read_budget: None,
@@ -251,6 +252,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     });
     let thinking = choice.level(&settings, &log);
     let services = Arc::new(services);
+    let sandbox = options.sandbox.clone();
     let (known, telling, loading) = (Arc::clone(&services), Arc::clone(&services), Arc::clone(&services));
     let slash = services.slash_commands();
     let usual = SessionParts::new(host, log, choice.model, provider);
@@ -265,7 +267,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         facts,
         all_tools: toolbox.all,
         allowed_tools: toolbox.allowed,
-        prompt_for: Some(Arc::new(move |tools| system_prompt(&telling, tools))),
+        prompt_for: Some(Arc::new(move |tools| system_prompt(&telling, sandbox.as_deref(), tools))),
         extensions: extensions.clone(),
         reason: options.reason,
         templates: slash.templates,
@@ -405,7 +407,7 @@ fn transport(settings: &Settings) -> Map<String, Value> {
     option.into_iter().collect()
 }
 
-fn system_prompt(services: &Services, tools: &ToolSet) -> SystemPrompt {
+fn system_prompt(services: &Services, sandbox: Option<&str>, tools: &ToolSet) -> SystemPrompt {
     let resources = services.resources();
     let addendum = resources.addendum();
     SystemPrompt::coding(&PromptParts {
@@ -413,6 +415,7 @@ fn system_prompt(services: &Services, tools: &ToolSet) -> SystemPrompt {
         addendum: addendum.as_deref(),
         context_files: &resources.context_files,
         skills: resources.skills(),
+        sandbox,
         ..PromptParts::new(tools, services.cwd())
     })
 }

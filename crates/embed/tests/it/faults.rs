@@ -77,7 +77,7 @@ async fn faults_of_providers_leave_no_lane_no_lock_and_no_session_behind() {
                 let request = world
                     .engine
                     .request(&session, None, None, &format!("Prompt {nth}"))
-                    .run_id(&format!("{session}-{nth}"));
+                    .run_id(format!("{session}-{nth}"));
                 outcomes.push(world.engine.run(request).finish().await);
             }
             outcomes

@@ -40,8 +40,6 @@ pub(super) const DEFAULT_RUNS: usize = 30;
 pub(super) const DEFAULT_TURNS: usize = 2_000;
 /// Session id of the conversation.
 const SESSION: &str = "long";
-/// Maximum tokens of an answer: enough for two calls.
-const ANSWER_TOKENS: u64 = 96;
 /// Id of the token that ends an answer, and how much more likely it is made: by itself this model would hardly ever end one.
 const END_TOKEN: (&str, u32) = ("1", 8);
 /// Maximum tokens of a summary. The grammar ends it before.
@@ -62,6 +60,8 @@ pub(super) struct TalkPlan {
     /// The server's context, in tokens.
     context: u64,
     texts: TextLengths,
+    /// Maximum tokens of an answer. A call needs 33.
+    answer_tokens: u64,
     length: TalkLength,
     /// A compaction is expected at least every so many runs or turns.
     until_compaction: usize,
@@ -84,6 +84,7 @@ impl TalkPlan {
             reserve: 8_000,
             context: 16_384,
             texts: TextLengths { file: 700, message: 200 },
+            answer_tokens: 96,
             length: TalkLength::Runs(runs),
             until_compaction: 6,
         }
@@ -109,6 +110,7 @@ impl TalkPlan {
             reserve: 16_000,
             context: 32_768,
             texts: TextLengths { file: 60, message: 40 },
+            answer_tokens: 40,
             length: TalkLength::Turns(turns),
             until_compaction: 200,
         }
@@ -227,7 +229,7 @@ fn engine(folder: &Path, base_url: &str, plan: &TalkPlan, format: &LlamaFormat) 
             "workspace": folder.join("workspace"),
             "model": "llama/gemma",
             "models": {"llama/gemma": {"params": {
-                "maxTokens": ANSWER_TOKENS, "temperature": 0, "logit_bias": {END_TOKEN.0: END_TOKEN.1},
+                "maxTokens": plan.answer_tokens, "temperature": 0, "logit_bias": {END_TOKEN.0: END_TOKEN.1},
             }}},
             "timeoutSeconds": RUN_LIMIT.as_secs(),
             "compaction": {"reserveTokensFloor": plan.reserve, "qualityGuard": {"enabled": true, "maxRetries": 1}},
