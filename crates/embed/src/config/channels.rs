@@ -99,14 +99,24 @@ impl ChannelCapabilities {
             true => accounts.members(problems),
             false => Vec::new(),
         };
-        let own = accounts.into_iter().filter_map(|(id, account)| Some((id.to_owned(), listed(&account)?)));
-        Self { accounts: own.collect(), channel: listed(channel).unwrap_or_default() }
+        let mut own = BTreeMap::new();
+        for (id, account) in accounts {
+            own.extend(listed(&account, problems).map(|capabilities| (id.to_owned(), capabilities)));
+        }
+        Self { accounts: own, channel: listed(channel, problems).unwrap_or_default() }
     }
 }
 
-/// Returns the capabilities in a list. An object, which switches parts of a channel on and off, yields `None`.
-fn listed(node: &Node<'_>) -> Option<Vec<String>> {
-    let list = node.get("capabilities").value()?.as_array()?;
+/// Returns the capabilities in a list, or the one that an object such as `{inlineButtons: "dm"}` switches on in some chats.
+fn listed(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Vec<String>> {
+    let capabilities = node.get("capabilities");
+    if capabilities.is_object() {
+        const SCOPES: [&str; 5] = ["off", "dm", "group", "all", "allowlist"];
+        let buttons = capabilities.get("inlineButtons");
+        let scope = buttons.word(problems, &SCOPES, |word| SCOPES.into_iter().find(|scope| *scope == word))?;
+        return Some(if scope == "off" { Vec::new() } else { vec!["inlineButtons".to_owned()] });
+    }
+    let list = capabilities.value()?.as_array()?;
     let texts = list.iter().filter_map(serde_json::Value::as_str).map(str::trim);
     Some(texts.filter(|text| !text.is_empty()).map(str::to_owned).collect())
 }
@@ -182,4 +192,31 @@ fn restrictions(channel: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<String> 
         found.extend(policies.filter(|policy| policy.value().is_some()).map(|policy| policy.path().to_owned()));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::super::node::UsedKeys;
+    use super::*;
+
+    #[test]
+    fn inline_buttons_are_switched_on_by_a_list_or_by_a_scope() {
+        let used = UsedKeys::default();
+        for (capabilities, expect, n_problems) in [
+            (json!(["polls", " inlineButtons "]), vec!["polls", "inlineButtons"], 0),
+            (json!({"inlineButtons": "group"}), vec!["inlineButtons"], 0),
+            (json!({"inlineButtons": "off"}), vec![], 0),
+            (json!({"inlineButtons": "some"}), vec![], 1),
+            (json!({}), vec![], 0),
+        ] {
+            let (channel, mut problems) = (json!({"capabilities": capabilities}), Vec::new());
+            let node = Node::root(&channel, Path::new("pinch.json"), &used);
+            assert_eq!(ChannelCapabilities::read(&node, &mut problems).of(None), expect, "{capabilities}");
+            assert_eq!(problems.len(), n_problems, "{problems:?}");
+        }
+    }
 }

@@ -31,7 +31,7 @@ async fn workspace() -> World {
             "off": {"enabled": false},
         }});
         config["channels"] = json!({
-            "telegram": {"reactionLevel": "minimal", "capabilities": ["inlineButtons"]},
+            "telegram": {"reactionLevel": "minimal", "capabilities": {"inlineButtons": "dm"}},
             "whatsapp": {"capabilities": ["polls"]},
         });
     })
