@@ -1,15 +1,17 @@
 //! `agents.defaults.sandbox`, and that of each agent: which runs are isolated from the rest of the machine, and how.
 
 use pinch_coding_agent::document::Problem;
-use pinch_sandbox::config::SandboxConfig;
+use pinch_sandbox::config::{ContainerConfig, SandboxConfig};
 use serde_json::Value;
 
 use super::node::Node;
 use crate::key::AgentId;
 
 /// Members of a section that have an effect.
-const KEYS: [&str; 9] =
-    ["mode", "scope", "perSession", "workspaceAccess", "workspaceRoot", "backend", "domains", "docker", "prune"];
+const KEYS: [&str; 7] = ["mode", "scope", "perSession", "workspaceAccess", "workspaceRoot", "backend", "domains"];
+
+/// Members of the nested sections that have an effect.
+const NESTED: [(&str, &[&str]); 2] = [("docker", &ContainerConfig::KEYS), ("prune", &["idleHours", "maxAgeDays"])];
 
 /// The sandbox of each agent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,6 +64,15 @@ fn use_keys(section: &Node<'_>) {
     for key in KEYS {
         section.get(key).value();
     }
+    for (name, keys) in NESTED {
+        let nested = section.get(name);
+        if !nested.is_object() {
+            nested.value();
+        }
+        for key in keys {
+            nested.get(key).value();
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,11 +95,15 @@ mod tests {
     #[test]
     fn only_members_without_an_effect_are_reported_as_ignored() {
         let document = json!({"agents": {"defaults": {"sandbox": {
-            "mode": "off", "prune": {"idleHours": 1, "maxAgeDays": 2}, "browser": {"enabled": true},
+            "mode": "off", "prune": {"idleHours": 1, "maxAgeDays": 2, "idleHour": 1}, "browser": {"enabled": true},
+            "docker": {"memory": "1g", "memroy": "1g", "gpus": "all", "env": {"A": "b"}},
         }}}});
         let used = UsedKeys::default();
         SandboxSettings::read(&Node::root(&document, Path::new("pinch.json"), &used), &mut Vec::new());
-        assert_eq!(used.ignored(document.as_object().unwrap()), ["agents.defaults.sandbox.browser"]);
+        let mut ignored = used.ignored(document.as_object().unwrap());
+        ignored.sort_unstable();
+        let expect = ["browser", "docker.gpus", "docker.memroy", "prune.idleHour"];
+        assert_eq!(ignored, expect.map(|key| format!("agents.defaults.sandbox.{key}")));
     }
 
     #[test]

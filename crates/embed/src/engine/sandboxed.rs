@@ -43,6 +43,9 @@ pub(super) struct RunSandbox {
     pub(super) variables: Vec<(String, String)>,
 }
 
+/// The backend without a sandbox.
+const NO_BACKEND: &str = "none";
+
 /// Returns the sandbox that a run needs, if any. Creates nothing.
 pub(super) fn plan<'a>(
     parts: &'a Parts,
@@ -56,7 +59,8 @@ pub(super) fn plan<'a>(
     let named = request.session_key.as_deref().map(str::trim).filter(|key| !key.is_empty());
     // Without a key, the session is identified only by its id.
     let session_key = named.map_or_else(|| format!("agent:{agent}:session:{}", request.session_id), canonical);
-    if !is_sandboxed(config.mode, Some(&session_key), &canonical("main")) {
+    let is_off = config.backend.as_deref().is_some_and(|name| name.trim() == NO_BACKEND);
+    if is_off || !is_sandboxed(config.mode, Some(&session_key), &canonical("main")) {
         return None;
     }
     let scope_key = match config.scope {
@@ -143,7 +147,7 @@ impl SandboxPlan<'_> {
         SandboxBackend::parse(name).ok_or_else(|| {
             let known = SandboxBackend::ALL.map(SandboxBackend::as_str).join(", ");
             RunError::Config(format!(
-                "unknown sandbox backend {name:?}. Set agents.defaults.sandbox.backend to one of {known}"
+                "unknown sandbox backend {name:?}. Set agents.defaults.sandbox.backend to one of {known}, {NO_BACKEND}"
             ))
         })
     }

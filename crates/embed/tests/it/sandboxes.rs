@@ -279,6 +279,23 @@ async fn an_unavailable_sandbox_ends_the_run_before_any_request() {
 }
 
 #[tokio::test]
+async fn the_backend_none_is_no_sandbox_and_satisfies_nothing_that_needs_one() {
+    for (host, expect) in [("auto", None), ("sandbox", Some("tools.exec.host requires a sandbox"))] {
+        let world = World::with(|config| {
+            config["agents"]["defaults"]["sandbox"] = json!({"mode": "all", "backend": "none"});
+            config["tools"] = json!({"exec": {"host": host, "mode": "full"}});
+        })
+        .await;
+        world.server.reply(stream(answer("m1", "Done.")));
+        match (world.ask("s1", "go").await, expect) {
+            (Ok(_), None) => assert!(!world.server.requests()[0].json()["system"].to_string().contains("## Sandbox")),
+            (Err(RunError::Config(message)), Some(expect)) => assert!(message.contains(expect), "{message}"),
+            (found, _) => panic!("{host}: {found:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_workspace_with_credentials_is_refused_as_a_sandbox() {
     if !works().await {
         return;

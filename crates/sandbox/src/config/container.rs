@@ -122,6 +122,34 @@ impl Ulimit {
 }
 
 impl ContainerConfig {
+    /// The members of a section that are read.
+    pub const KEYS: [&'static str; 24] = [
+        "image",
+        "rootfs",
+        "containerPrefix",
+        "workdir",
+        "readOnlyRoot",
+        "tmpfs",
+        "network",
+        "user",
+        "capDrop",
+        "env",
+        "setupCommand",
+        "pidsLimit",
+        "memory",
+        "memorySwap",
+        "cpus",
+        "ulimits",
+        "seccompProfile",
+        "apparmorProfile",
+        "dns",
+        "extraHosts",
+        "binds",
+        "dangerouslyAllowExternalBindSources",
+        "dangerouslyAllowReservedContainerTargets",
+        "dangerouslyAllowContainerNamespaceJoin",
+    ];
+
     pub(super) fn read(reader: &mut SectionReader, own: &SectionMembers<'_>, defaults: &SectionMembers<'_>) -> Self {
         let levels = [own, defaults];
         let none = SectionMembers::none();
