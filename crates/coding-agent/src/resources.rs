@@ -30,5 +30,5 @@ pub use context_files::ContextFile;
 pub use extensions::ExtensionEntry;
 pub use info::{Collision, Diagnostic, DiagnosticKind, ResourceKind, ResourceOrigin, ResourceScope, SourceInfo};
 pub use inputs::{CommandLinePaths, ExtraPaths, ResourceInputs, ResourceSettings, ScopeSettings, Without};
-pub use loader::{Adjust, ResourceLoader, Resources};
+pub use loader::{Adjust, ResourceLoader, Resources, skill_templates};
 pub use switches::{ListedResource, ProjectOverride, ResourceSwitches};

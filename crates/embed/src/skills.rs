@@ -11,6 +11,7 @@ mod listing;
 mod environment;
 mod commands;
 mod agent_skills;
+mod invoke;
 
 pub use agent_skills::{AgentSkills, SkillStatus};
 pub use commands::command_name;

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use pinch_embed::coding_agent::resources::templates::Template;
 use pinch_embed::engine::Engine;
 use pinch_embed::skills::{AgentSkills, SkillInstaller, SkillStatus};
 use pinch_embed::stdx::host::Host;
@@ -68,16 +69,20 @@ fn print(args: &ListArgs, skills: &AgentSkills) -> std::io::Result<()> {
     let shown = skills.skills.iter().filter(|status| !args.eligible || status.ineligible.is_none());
     let mut out = output::stdout();
     if args.json {
-        let all: Vec<Value> = shown.map(as_json).collect();
+        let templates = skills.templates();
+        let all: Vec<Value> = shown.map(|status| as_json(status, &templates)).collect();
         pinch_embed::stdx::json::write_pretty(&mut out, &json!(all))?;
         writeln!(out)?;
         return out.flush();
     }
-    let mut is_empty = true;
+    let (mut is_empty, templates) = (true, skills.templates());
     for SkillStatus { skill, ineligible, command, .. } in shown {
         is_empty = false;
         let command = command.as_ref().map(|command| format!(" (/{command})")).unwrap_or_default();
         writeln!(out, "{}{command}: {}", skill.name, skill.description.lines().next().unwrap_or_default())?;
+        for template in templates.iter().filter(|template| is_of(template, &skill.name)) {
+            writeln!(out, "  /{}: {}", template.name, template.description)?;
+        }
         if let Some(reason) = ineligible {
             writeln!(out, "  not usable: {reason}")?;
             for installer in &skill.metadata.install {
@@ -98,8 +103,15 @@ fn installed(installer: &SkillInstaller) -> String {
     installer.label.as_ref().map_or_else(|| by.clone(), |label| format!("{label} ({by})"))
 }
 
-fn as_json(status: &SkillStatus) -> Value {
+fn is_of(template: &Template, skill: &str) -> bool {
+    template.name.strip_prefix(skill).is_some_and(|rest| rest.starts_with(':'))
+}
+
+fn as_json(status: &SkillStatus, templates: &[Template]) -> Value {
     let SkillStatus { skill, ineligible, command, .. } = status;
+    let own = templates.iter().filter(|template| is_of(template, &skill.name));
+    let own: Vec<Value> =
+        own.map(|template| json!({"name": template.name, "description": template.description})).collect();
     json!({
         "name": skill.name,
         "description": skill.description,
@@ -108,6 +120,7 @@ fn as_json(status: &SkillStatus) -> Value {
         "eligible": ineligible.is_none(),
         "reason": ineligible.as_ref().map(ToString::to_string),
         "command": command,
+        "templates": own,
         "emoji": skill.metadata.emoji,
         "homepage": skill.metadata.homepage,
         "inPrompt": ineligible.is_none() && skill.invocation.by_model,

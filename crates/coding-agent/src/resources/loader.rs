@@ -202,6 +202,13 @@ fn load_templates(
     templates
 }
 
+/// Returns the task templates of skills, each named `<skill>:<file name>`, and the problems found. The first one of a name wins.
+pub fn skill_templates(skills: &[Skill]) -> (Templates, Vec<Diagnostic>) {
+    let (mut templates, mut problems) = (Templates::default(), Vec::new());
+    add_skill_templates(skills, &mut templates, &mut problems);
+    (templates, problems)
+}
+
 /// Adds the task templates of skills, prefixed with the name of their skill.
 fn add_skill_templates(skills: &[Skill], templates: &mut Templates, problems: &mut Vec<Diagnostic>) {
     for skill in skills {

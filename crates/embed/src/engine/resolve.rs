@@ -135,6 +135,9 @@ pub(super) async fn scope(
         Some(skills) => AgentSkills::clone(skills),
         None => prompting::skills(parts, &agent_id, &workspace),
     };
+    if let Some(prompt) = skills.expand(&request.prompt) {
+        request.prompt = prompt;
+    }
     let (workspace, mut sandbox) = match &planned {
         Some(planned) => (planned.workspace.clone(), Some(Box::pin(planned.enter(parts, &skills)).await?)),
         None => (workspace, None),

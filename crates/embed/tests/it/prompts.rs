@@ -108,6 +108,28 @@ async fn sub_agents_get_a_shorter_prompt_and_a_request_may_reduce_it_to_one_line
     assert_eq!(system(&requests[1]), "You are a personal assistant running inside pinch.");
 }
 
+#[tokio::test]
+async fn skills_and_their_task_templates_are_commands_of_the_user() {
+    let world = workspace().await;
+    world.write("workspace/skills/note-it/SKILL.md", "---\nname: note-it\ndescription: Notes\n---\nWrite it down.\n");
+    world.write("workspace/skills/note-it/templates/weekly.md", "Sum up week $1, briefly.");
+    for (said, expect) in [
+        ("/note-it:weekly 7", "Sum up week 7, briefly."),
+        ("/note_it milk", "Write it down."),
+        ("/skill:note-it milk", "Write it down."),
+        ("/skill:off milk", "/skill:off milk"),
+        ("/unknown milk", "/unknown milk"),
+        ("not /note_it", "not /note_it"),
+    ] {
+        world.server.reply(stream(answer("m1", "Hello.")));
+        world.ask("s1", said).await.unwrap();
+        let body = world.server.requests().last().unwrap().json();
+        let last = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+        assert!(last.contains(expect), "{said}: {last}");
+        assert!(expect == said || !last.contains(said), "{said}: {last}");
+    }
+}
+
 /// Both channels use the same agent, so the provider's cache covers the prompt up to the part about the channel.
 #[tokio::test]
 async fn prompts_of_channels_differ_only_in_buttons_reactions_and_the_runtime_line() {
