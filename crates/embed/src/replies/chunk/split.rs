@@ -74,6 +74,10 @@ impl Chunker {
             None => {
                 let first = window[content..].chars().next().map_or(0, char::len_utf8);
                 let at = self.beside_markers(window, inside.len().max(content + first), content);
+                if span.start > start && self.newline_at(at) == 0 && closes(&span.closing, &window[content..at]) {
+                    // The beginning of a line must not close the fence.
+                    return Break::At(span.start - start + self.reopened.len());
+                }
                 // The end of the block ends the line.
                 (at, at + self.newline_at(at))
             }
@@ -203,6 +207,15 @@ impl Chunker {
     fn between(&self, from: usize, to: usize) -> &str {
         self.text.get(from.saturating_sub(self.offset)..to.saturating_sub(self.offset)).unwrap_or_default()
     }
+}
+
+/// Returns whether the last line of a text closes a fence with this closing line.
+fn closes(closing: &str, text: &str) -> bool {
+    let line = text.rsplit('\n').next().unwrap_or_default().trim_end();
+    let (marker, body) = (closing.trim_start(), line.trim_start_matches(' '));
+    line.len() - body.len() <= MAX_INDENT
+        && body.len() >= marker.len()
+        && marker.chars().next().is_some_and(|first| body.chars().all(|c| c == first))
 }
 
 fn is_marker(byte: u8) -> bool {
