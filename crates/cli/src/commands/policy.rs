@@ -53,6 +53,22 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "ID")]
     sender: Option<String>,
 
+    /// Display name of that person; only rules with `name:` match it
+    #[arg(long, value_name = "NAME")]
+    sender_name: Option<String>,
+
+    /// User name of that person
+    #[arg(long, value_name = "NAME")]
+    sender_username: Option<String>,
+
+    /// Phone number of that person
+    #[arg(long, value_name = "NUMBER")]
+    sender_phone: Option<String>,
+
+    /// Key of the session that spawned this one as a sub-agent
+    #[arg(long, value_name = "KEY")]
+    spawned_by: Option<String>,
+
     /// The sender does not own the agent
     #[arg(long)]
     stranger: bool,
@@ -102,6 +118,10 @@ fn request(args: &ExplainArgs, engine: &Engine) -> RunRequest {
     caller.group.clone_from(&args.group);
     let mut sender = Sender::default();
     sender.id.clone_from(&args.sender);
+    sender.name.clone_from(&args.sender_name);
+    sender.user_name.clone_from(&args.sender_username);
+    sender.phone.clone_from(&args.sender_phone);
+    caller.spawned_by = args.spawned_by.as_deref().map(Into::into);
     caller.sender = sender;
     request
 }
@@ -133,7 +153,7 @@ fn shown(explanation: &Explanation) -> Value {
         "tool": explanation.tool,
         "allowed": is_allowed,
         "exists": explanation.is_offered,
-        "rule": explanation.removed.as_ref().map(|(rule, _)| rule),
+        "rule": explanation.rule(),
         "explanation": explanation.to_string(),
     })
 }

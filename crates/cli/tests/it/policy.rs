@@ -31,6 +31,27 @@ async fn the_deciding_rule_is_printed() {
 }
 
 #[tokio::test]
+async fn rules_for_senders_and_spawned_sessions_are_explained() {
+    let user = user().await;
+    let rules = json!({"id:7": {"deny": ["read"]}, "username:ada": {"deny": ["edit"]}, "name:Ada": {"deny": ["write"]},
+        "e164:+491": {"deny": ["apply_patch"]}});
+    let mut document: Value = serde_json::from_slice(&std::fs::read(user.path(".pinch/pinch.json")).unwrap()).unwrap();
+    document["tools"] = json!({"toolsBySender": rules, "subagents": {"tools": {"deny": ["read"]}}});
+    user.write(".pinch/pinch.json", &document.to_string());
+    for (option, value, tool) in [
+        ("--sender", "7", "read"),
+        ("--sender-username", "ada", "edit"),
+        ("--sender-name", "Ada", "write"),
+        ("--sender-phone", "+491", "apply_patch"),
+    ] {
+        let told = user.run_program(&["policy", "explain", tool, option, value]).await.out;
+        assert_eq!(told, format!("{tool} is denied by tools.toolsBySender.deny ({tool})\n"), "{option}");
+    }
+    let spawned = ["policy", "explain", "read", "--spawned-by", "agent:main:main"];
+    assert_eq!(user.run_program(&spawned).await.out, "read is denied by subagent tools.deny (read)\n");
+}
+
+#[tokio::test]
 async fn settings_that_disable_patches_are_named() {
     let user = user().await;
     for (patches, expect) in [
@@ -55,7 +76,7 @@ async fn explanations_are_printed_as_json() {
     let printed = user.run_program(&["policy", "explain", "bash", "message", "--json"]).await.out;
     let shown: Value = serde_json::from_str(&printed).unwrap();
     let expect = json!([
-        {"tool": "bash", "allowed": false, "exists": true, "rule": "tools.allow", "explanation": "bash is denied by tools.deny (exec:*)"},
+        {"tool": "bash", "allowed": false, "exists": true, "rule": "tools.deny", "explanation": "bash is denied by tools.deny (exec:*)"},
         {"tool": "message", "allowed": false, "exists": false, "rule": "tools.profile (coding)",
             "explanation": "message is not in tools.profile (coding)"},
     ]);

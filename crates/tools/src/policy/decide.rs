@@ -116,6 +116,17 @@ pub struct Explanation {
     pub is_offered: bool,
 }
 
+impl Explanation {
+    /// Returns the rule that removed the tool, such as `tools.deny` or `agents.main.tools.allow`.
+    pub fn rule(&self) -> Option<String> {
+        let (label, reason) = self.removed.as_ref()?;
+        Some(match (reason, label.strip_suffix(".allow")) {
+            (RemovalReason::Denied { .. }, Some(level)) => format!("{level}.deny"),
+            _ => label.clone(),
+        })
+    }
+}
+
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tool = &self.tool;
@@ -125,10 +136,9 @@ impl fmt::Display for Explanation {
             Some((_, RemovalReason::OwnerOnly)) => {
                 write!(f, "{tool} is reserved for the owner of the agent, and the sender is someone else")
             }
-            Some((label, RemovalReason::Denied { entry })) => match label.strip_suffix(".allow") {
-                Some(level) => write!(f, "{tool} is denied by {level}.deny ({entry})"),
-                None => write!(f, "{tool} is denied by {label} ({entry})"),
-            },
+            Some((_, RemovalReason::Denied { entry })) => {
+                write!(f, "{tool} is denied by {} ({entry})", self.rule().unwrap_or_default())
+            }
             Some((label, RemovalReason::NotAllowed)) => write!(f, "{tool} is not in {label}"),
         }
     }
