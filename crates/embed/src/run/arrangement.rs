@@ -38,9 +38,9 @@ pub(super) struct Arrangement {
     result_limit: usize,
 }
 
-/// The tools of extensions, as a policy sees them: each extension is a plugin, named like its file without the extension. An extension that
-/// has the name of a tool cannot be named by a rule.
-pub(super) fn of_extensions(extensions: &Extensions, own: &[OfferedTool]) -> Vec<OfferedTool> {
+/// Describes tools of extensions, each with the name of its extension, as a policy sees them: each extension is a plugin, named like its file
+/// without the ending. The name of a tool does not become the name of a plugin.
+pub(super) fn of_extensions(theirs: &[(Arc<str>, Arc<dyn Tool>)], own: &[OfferedTool]) -> Vec<OfferedTool> {
     let plugin = |extension: &str| {
         let id = Path::new(extension).file_stem().map_or(extension.into(), |stem| stem.to_string_lossy());
         match own.iter().any(|tool| canonical_name(&tool.name) == canonical_name(&id)) {
@@ -48,8 +48,7 @@ pub(super) fn of_extensions(extensions: &Extensions, own: &[OfferedTool]) -> Vec
             false => id.into_owned(),
         }
     };
-    let theirs = extensions.owned_tools().into_iter();
-    theirs.map(|(extension, tool)| OfferedTool::new(&tool.spec().name).plugin(plugin(&extension))).collect()
+    theirs.iter().map(|(extension, tool)| OfferedTool::new(&tool.spec().name).plugin(plugin(extension))).collect()
 }
 
 /// The decisions about the tools of extensions.
@@ -104,7 +103,7 @@ impl Arrangement {
             return ForeignTools(Vec::new());
         }
         let own = &self.own.candidates;
-        let decision = self.policy.decide(&[own.clone(), of_extensions(&self.extensions, own)].concat());
+        let decision = self.policy.decide(&[own.clone(), of_extensions(&tools, own)].concat());
         let explanations = decision.explanations().skip(own.len());
         ForeignTools(tools.into_iter().map(|(_, tool)| tool).zip(explanations).collect())
     }

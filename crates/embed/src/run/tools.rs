@@ -105,7 +105,7 @@ impl ToolOffer {
     fn offer(&self, policy: &RunPolicy, extensions: Option<&Extensions>) -> OfferedTools {
         let offer = |layers: &ToolLayers| {
             let offered = layers.offer(policy);
-            let others = extensions.map(|extensions| of_extensions(extensions, &offered.candidates));
+            let others = extensions.map(|extensions| of_extensions(&extensions.owned_tools(), &offered.candidates));
             match others.filter(|others| !others.is_empty()) {
                 Some(others) => layers.offer_beside(policy, &others),
                 None => offered,
