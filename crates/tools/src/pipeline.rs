@@ -58,12 +58,16 @@ pub struct OfferedTools {
 impl ToolLayers {
     /// Merges all tools into one list, removes those the policy denies, and turns failures into results that a model can read.
     pub fn offer(&self, policy: &RunPolicy) -> OfferedTools {
-        self.offer_beside(policy, &[])
+        self.offer_beside(policy, |_| Vec::new())
     }
 
-    /// As [`ToolLayers::offer`], beside tools that others offer to the same run: the policy decides about all of them together, because a
-    /// list may name any of them.
-    pub fn offer_beside(&self, policy: &RunPolicy, others: &[OfferedTool]) -> OfferedTools {
+    /// As [`ToolLayers::offer`], beside tools that others offer to the same run, given these: the policy decides about all of them together,
+    /// because a list may name any of them.
+    pub fn offer_beside(
+        &self,
+        policy: &RunPolicy,
+        others: impl FnOnce(&[OfferedTool]) -> Vec<OfferedTool>,
+    ) -> OfferedTools {
         let mut list = Vec::new();
         let mut conflicts = Vec::new();
         self.collect(policy, &mut list, &mut conflicts);
@@ -76,7 +80,7 @@ impl ToolLayers {
             .collect();
         let reserved = self.reserved.iter().map(|name| OfferedTool::new(*name).implied());
         let candidates: Vec<OfferedTool> = offered.into_iter().chain(reserved).collect();
-        let decision = policy.decide(&[candidates.as_slice(), others].concat());
+        let decision = policy.decide(&[candidates.as_slice(), &others(&candidates)].concat());
         let verdicts: Vec<bool> = decision.explanations().map(|explanation| explanation.removed.is_none()).collect();
         let mut is_allowed = verdicts.into_iter();
         list.retain(|_| is_allowed.next() == Some(true));

@@ -22,10 +22,10 @@ pub(super) struct Args {
     /// Run only one part
     #[arg(long)]
     only: Option<LlamaPart>,
-    /// Number of runs of the first two conversations
+    /// Number of runs of each of the two short conversations
     #[arg(long, value_name = "N", default_value_t = talk::DEFAULT_RUNS)]
     runs: usize,
-    /// Number of turns of the conversation with many turns
+    /// Number of turns of the long conversation
     #[arg(long, value_name = "N", default_value_t = talk::DEFAULT_TURNS)]
     turns: usize,
     /// Wire format of the conversations
@@ -42,7 +42,7 @@ enum LlamaPart {
     Compaction,
     /// A conversation with an engine that assumes a larger context
     Refusals,
-    /// A conversation of thousands of turns, which takes an hour or more; only if named
+    /// A conversation of thousands of turns, which takes hours and is not part of the default
     Turns,
 }
 

@@ -79,7 +79,7 @@ impl AttemptRuntime for MemoryRuntime {
         scope: &'a RunScope,
         model: Arc<Model>,
     ) -> BoxFuture<'a, Result<Box<dyn Attempts + 'a>, RunError>> {
-        let tools = match scope.tools.for_model(&model) {
+        let tools = match scope.tools.for_model(&model, &scope.extensions) {
             Ok(tools) => tools,
             Err(error) => return Box::pin(ready(Err(error))),
         };

@@ -68,14 +68,14 @@ fn list(args: &ListArgs) -> Result<ExitCode, CommandFailure> {
 fn print(args: &ListArgs, skills: &AgentSkills) -> std::io::Result<()> {
     let shown = skills.skills.iter().filter(|status| !args.eligible || status.ineligible.is_none());
     let mut out = output::stdout();
+    let templates = skills.templates();
     if args.json {
-        let templates = skills.templates();
         let all: Vec<Value> = shown.map(|status| as_json(status, &templates)).collect();
         pinch_embed::stdx::json::write_pretty(&mut out, &json!(all))?;
         writeln!(out)?;
         return out.flush();
     }
-    let (mut is_empty, templates) = (true, skills.templates());
+    let mut is_empty = true;
     for SkillStatus { skill, ineligible, command, .. } in shown {
         is_empty = false;
         let command = command.as_ref().map(|command| format!(" (/{command})")).unwrap_or_default();

@@ -125,7 +125,7 @@ async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Resu
     let scope = Box::new(Box::pin(resolve::scope(parts, request, hooks, lease.fence())).await?);
     // Notes in a copy of the workspace do not become memories of the agent.
     let is_copy = scope.sandbox.as_ref().is_some_and(|sandbox| sandbox.access.as_deref() != Some("rw"));
-    if is_copy || !can_write(&scope, model)? {
+    if is_copy || scope.tools.for_model(model, &scope.extensions)?.get(WRITE).is_none() {
         return Ok(None);
     }
     let leaf = transcript(parts, &scope).await.map_err(unusable)?.leaf_id().cloned();
@@ -137,10 +137,6 @@ async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Resu
         _ => undo(parts, &scope, leaf.as_ref()).await.map_err(unusable)?,
     }
     result.map(Some)
-}
-
-fn can_write(scope: &RunScope, model: &Model) -> Result<bool, RunError> {
-    Ok(scope.tools.for_session(model, &[], &scope.extensions)?.tools.get(WRITE).is_some())
 }
 
 async fn transcript(parts: &Parts, scope: &RunScope) -> Result<SessionLog, StoreError> {

@@ -51,8 +51,8 @@ pub(super) fn of_extensions(theirs: &[(Arc<str>, Arc<dyn Tool>)], own: &[Offered
     theirs.iter().map(|(extension, tool)| OfferedTool::new(&tool.spec().name).plugin(plugin(extension))).collect()
 }
 
-/// The decisions about the tools of extensions.
-struct ForeignTools(Vec<(Arc<dyn Tool>, Explanation)>);
+/// The tools of extensions, and the decisions about them.
+type ForeignTools = Vec<(Arc<dyn Tool>, Explanation)>;
 
 impl Arrangement {
     /// Creates the rules. `own`: the tools of the run that the policy allows. `n_hits`: number of hits of a search; `None`: all tools are
@@ -100,12 +100,12 @@ impl Arrangement {
     fn foreign_tools(&self) -> ForeignTools {
         let tools = self.extensions.owned_tools();
         if tools.is_empty() {
-            return ForeignTools(Vec::new());
+            return Vec::new();
         }
         let own = &self.own.candidates;
         let decision = self.policy.decide(&[own.clone(), of_extensions(&tools, own)].concat());
         let explanations = decision.explanations().skip(own.len());
-        ForeignTools(tools.into_iter().map(|(_, tool)| tool).zip(explanations).collect())
+        tools.into_iter().map(|(_, tool)| tool).zip(explanations).collect()
     }
 
     fn is_own(&self, tool: &Arc<dyn Tool>) -> bool {
@@ -145,7 +145,7 @@ impl Arrangement {
             tracing::warn!("tool name conflict: {name} of an extension is the name of a tool of the run");
             return false;
         }
-        let known = theirs.0.iter().find(|(other, _)| Arc::ptr_eq(other, tool));
+        let known = theirs.iter().find(|(other, _)| Arc::ptr_eq(other, tool));
         let explanation = known.map_or_else(|| self.own.decision.explain(name), |(_, explanation)| explanation.clone());
         if explanation.removed.is_some() {
             tracing::debug!("a tool of an extension is not offered: {explanation}");

@@ -102,15 +102,9 @@ impl ToolOffer {
     }
 
     /// Applies a policy to the tools. Without `process` nothing could manage background commands, so commands stay in the foreground.
-    fn offer(&self, policy: &RunPolicy, extensions: Option<&Extensions>) -> OfferedTools {
-        let offer = |layers: &ToolLayers| {
-            let offered = layers.offer(policy);
-            let others = extensions.map(|extensions| of_extensions(&extensions.owned_tools(), &offered.candidates));
-            match others.filter(|others| !others.is_empty()) {
-                Some(others) => layers.offer_beside(policy, &others),
-                None => offered,
-            }
-        };
+    fn offer(&self, policy: &RunPolicy, extensions: &Extensions) -> OfferedTools {
+        let theirs = extensions.owned_tools();
+        let offer = |layers: &ToolLayers| layers.offer_beside(policy, |own| of_extensions(&theirs, own));
         let offered = offer(&self.layers);
         let replaced = |exec: &ToolPair| {
             let mut layers = self.layers.clone();
@@ -135,14 +129,14 @@ impl ToolOffer {
         }
     }
 
-    /// Returns the tools to offer to a model. Their results are limited to its context window. A runtime that does not search for tools
+    /// Returns the tools to offer to a model beside those of extensions, which are not among them. Their results are limited to its context window. A runtime that does not search for tools
     /// declares all of them.
     ///
     /// # Errors
     /// If an allow list is configured and leaves no tools at all. This is a configuration error that an agent without tools would not
     /// notice.
-    pub fn for_model(&self, model: &Model) -> Result<ToolSet, RunError> {
-        self.offer_to(model, &self.policies.resolve(&self.request(model)), None).map(|offered| offered.tools)
+    pub fn for_model(&self, model: &Model, extensions: &Extensions) -> Result<ToolSet, RunError> {
+        self.offer_to(model, &self.policies.resolve(&self.request(model)), extensions).map(|offered| offered.tools)
     }
 
     /// Returns the tools of a session with a model and these extensions.
@@ -156,7 +150,7 @@ impl ToolOffer {
         extensions: &Extensions,
     ) -> Result<ArrangedTools, RunError> {
         let policy = self.policies.resolve(&self.request(model));
-        let mut offered = self.offer_to(model, &policy, Some(extensions))?;
+        let mut offered = self.offer_to(model, &policy, extensions)?;
         let tools = with_client_tools(&offered.tools, client_tools, self.layers.reserved)?;
         offered.tools = tools.clone();
         let limit = result_limit(model.context_window);
@@ -164,12 +158,7 @@ impl ToolOffer {
         Ok(ArrangedTools { tools, arrange: Arc::new(move |active: &ToolSet| arrangement.arrange(active)) })
     }
 
-    fn offer_to(
-        &self,
-        model: &Model,
-        policy: &RunPolicy,
-        extensions: Option<&Extensions>,
-    ) -> Result<OfferedTools, RunError> {
+    fn offer_to(&self, model: &Model, policy: &RunPolicy, extensions: &Extensions) -> Result<OfferedTools, RunError> {
         let mut offered = self.offer(policy, extensions);
         for warning in offered.decision.warnings() {
             tracing::warn!("{warning}");
@@ -205,7 +194,7 @@ impl ToolOffer {
 
     /// Returns the policy decision about each tool for a model, including those of extensions.
     pub fn decide(&self, model: &Model, extensions: &Extensions) -> PolicyDecision {
-        self.offer(&self.policies.resolve(&self.request(model)), Some(extensions)).decision
+        self.offer(&self.policies.resolve(&self.request(model)), extensions).decision
     }
 }
 

@@ -66,7 +66,7 @@ const IGNORABLE: [libc::c_int; 9] = [
     libc::SIGTTOU,
 ];
 
-/// Returns a command that ignores no signal when it starts. Ignored signals are the only ones that programs inherit.
+/// Returns a command that ignores no signal when it starts: otherwise it inherits which ones this process ignores.
 fn with_default_signals(command: pty_process::Command) -> pty_process::Command {
     let reset = || {
         for signal in IGNORABLE {
