@@ -10,6 +10,8 @@ pub mod environment;
 
 pub mod analysis;
 
+mod script;
+
 pub mod allowlist;
 
 pub mod safe_bins;

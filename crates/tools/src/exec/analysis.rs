@@ -1,7 +1,8 @@
 //! Splitting a command line into the programs it starts.
 //!
 //! Accepts only what it fully understands: programs with arguments, pipes, and `&&`, `||` and `;` between them. Everything else
-//! (substitutions, redirections, subshells, background jobs, several lines) is rejected with the construct found, and a person decides.
+//! (substitutions, redirections, subshells, background jobs, several lines) is rejected with the construct found; of this, the parser of
+//! scripts accepts some.
 
 /// The shell that interprets a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct CommandAnalysis {
     pub chains: Vec<Vec<Vec<String>>>,
     /// For each of [`Self::segments`], whether the shell expands variables or patterns in its words.
     pub expansions: Vec<bool>,
+    /// Whether commands may run more than once.
+    pub has_loops: bool,
 }
 
 /// Why a command line could not be analyzed.
@@ -44,6 +47,9 @@ pub enum AnalysisError {
     /// A segment has no words.
     #[error("unable to parse shell segment")]
     NoWords,
+    /// Constructs are nested too deep.
+    #[error("commands are nested too deep")]
+    TooDeep,
 }
 
 impl CommandAnalysis {
@@ -180,7 +186,7 @@ fn pipeline(part: &str) -> Result<Vec<(Vec<String>, bool)>, AnalysisError> {
 }
 
 /// Returns whether a text begins with `${NAME}`.
-fn is_plain_variable(text: &str) -> bool {
+pub(super) fn is_plain_variable(text: &str) -> bool {
     let name = text.strip_prefix("${").and_then(|rest| rest.split_once('}')).map(|(name, _)| name);
     name.is_some_and(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
 }
@@ -195,7 +201,9 @@ fn is_expanded(segment: &str) -> Result<bool, AnalysisError> {
             (Quoting::Single, _) => false,
             (_, '$') => !is_home(rest) && rest.starts_with(|c: char| !c.is_whitespace() && c != '"'),
             (Quoting::None, '{') => !rest.starts_with('}'),
-            (Quoting::None, '*' | '?' | '[') => true,
+            // The command `[` is no pattern.
+            (Quoting::None, '[') => !rest.starts_with(char::is_whitespace),
+            (Quoting::None, '*' | '?') => true,
             _ => false,
         };
         Ok(())
@@ -204,7 +212,7 @@ fn is_expanded(segment: &str) -> Result<bool, AnalysisError> {
 }
 
 /// Returns whether the text after a dollar sign names the variable `HOME`, which calls cannot set.
-fn is_home(text: &str) -> bool {
+pub(super) fn is_home(text: &str) -> bool {
     let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     text.starts_with("{HOME}") || text.strip_prefix("HOME").is_some_and(is_end)
 }
@@ -261,7 +269,7 @@ fn windows(command: &str) -> Result<CommandAnalysis, AnalysisError> {
         return Err(AnalysisError::Unterminated);
     }
     words.extend(word);
-    Ok(CommandAnalysis { chains: vec![vec![words]], expansions: vec![false] })
+    Ok(CommandAnalysis { chains: vec![vec![words]], expansions: vec![false], has_loops: false })
 }
 
 #[cfg(test)]

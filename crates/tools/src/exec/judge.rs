@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::allowlist::matches_program;
-use super::analysis::{ShellKind, analyze};
+use super::analysis::{AnalysisError, CommandAnalysis, ShellKind, analyze};
 use super::approvals::{AllowedProgram, arguments_hash};
 use super::contents::ContentHashes;
 use super::environment::check_overrides;
 use super::interpreters::{code_in_words, gives_code, is_script_runner};
 use super::safe_bins::SafeBins;
+use super::script::{is_opening, may_set, parse};
 use super::skill_programs::SkillPrograms;
 use crate::paths::lexical;
 
@@ -91,6 +92,33 @@ const KEYWORDS: [&str; 44] = [
 /// Builtins that change nothing beyond the command's shell.
 const HARMLESS: [&str; 6] = ["cd", "pwd", "true", "false", ":", "echo"];
 
+/// Returns whether a call is a builtin that only looks at files and texts, ends a loop, or makes the shell stop at errors.
+fn is_harmless_builtin(argv: &[String], is_expanded: bool) -> bool {
+    let arguments = argv.get(1..).unwrap_or_default();
+    let is_number = |word: &String| word.chars().all(|c| c.is_ascii_digit());
+    match argv.first().map(String::as_str) {
+        Some("[") => {
+            arguments.split_last().is_some_and(|(last, words)| last == "]" && is_harmless_test(words, is_expanded))
+        }
+        Some("test") => is_harmless_test(arguments, is_expanded),
+        Some("break" | "continue" | "exit") => arguments.iter().all(is_number),
+        Some("set") => matches!(
+            arguments.join(" ").as_str(),
+            "-e" | "-u" | "-eu" | "-o pipefail" | "-euo pipefail" | "-eo pipefail"
+        ),
+        _ => false,
+    }
+}
+
+/// Returns whether a test evaluates no variables: some shells calculate what they compare as numbers, and an expanded word could be an
+/// operator.
+fn is_harmless_test(words: &[String], is_expanded: bool) -> bool {
+    let is_number = |word: &String| matches!(word.as_str(), "$?" | "$#") || word.chars().all(|c| c.is_ascii_digit());
+    let is_comparison = |word: &String| matches!(word.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
+    let is_numeric = words.iter().all(|word| is_number(word) || is_comparison(word));
+    is_numeric || !(is_expanded || words.iter().any(|word| is_comparison(word) || matches!(word.as_str(), "-v" | "-R")))
+}
+
 /// Programs that add arguments to the programs they start.
 const FEEDING: [&str; 2] = [XARGS, "find"];
 const XARGS: &str = "xargs";
@@ -106,6 +134,11 @@ struct StartContext {
     is_fed_by_input: bool,
     /// Whether the shell expands words of the command.
     is_expanded: bool,
+}
+
+/// Returns whether a call may change the directory of the shell: `cd` can follow assignments, `command` and `time`.
+fn moves(argv: &[String]) -> bool {
+    argv.iter().any(|word| matches!(word.as_str(), "cd" | "pushd" | "popd"))
 }
 
 /// Judges a command.
@@ -124,8 +157,7 @@ impl CommandRules<'_> {
             judgement.reject("commands are nested too deep");
             return;
         }
-        let command = without_harmless_redirections(command);
-        let analysis = match analyze(&command, self.shell) {
+        let analysis = match self.analyze(command) {
             Ok(analysis) => analysis,
             Err(error) => return judgement.reject(&error.to_string()),
         };
@@ -133,11 +165,26 @@ impl CommandRules<'_> {
             return judgement.reject(&format!("the character {c:?} is not expected in a command"));
         }
         // After a change of directory, relative paths name other programs.
+        place.has_moved |= analysis.has_loops && analysis.segments().any(|argv| moves(argv));
         for (argv, is_expanded) in analysis.segments().zip(&analysis.expansions) {
             place.is_expanded = *is_expanded;
             self.judge_call(argv, place, depth, judgement);
-            place.has_moved |= argv.first().is_some_and(|name| matches!(name.as_str(), "cd" | "pushd" | "popd"));
+            place.has_moved |= moves(argv);
         }
+    }
+
+    /// Finds the programs of a command line, or of a script.
+    fn analyze(&self, command: &str) -> Result<CommandAnalysis, AnalysisError> {
+        let analysis = analyze(&without_harmless_redirections(command), self.shell);
+        // Only the parser of scripts knows comments, which can hide quotes.
+        let is_script = match &analysis {
+            Ok(analysis) => {
+                command.contains(['\n', '#'])
+                    || analysis.segments().any(|argv| argv.first().is_some_and(|word| is_opening(word)))
+            }
+            Err(error) => !matches!(error, AnalysisError::Empty),
+        };
+        if is_script && self.shell == ShellKind::Posix { parse(command) } else { analysis }
     }
 
     fn judge_call(&self, argv: &[String], place: StartContext, depth: usize, judgement: &mut Judgement) {
@@ -151,13 +198,19 @@ impl CommandRules<'_> {
         {
             return judgement.reject(&error.to_string());
         }
-        let Some(name) = argv.first() else { return judgement.reject("a variable of the shell is set") };
-        if KEYWORDS.contains(&name.as_str())
-            || name.contains(|c: char| "$*?[]{}!`\"'\\".contains(c) || c.is_whitespace())
-        {
+        let Some(name) = argv.first() else {
+            let names = assigned.iter().filter_map(|word| Some(word.split_once('=')?.0));
+            if let Some(name) = names.into_iter().find(|name| !may_set(name)) {
+                judgement.reject(&format!("the variable {name} of the shell is set"));
+            }
+            return;
+        };
+        let is_harmless = HARMLESS.contains(&name.as_str()) || is_harmless_builtin(argv, place.is_expanded);
+        let is_strange = |c: char| "$*?[]{}!`\"'\\".contains(c) || c.is_whitespace();
+        if !is_harmless && (KEYWORDS.contains(&name.as_str()) || name.contains(is_strange)) {
             return judgement.reject(&format!("{name:?} is not the name of a program"));
         }
-        if HARMLESS.contains(&name.as_str()) {
+        if is_harmless {
             judgement.programs.push(ProgramCall { argv: argv.to_vec(), program: None, is_exact: true });
             return;
         }
@@ -285,7 +338,7 @@ fn given_code(base: &str) -> String {
 
 /// Returns whether a character is invisible or can be mistaken for another one.
 fn is_confusing(c: char) -> bool {
-    (c.is_control() && c != '\t')
+    (c.is_control() && !matches!(c, '\t' | '\n'))
         || matches!(
             c,
             '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'

@@ -155,11 +155,11 @@ impl ApprovalBroker for NeverAnswering {
 async fn without_an_answer_the_fallback_of_the_approvals_file_decides() {
     let denied = "exec denied: nobody answered in time";
     for (fallback, ask, command, expect) in [
-        ("full", ExecAsk::OnMiss, "echo $(echo hi)", Ok("hi")),
-        ("allowlist", ExecAsk::OnMiss, "echo $(echo hi)", Err(denied)),
+        ("full", ExecAsk::OnMiss, "echo `echo hi`", Ok("hi")),
+        ("allowlist", ExecAsk::OnMiss, "echo `echo hi`", Err(denied)),
         ("allowlist", ExecAsk::Always, "echo hi | head -n 1", Ok("hi")),
         ("deny", ExecAsk::Always, "echo hi | head -n 1", Err(denied)),
-        ("none", ExecAsk::OnMiss, "echo $(echo hi)", Err(denied)),
+        ("none", ExecAsk::OnMiss, "echo `echo hi`", Err(denied)),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("exec-approvals.json");
