@@ -8,6 +8,7 @@
 //! The feature `extension-process` runs extensions as separate processes, in any language.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_agent_core::hooks::{BeforeTool, FinishedCall, PendingCall, ToolPatch};
@@ -70,6 +71,11 @@ pub trait Extension: Send + Sync {
 
     /// Returns the points it handles.
     fn points(&self) -> Points;
+
+    /// Returns how long its handlers may take; `None` if it limits them itself. The default is [`HANDLER_LIMIT`].
+    fn handler_limit(&self) -> Option<Duration> {
+        Some(HANDLER_LIMIT)
+    }
 
     /// Registers tools, commands, flags and the like. `handle` gives access to the session later, outside of handlers, for example from
     /// tools.

@@ -65,7 +65,12 @@ pub fn due(settings: &CompactionSettings, tokens: u64, context_window: u64) -> b
     settings.enabled
         && settings.mode == CompactionMode::Threshold
         && context_window > 0
-        && tokens > context_window - settings.reserve_tokens.min(context_window / 2)
+        && tokens > threshold(settings, context_window)
+}
+
+/// Returns the largest context that needs no compaction: the window without the reserve, which is at most half of it.
+fn threshold(settings: &CompactionSettings, context_window: u64) -> u64 {
+    context_window - settings.reserve_tokens.min(context_window / 2)
 }
 
 /// Why a session is compacted.
@@ -129,6 +134,8 @@ pub struct Summarised {
     pub usage: Option<Usage>,
     /// Overrides from an extension; an extension's summary is stored unchanged.
     pub by_extension: Option<ByExtension>,
+    /// Rules that follow the summary and its file lists, in `<workspace-critical-rules>`.
+    pub rules: Option<String>,
 }
 
 impl Summarised {
@@ -223,11 +230,18 @@ pub async fn store(
     let from_extension = made.by_extension.is_some();
     let (summary, details) = match &made.by_extension {
         Some(by) => (made.summary, by.details.clone()),
-        None => (finished(&made.summary, &preparation), Some(preparation.files.details())),
+        None => {
+            let mut text = finished(&made.summary, &preparation);
+            if let Some(rules) = &made.rules {
+                text.push_str(&format!("\n\n<{RULES_BLOCK}>\n{rules}\n</{RULES_BLOCK}>"));
+            }
+            (text, Some(preparation.files.details()))
+        }
     };
     let by = made.by_extension.unwrap_or_default();
     let first_kept_entry_id = by.first_kept_entry_id.unwrap_or(preparation.first_kept_entry_id);
     let tokens_before = by.tokens_before.unwrap_or(preparation.tokens_before);
+    let before = estimate::estimated_tokens(&log.context().messages);
     let entry = Compaction {
         summary: summary.clone(),
         first_kept_entry_id: Some(first_kept_entry_id.clone()),
@@ -240,7 +254,10 @@ pub async fn store(
     let entry_id = log.append(EntryBody::Compaction(entry)).await?;
     let context = log.context();
     let estimated_tokens_after = estimate::tokens_of(&context).tokens;
+    let estimated_tokens_saved = before.saturating_sub(estimate::estimated_tokens(&context.messages));
     let messages_after = prepare::n_messages(&context.messages);
+    // Less than a tenth of the context, which includes the system prompt and the tools.
+    log.note_saving(estimated_tokens_saved < tokens_before / 10);
     tracing::info!(reason = reason.as_str(), tokens_before, tokens_after = estimated_tokens_after, "compacted");
     Ok(Compacted {
         entry_id,
@@ -256,6 +273,8 @@ pub async fn store(
     })
 }
 
+/// Name of the block with the rules of a workspace.
+const RULES_BLOCK: &str = "workspace-critical-rules";
 /// UTF-16 units of the last request that the summary repeats; a longer one is shortened in the middle.
 const MAX_REQUEST: usize = 4_000;
 const REQUEST_HEAD: usize = 3_000;
@@ -285,9 +304,10 @@ fn shortened(request: &str) -> String {
     format!("{head}[... {} characters omitted ...]{tail}", n_chars - REQUEST_HEAD - REQUEST_TAIL)
 }
 
-/// Strips the blocks that [`finished`] appended to an earlier summary; they are rebuilt each time.
+/// Strips the blocks that were appended to an earlier summary; they are rebuilt each time.
 pub fn stripped(summary: &str) -> String {
-    cut_blocks(&file_list::strip(summary), &["pinned", "last-user-request"])
+    let without_rules = cut_blocks(summary, &[RULES_BLOCK]);
+    cut_blocks(&file_list::strip(&without_rules), &["pinned", "last-user-request"])
 }
 
 /// Cuts trailing blocks with these names off a text, in any order.

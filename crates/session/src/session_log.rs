@@ -84,6 +84,8 @@ pub struct SessionLog {
     /// Text a model reads in place of a missing result.
     missing_result: &'static str,
     conflicts: VecDeque<Conflict>,
+    /// How many of the last compactions saved hardly anything.
+    n_ineffective: u32,
 }
 
 impl std::fmt::Debug for SessionLog {

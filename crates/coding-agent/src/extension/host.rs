@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_agent_core::{Tool, ToolSet};
@@ -285,7 +286,7 @@ impl Extensions {
         let mut cx = ExtensionCx::new(Arc::clone(core), name, generation, clock, cancel);
         // A dialog opened by a dialog listener does not notify that listener again.
         cx.is_watched = !matches!(point, Point::UiPromptStart | Point::UiPromptEnd);
-        HandlerCall { core, point, cx, watch }
+        HandlerCall { core, point, cx, watch, limit: one.extension.handler_limit() }
     }
 }
 
@@ -310,12 +311,13 @@ struct HandlerCall<'h> {
     point: Point,
     cx: ExtensionCx,
     watch: Arc<Stopwatch>,
+    limit: Option<Duration>,
 }
 
 impl HandlerCall<'_> {
     /// Calls the handler; a failure is also reported.
     async fn ask<'a, T>(&self, make: impl FnOnce() -> HandlerFuture<'a, T>) -> Result<T, ExtensionError> {
-        let answer = guarded(make, &self.watch, Some(HANDLER_LIMIT)).await;
+        let answer = guarded(make, &self.watch, self.limit).await;
         if let Err(error) = &answer {
             self.core.report(self.cx.name(), self.point.name(), error);
         }

@@ -21,7 +21,7 @@ use crate::entry::BranchSummary;
 use crate::event::{SessionEvent, SummarySource};
 use crate::extension::Notification;
 use crate::recovery::TurnRetry;
-use crate::session_log::{Context, SessionLog};
+use crate::session_log::SessionLog;
 
 use super::AgentSession;
 use super::answering::answering;
@@ -209,9 +209,10 @@ impl Summariser {
             .with_host(self.host.clone())
     }
 
-    /// Returns whether a conversation is near the limit of the model's window.
-    pub(super) fn is_due(&self, context: &Context) -> bool {
-        compaction::due(&self.settings, estimate::tokens_of(context).tokens, self.model.context_window)
+    /// Returns whether a conversation is near the limit of the model's window, and a summary could help.
+    pub(super) fn is_due(&self, log: &SessionLog) -> bool {
+        let tokens = estimate::tokens_of(&log.context()).tokens;
+        compaction::due(&self.settings, tokens, self.model.context_window) && !log.is_compaction_futile()
     }
 }
 

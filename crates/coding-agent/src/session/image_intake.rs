@@ -32,6 +32,11 @@ impl SessionControl {
         }
     }
 
+    /// Returns a message with its images adapted as the session's images are, for messages that are appended to its log directly.
+    pub async fn with_admitted_images(&self, message: Arc<Message>) -> Arc<Message> {
+        self.admitted(&message).await.unwrap_or(message)
+    }
+
     /// Returns the changes to a call's result that adapt its images.
     pub(super) async fn admitted_result(&self, output: &ToolOutput) -> Option<ToolPatch> {
         let content = self.admitted_blocks(&output.content).await?;

@@ -335,7 +335,7 @@ impl PromptRun<'_> {
                     log.sync().await?;
                     emitter.emit(SessionEvent::Agent(event)).await;
                     let follows = continues || !queues.is_empty();
-                    if follows && !self.cancel.is_cancelled() && summariser.is_due(&log.context()) {
+                    if follows && !self.cancel.is_cancelled() && summariser.is_due(log) {
                         let wanted = CompactionTask::automatic(CompactionReason::Threshold, false);
                         compact(emitter, &summariser, log, wanted, &self.cancel).await?;
                         moved = true;
@@ -390,7 +390,7 @@ impl PromptRun<'_> {
     }
 
     async fn compact_when_due(&mut self) -> Result<(), SessionError> {
-        if Summariser::of(self.session).is_due(&self.session.log.context()) {
+        if Summariser::of(self.session).is_due(&self.session.log) {
             self.compact(CompactionReason::Threshold, false).await?;
         }
         Ok(())

@@ -47,6 +47,7 @@ pub fn detect(facts: ModelFacts<'_>) -> Dialect {
     let ModelFacts { api, provider, base_url, id, reasoning } = facts;
     let mut dialect = by_format(KnownHost { api, provider, host: &host(base_url), id });
     dialect.history.transcript = TranscriptRules::detect(api, provider, id);
+    dialect.replies.html_entities = provider == "xai" || is_under(&host(base_url), "api.x.ai");
     dialect.replies.final_tags = !reasoning && writes_reasoning_as_text(provider);
     dialect
 }
@@ -96,6 +97,7 @@ fn by_provider(facts: KnownHost<'_>, dialect: &mut Dialect) {
         }
         "opencode" | "opencode-go" => wire.session_header = Some("x-opencode-session"),
         "openai" => history.max_call_id = 40,
+        "ollama" => wire.num_ctx = true,
         _ => {}
     }
     let azure = matches!(facts.provider, "azure" | "azure-openai-responses");

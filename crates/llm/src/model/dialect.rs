@@ -69,6 +69,8 @@ pub struct WireFlags {
     pub cache_settings: bool,
     /// Whether agents cache prompts unless configured otherwise.
     pub caches_by_default: bool,
+    /// Whether the server loads the model with the context window that an agent names in `options.num_ctx`.
+    pub num_ctx: bool,
     /// When the conversation's id is sent as a cache key.
     pub prompt_cache_key: PromptCacheKey,
     /// Headers that keep a conversation on one machine.
@@ -130,6 +132,7 @@ impl Default for WireFlags {
             long_cache_retention: true,
             cache_settings: true,
             caches_by_default: true,
+            num_ctx: false,
             prompt_cache_key: PromptCacheKey::Auto,
             affinity: Affinity::default(),
             temperature: true,
@@ -246,11 +249,13 @@ pub struct ReplyTraits {
     pub billed_cost: bool,
     /// Whether an agent asks for its answer inside `<final>` tags, because the model writes its reasoning as text.
     pub final_tags: bool,
+    /// Whether texts in the arguments of tool calls may contain HTML entities instead of characters.
+    pub html_entities: bool,
 }
 
 impl Default for ReplyTraits {
     fn default() -> Self {
-        Self { finish_reason: true, billed_cost: false, final_tags: false }
+        Self { finish_reason: true, billed_cost: false, final_tags: false, html_entities: false }
     }
 }
 

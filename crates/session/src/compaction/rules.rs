@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 
 use pinch_llm::model::Model;
 
-use super::CompactionSettings;
+use super::{CompactionSettings, threshold};
 
 /// Compaction settings for all models, with overrides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,16 +28,21 @@ pub struct ModelCompaction {
 }
 
 impl CompactionRules {
-    /// Returns the settings for a model; each value falls back independently, and the reserve is limited to its share of the window.
+    /// Returns the settings for a model; each value falls back independently, the reserve is limited to its share of the window, and at most
+    /// half of what triggers a compaction is kept: otherwise the next turn would trigger another one.
     pub fn for_model(&self, model: &Model) -> CompactionSettings {
         let mut settings = self.unlimited(model);
         if let Some(divisor) = self.reserve_divisor.filter(|_| model.context_window > 0) {
             settings.reserve_tokens = settings.reserve_tokens.min(model.context_window / divisor);
         }
+        if model.context_window > 0 {
+            let limit = threshold(&settings, model.context_window);
+            settings.keep_recent_tokens = settings.keep_recent_tokens.min(limit / 2);
+        }
         settings
     }
 
-    /// Same as [`CompactionRules::for_model`], but the reserve is as configured, regardless of the window.
+    /// Same as [`CompactionRules::for_model`], but with the values as configured, regardless of the window.
     pub fn unlimited(&self, model: &Model) -> CompactionSettings {
         let mut settings = self.settings;
         if let Some(of_model) = self.of_models.get(&format!("{}/{}", model.provider, model.id)) {
@@ -68,6 +73,17 @@ mod tests {
         assert_eq!((own.reserve_tokens, own.keep_recent_tokens), (7, 20_000));
         let other = Model::from_record(&json!({"id": "b", "provider": "p", "api": "x"})).unwrap();
         assert_eq!(rules.for_model(&other), CompactionSettings::default());
+    }
+
+    #[test]
+    fn half_of_what_triggers_a_compaction_is_kept_at_most() {
+        let kept = |window: u64| {
+            let record = json!({"id": "b", "provider": "p", "api": "x", "contextWindow": window});
+            CompactionRules::default().for_model(&Model::from_record(&record).unwrap()).keep_recent_tokens
+        };
+        assert_eq!((kept(200_000), kept(64_000)), (20_000, 20_000));
+        assert_eq!((kept(32_000), kept(16_000)), (8_000, 4_000));
+        assert_eq!(kept(0), 20_000, "unknown window");
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Strategy for SummaryModel<'_> {
         Box::pin(async move {
             let mut usage = None;
             let summary = self.summarise_all(preparation, cancel, &mut usage).await?;
-            Ok(Summarised { summary, usage, by_extension: None })
+            Ok(Summarised { summary, usage, ..Summarised::default() })
         })
     }
 }

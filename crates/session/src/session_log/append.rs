@@ -23,7 +23,21 @@ struct AppendBatch {
     with_held: bool,
 }
 
+/// Number of compactions in a row that may save hardly anything.
+const MAX_INEFFECTIVE: u32 = 2;
+
 impl SessionLog {
+    /// Notes whether a compaction saved hardly anything.
+    pub(crate) fn note_saving(&mut self, is_ineffective: bool) {
+        self.n_ineffective = if is_ineffective { self.n_ineffective + 1 } else { 0 };
+    }
+
+    /// Returns whether the last two compactions since the log was opened each saved less than a tenth of the context. Another one would most
+    /// likely be as useless: the rest, such as the system prompt, is too large for the window.
+    pub fn is_compaction_futile(&self) -> bool {
+        self.n_ineffective >= MAX_INEFFECTIVE
+    }
+
     /// Appends an entry to the active branch and makes it the leaf.
     ///
     /// If tool calls still await results, missing results are appended before a message, whereas a message from the user's own shell

@@ -81,6 +81,7 @@ impl SessionLog {
             log.cwd = default_cwd;
         }
         log.index = stored.index;
+        log.n_ineffective = stored.n_ineffective;
         log.loaded(stored.end);
         log
     }
@@ -180,6 +181,7 @@ impl SessionLog {
             held: Vec::new(),
             missing_result: heal::MISSING_RESULT,
             conflicts: VecDeque::new(),
+            n_ineffective: 0,
         }
     }
 
@@ -214,5 +216,5 @@ fn index_stored(text: Arc<dyn StoredText>) -> Option<StoredSession> {
     if header.version < VERSION || end > MAX_TEXT {
         return None;
     }
-    Some(StoredSession { header, index: Arc::new(Index::of_stored(text).ok()?), end })
+    Some(StoredSession { header, index: Arc::new(Index::of_stored(text).ok()?), end, n_ineffective: 0 })
 }

@@ -42,6 +42,7 @@ pub(super) struct StoredSession {
     pub(super) header: Header,
     pub(super) index: Arc<Index>,
     pub(super) end: u64,
+    pub(super) n_ineffective: u32,
 }
 
 impl RecentSessions {
@@ -59,7 +60,12 @@ impl RecentSessions {
         }
         // A longer file contains entries of other processes, which are not in the index.
         let Some(stamp) = FileStamp::of(path).filter(|stamp| stamp.size() == log.end) else { return };
-        let stored = StoredSession { header: log.header.clone(), index: Arc::clone(&log.index), end: log.end };
+        let stored = StoredSession {
+            header: log.header.clone(),
+            index: Arc::clone(&log.index),
+            end: log.end,
+            n_ineffective: log.n_ineffective,
+        };
         let mut closed = self.lock();
         closed.retain(|session| session.path != path);
         closed.push_back(ClosedSession { path: path.to_owned(), stamp, at: Instant::now(), stored });

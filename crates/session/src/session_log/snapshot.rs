@@ -24,6 +24,7 @@ impl SessionLog {
             held: Vec::new(),
             missing_result: self.missing_result,
             conflicts: VecDeque::new(),
+            n_ineffective: self.n_ineffective,
         }
     }
 }
