@@ -45,9 +45,14 @@ impl PromptText {
         Ok(Self(all.map(|part| mark.replace_all(part, "").into_owned()).collect()))
     }
 
-    /// Returns the first part that differs, if another prompt does not begin with this one.
+    /// Returns the first part that differs, if another prompt does not begin with this one. The last message may get further content:
+    /// consecutive messages of the user are sent as one.
     fn changed_in(&self, next: &Self) -> Option<usize> {
-        (0..self.0.len()).find(|nth| self.0.get(*nth) != next.0.get(*nth))
+        let changed = (0..self.0.len()).find(|nth| self.0.get(*nth) != next.0.get(*nth))?;
+        let grown = self.0.get(changed).zip(next.0.get(changed)).is_some_and(|(old, new)| {
+            old.strip_suffix("]}").is_some_and(|old| new.strip_prefix(old).is_some_and(|rest| rest.starts_with(',')))
+        });
+        (!grown || changed + 1 < self.0.len()).then_some(changed)
     }
 
     fn contains(&self, text: &str) -> bool {
@@ -182,6 +187,10 @@ mod tests {
         let shorter = [turn(r#"{"a":1},{"b":2}"#), turn(r#"{"a":1}"#)];
         assert!(check_prefixes(&shorter, &[]).is_err());
         assert_eq!(check_prefixes(&shorter, &[summary("s", 1)]).unwrap(), 0);
+        let merged = [turn(r#"{"c":[1]},{"c":[2]}"#), turn(r#"{"c":[1]},{"c":[2,3]},{"a":4}"#)];
+        assert_eq!(check_prefixes(&merged, &[]).unwrap(), 1);
+        let earlier = [turn(r#"{"c":[1]},{"c":[2]}"#), turn(r#"{"c":[1,3]},{"c":[2]}"#)];
+        assert!(check_prefixes(&earlier, &[]).is_err());
         let marked = r#"{"a":1,"cache_control":{"type":"ephemeral"}}"#;
         assert_eq!(check_prefixes(&[turn(marked), turn(r#"{"a":1},{"b":2}"#)], &[]).unwrap(), 1);
     }
