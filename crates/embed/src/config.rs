@@ -23,6 +23,7 @@ pub mod exec;
 pub(crate) mod exec_variables;
 mod tools;
 pub mod tool_search;
+pub mod thinking;
 pub mod streaming;
 pub mod channels;
 pub mod params;

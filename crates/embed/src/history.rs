@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use pinch_coding_agent::extension::{ContextAction, Extension, ExtensionCx, HandlerFuture, Point, Points};
+use pinch_coding_agent::session_log::roles;
 use pinch_llm::message::Message;
 
 use crate::config::channels::{ChannelsConfig, HistoryLimits};
@@ -56,7 +57,11 @@ pub fn first_kept(messages: &[Arc<Message>], limit: u64) -> usize {
     0
 }
 
-/// Limits a conversation to its last user turns.
+fn is_summary(message: &Message) -> bool {
+    matches!(message, Message::Other(other) if other.role() == roles::COMPACTION_SUMMARY)
+}
+
+/// Limits a conversation to its last user turns; summaries of what was compacted stay.
 pub(crate) struct HistoryLimit(pub(crate) u64);
 
 impl Extension for HistoryLimit {
@@ -71,7 +76,12 @@ impl Extension for HistoryLimit {
     fn context<'a>(&'a self, messages: &'a [Arc<Message>], _: &'a ExtensionCx) -> HandlerFuture<'a, ContextAction> {
         let first = first_kept(messages, self.0);
         Box::pin(async move {
-            Ok(if first == 0 { ContextAction::Keep } else { ContextAction::Replace(messages[first..].to_vec()) })
+            if first == 0 {
+                return Ok(ContextAction::Keep);
+            }
+            // The summary of what was compacted is not a turn.
+            let summaries = messages[..first].iter().filter(|message| is_summary(message));
+            Ok(ContextAction::Replace(summaries.chain(&messages[first..]).cloned().collect()))
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -103,6 +104,8 @@ pub(crate) struct Parts {
     /// Lanes of the default leases, sized by the configuration.
     pub(crate) lanes: Option<Lanes>,
     pub(crate) gate: RunGate,
+    /// Whether plugins know that messages are accepted.
+    pub(crate) is_announced: Arc<AtomicBool>,
     pub(crate) leases: Arc<dyn RunLeases>,
     pub(crate) index: Arc<dyn SessionIndex>,
     /// Store of the transcripts.

@@ -231,7 +231,9 @@ impl Runner<'_> {
         candidate: &Candidate,
         before: Option<RunState>,
     ) -> Result<CandidateOutcome, RunError> {
-        if !self.scope.request.client_tools.is_empty() && !self.runtime.capabilities().client_tools {
+        let request = &self.scope.request;
+        let has_client_tools = !(request.client_tools.is_empty() && request.client_results.is_empty());
+        if has_client_tools && !self.runtime.capabilities().client_tools {
             let runtime = self.runtime.id();
             return Err(RunError::Config(format!(
                 "the runtime {runtime} does not support client tools. Leave them out, or choose another runtime"

@@ -77,10 +77,11 @@ impl Host {
         last.map_or(now_ms, |last| last.timestamp().as_millisecond())
     }
 
-    /// Returns the local date at a time, e.g. `2026-09-30`. A fake clock runs in UTC.
-    pub fn local_date(&self, now_ms: i64) -> String {
+    /// Returns the date at a time, e.g. `2026-09-30`, in the wanted time zone if it exists, else in that of the clock. A fake clock runs in
+    /// UTC.
+    pub fn local_date(&self, now_ms: i64, wanted: Option<&str>) -> String {
         let now = jiff::Timestamp::from_millisecond(now_ms).unwrap_or_default();
-        now.to_zoned(self.zone()).date().to_string()
+        now.to_zoned(self.zone_or(wanted)).date().to_string()
     }
 
     /// Returns a time by the local clock, e.g. `2026-09-30 10:00:00 CEST`. A fake clock runs in UTC.
@@ -92,15 +93,18 @@ impl Host {
     /// Returns the day of a time in Unix milliseconds, such as `Monday, 2026-01-12`, in the wanted time zone if it exists, else in that of the
     /// clock.
     pub fn local_day(&self, at_ms: i64, wanted: Option<&str>) -> String {
-        let zone = wanted.and_then(|name| jiff::tz::TimeZone::get(name.trim()).ok()).unwrap_or_else(|| self.zone());
         let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
-        at.to_zoned(zone).strftime("%A, %Y-%m-%d").to_string()
+        at.to_zoned(self.zone_or(wanted)).strftime("%A, %Y-%m-%d").to_string()
     }
 
     /// Returns a time zone that exists: the wanted one, or else the system's; `None` if neither has a name. A fake clock runs in UTC.
     pub fn time_zone(&self, wanted: Option<&str>) -> Option<String> {
-        let wanted = wanted.and_then(|name| jiff::tz::TimeZone::get(name.trim()).ok());
-        wanted.unwrap_or_else(|| self.zone()).iana_name().map(str::to_owned)
+        self.zone_or(wanted).iana_name().map(str::to_owned)
+    }
+
+    /// Returns the wanted time zone if it exists, else that of the clock.
+    fn zone_or(&self, wanted: Option<&str>) -> jiff::tz::TimeZone {
+        wanted.and_then(|name| jiff::tz::TimeZone::get(name.trim()).ok()).unwrap_or_else(|| self.zone())
     }
 
     /// Returns the time zone of the clock.

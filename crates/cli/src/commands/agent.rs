@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use pinch_embed::coding_agent::models::local_servers;
+use pinch_embed::config::thinking::{LEVELS, parse_level};
 use pinch_embed::config::{Config, ProviderConfig};
 use pinch_embed::engine::{Engine, EngineBuilder};
 use pinch_embed::key::{self, AgentId, DmScope, Peer};
 use pinch_embed::llm::model::Model;
-use pinch_embed::llm::thinking::ThinkingLevel;
 use pinch_embed::plugin::Plugin;
 use pinch_embed::plugin::process::start_plugins;
 use pinch_embed::replies::tool_notes::Verbose;
@@ -453,8 +453,8 @@ async fn request(
     request.caller.is_owner = true;
     request = request.cancel(cancel.clone()).require_reply();
     if let Some(word) = &args.thinking {
-        let level = ThinkingLevel::parse(word).ok_or_else(|| {
-            let words = ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ");
+        let level = parse_level(word).ok_or_else(|| {
+            let words = LEVELS.join(", ");
             CommandFailure::user(format!("Invalid thinking level \"{word}\". Valid values: {words}"))
         })?;
         request = request.think_level(level);

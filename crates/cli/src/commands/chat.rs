@@ -19,9 +19,9 @@ use pinch_embed::coding_agent::tools::ToolParts;
 use pinch_embed::coding_agent::tools::bash::{BashTool, Shell};
 use pinch_embed::coding_agent::tools::path::WorkingDirectory;
 use pinch_embed::config::Config;
+use pinch_embed::config::thinking::{LEVELS, parse_level};
 use pinch_embed::engine::Engine;
 use pinch_embed::key::AgentId;
-use pinch_embed::llm::thinking::ThinkingLevel;
 use pinch_embed::plugin::Plugin;
 use pinch_embed::ports::{ApprovalBroker, QuestionBroker};
 use pinch_embed::run::RunError;
@@ -82,9 +82,7 @@ pub(crate) struct Args {
 /// Runs the chat until the user leaves.
 pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     let host = Host::system();
-    let thinking = word(args.thinking.as_deref(), "thinking level", ThinkingLevel::parse, || {
-        ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ")
-    })?;
+    let thinking = word(args.thinking.as_deref(), "thinking level", parse_level, || LEVELS.join(", "))?;
     let verbose =
         word(args.verbose_level.as_deref(), "verbose level", Verbosity::parse, || "on, full, off".to_owned())?;
     interactive::check_terminal()?;

@@ -3,7 +3,7 @@
 //! The transcript keeps the full results. A shortened result stays shortened, in this run and later ones, so that requests keep a common
 //! prefix: the entry `openclaw.cache-ttl` lists results by call id and hash, never by text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pinch_llm::message::{Block, Message, ToolResult};
@@ -191,7 +191,9 @@ struct PrunerState {
 impl Pruner {
     /// Creates a pruner that continues from the last entry of a session; `None` if the model's provider does not cache prompts.
     pub(crate) fn new(config: &PruningConfig, model: &Model, last: Option<&Value>, host: &Host) -> Option<Self> {
-        if !is_eligible(model.provider.as_str(), model.id.as_str(), model.api.as_str()) {
+        if !is_eligible(model.provider.as_str(), model.id.as_str(), model.api.as_str())
+            || (config.is_default && model.provider != *"anthropic")
+        {
             return None;
         }
         let listed = last.and_then(|last| last["shortened"].as_object()).into_iter().flatten();
@@ -217,6 +219,15 @@ impl Pruner {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.host.now_ms();
         let ttl = i64::try_from(self.config.ttl.as_millis()).unwrap_or(i64::MAX);
+        if !state.shortened.is_empty() {
+            // What has been compacted away needs no memory.
+            let there: HashSet<&str> = messages
+                .iter()
+                .filter_map(|message| result(message))
+                .map(|result| result.tool_call_id.as_str())
+                .collect();
+            state.shortened.retain(|id, _| there.contains(id.as_str()));
+        }
         self.apply(&state, messages);
         if is_due(state.last_touch, ttl, now) {
             let planned = plan(messages, &self.config, self.window);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use pinch_llm::message::{Message, ToolResult};
+use pinch_llm::message::{Block, Message, ToolResult};
 use serde_json::Value;
 
 /// Maximum number of failures listed.
@@ -22,10 +22,7 @@ const RULES: [[&str; 2]; 2] = [["session startup", "every session"], ["red lines
 pub(crate) fn workspace_rules(instructions: &str) -> Option<String> {
     let found = RULES.iter().filter_map(|names| names.iter().find_map(|name| section_of(instructions, name)));
     let rules = found.collect::<Vec<_>>().join("\n\n");
-    (!rules.is_empty()).then(|| {
-        let rules = cut(&rules, MAX_RULES);
-        format!("<workspace-critical-rules>\n{rules}\n</workspace-critical-rules>")
-    })
+    (!rules.is_empty()).then(|| cut(&rules, MAX_RULES))
 }
 
 /// Returns a section of a Markdown document with its heading, up to the next heading of its level or above.
@@ -124,8 +121,16 @@ pub(crate) fn turns(messages: &[Arc<Message>]) -> Option<String> {
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let n_calls = message.as_assistant().map_or(0, |answer| answer.tool_calls().count());
             let calls = if n_calls > 0 { format!("[{n_calls} tool calls]") } else { String::new() };
+            let n_images = match &**message {
+                Message::User(user) => user.content.images().count(),
+                Message::ToolResult(result) => {
+                    result.content.iter().filter(|block| matches!(block, Block::Image(_))).count()
+                }
+                _ => 0,
+            };
+            let images = if n_images > 0 { format!("[{n_images} images]") } else { String::new() };
             let words: Vec<String> =
-                [cut(&text, MAX_TURN_TEXT), calls].into_iter().filter(|text| !text.is_empty()).collect();
+                [cut(&text, MAX_TURN_TEXT), images, calls].into_iter().filter(|text| !text.is_empty()).collect();
             (!words.is_empty()).then(|| format!("- {role}: {}", words.join(" ")))
         })
         .collect();

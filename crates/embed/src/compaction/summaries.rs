@@ -31,6 +31,9 @@ type LighterModel = Arc<dyn Fn(&Model) -> Option<AuthorisedModel> + Send + Sync>
 /// Reads the text of a workspace's AGENTS.md.
 type InstructionsReader = Arc<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
 
+/// How long a compaction with all its requests may take, unless a single one may take longer.
+const MAX_TIME: Duration = Duration::from_secs(900);
+
 /// How the summaries of a run are made.
 #[derive(Clone)]
 pub struct SummaryPlan {
@@ -120,6 +123,7 @@ impl Summaries {
         &self,
         writer: &AuthorisedModel,
         ahead: &PendingCompaction<'_>,
+        usage: &mut Option<Usage>,
         cancel: &Cancel,
     ) -> Result<Summarised, CompactError> {
         let (model, auth) = writer;
@@ -134,22 +138,40 @@ impl Summaries {
         let summary_model = SummaryModel {
             provider: &*provider,
             build: &build,
-            focus: ahead.focus.map(str::to_owned),
+            focus: match self.plan.config.mode {
+                SummaryMode::Safeguard => ahead.focus.map(str::to_owned),
+                SummaryMode::Default => Some(safeguard::focus(ahead.focus, &self.plan.config)),
+            },
             context_window: model.context_window,
             retry: Some(SummaryRetry { plan: retries(), host: &self.host, on_step: &step }),
         };
         match self.plan.config.mode {
             SummaryMode::Safeguard => {
                 let rules = self.plan.rules().await;
-                safeguard::summarise(&summary_model, &self.plan.config, ahead.preparation, rules, cancel).await
+                safeguard::summarise(&summary_model, &self.plan.config, ahead.preparation, rules, usage, cancel).await
             }
-            SummaryMode::Default => summary_model.summarise(ahead.preparation, cancel).await,
+            SummaryMode::Default => {
+                let limit = self.plan.config.timeout;
+                let made = tokio::time::timeout(limit, summary_model.summarise(ahead.preparation, cancel)).await;
+                let made = made.unwrap_or_else(|_| Err(too_slow(limit)))?;
+                usage.clone_from(&made.usage);
+                Ok(made)
+            }
         }
     }
 
     /// Builds the request for a summary: a separate conversation without tools, which is not cached.
     fn request(&self, model: &Arc<Model>, prompt: &SummaryPrompt) -> Request {
         let mut options = self.options.clone();
+        // What is meant for the run's model may be refused by another one.
+        if (&model.provider, &model.id) != (&self.model.provider, &self.model.id) {
+            options.native.clear();
+            options.sampling_params = None;
+        }
+        if model.provider != self.model.provider {
+            options.headers.clear();
+            options.metadata = None;
+        }
         options.temperature = None;
         options.max_tokens = Some(match model.max_tokens {
             0 => prompt.max_tokens,
@@ -164,6 +186,11 @@ impl Summaries {
             .with_options(options)
             .with_host(self.host.clone())
     }
+}
+
+fn too_slow(limit: Duration) -> CompactError {
+    let message = format!("no summary within {} seconds", limit.as_secs());
+    CompactError::Summary { what: "Summarization", message, source: None }
 }
 
 /// Retry limits for summaries: two retries, with delays from half a second to five seconds.
@@ -183,14 +210,16 @@ impl SummaryHooks for Summaries {
     ) -> BoxFuture<'a, Option<Result<Summarised, CompactError>>> {
         Box::pin(async move {
             let mut last = None;
+            let ends_at = tokio::time::Instant::now() + MAX_TIME.max(self.plan.config.timeout);
             for writer in self.writers() {
-                match self.make(&writer, ahead, cancel).await {
-                    Ok(made) => {
-                        if let Some(usage) = &made.usage {
-                            self.used.lock().unwrap_or_else(PoisonError::into_inner).add(usage);
-                        }
-                        return Some(Ok(made));
-                    }
+                let mut usage = None;
+                let making = self.make(&writer, ahead, &mut usage, cancel);
+                let made = tokio::time::timeout_at(ends_at, making).await.unwrap_or_else(|_| Err(too_slow(MAX_TIME)));
+                if let Some(usage) = &usage {
+                    self.used.lock().unwrap_or_else(PoisonError::into_inner).add(usage);
+                }
+                match made {
+                    Ok(made) => return Some(Ok(made)),
                     Err(CompactError::Cancelled) => return Some(Err(CompactError::Cancelled)),
                     Err(error) => {
                         tracing::warn!(%error, model = %writer.0.id, "a summary failed");

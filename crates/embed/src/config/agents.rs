@@ -15,6 +15,7 @@ use super::node::Node;
 use super::params::{ModelParams, StreamParams};
 use super::pruning::PruningConfig;
 use super::streaming::{BlockStreaming, HumanDelay};
+use super::thinking::{LEVELS, parse_level};
 use super::tool_search::ToolSearchConfig;
 use super::tools;
 use crate::key::AgentId;
@@ -396,7 +397,7 @@ fn read_model(node: &Node<'_>, problems: &mut Vec<Problem>) -> (Option<String>, 
 }
 
 fn read_thinking(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<ThinkingLevel> {
-    node.word(problems, &ThinkingLevel::ALL.map(ThinkingLevel::as_str), ThinkingLevel::parse)
+    node.word(problems, &LEVELS, parse_level)
 }
 
 fn read_retries(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<RunRetries> {

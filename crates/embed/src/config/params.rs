@@ -89,12 +89,13 @@ impl StreamParams {
     }
 
     /// Returns the options of wire formats: those that are set, and those that follow from other parameters.
-    pub(crate) fn native_options(&self) -> Map<String, Value> {
+    pub(crate) fn native_options(&self, model: &str) -> Map<String, Value> {
         let mut native = self.native.clone();
         if self.fast_mode == Some(true) && !native.contains_key(SERVICE_TIER) {
             native.insert(SERVICE_TIER.to_owned(), "priority".into());
         }
-        let one_million = (self.context_1m == Some(true)).then_some(ONE_MILLION_BETA);
+        let has_one_million = ["opus-4", "sonnet-4"].iter().any(|name| model.to_lowercase().contains(name));
+        let one_million = (self.context_1m == Some(true) && has_one_million).then_some(ONE_MILLION_BETA);
         let betas = self.anthropic_beta.iter().flatten().map(String::as_str).chain(one_million);
         let betas: Vec<Value> = betas.map(Value::from).collect();
         if !betas.is_empty()

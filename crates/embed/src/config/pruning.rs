@@ -11,6 +11,8 @@ use super::pattern::glob;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PruningConfig {
+    /// Whether no mode is configured: then only the prompts of Anthropic's own service are pruned.
+    pub is_default: bool,
     /// How long a provider caches a prompt (`ttl`). Nothing is shortened earlier, because that would invalidate the cache.
     pub ttl: Duration,
     /// Results since this many answers are left alone (`keepLastAssistants`).
@@ -59,11 +61,13 @@ impl ToolFilter {
 }
 
 const DEFAULT_TTL: Duration = Duration::from_secs(300);
+/// The default if no mode is configured.
+const LONG_TTL: Duration = Duration::from_secs(3600);
 
 impl PruningConfig {
-    /// Reads the settings; `None` unless the mode is `cache-ttl`.
+    /// Reads the settings; `None` if the mode is `off`.
     pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
-        node.object(problems)?;
+        node.object(problems);
         let mode = node.get("mode").word(problems, &["off", "cache-ttl"], |word| match word {
             "off" => Some(false),
             "cache-ttl" => Some(true),
@@ -82,7 +86,8 @@ impl PruningConfig {
         let placeholder = placeholder.unwrap_or_else(|| "[Old tool result content cleared]".to_owned());
         let clears = hard.get("enabled").flag(problems).unwrap_or(true);
         let config = Self {
-            ttl: node.get("ttl").value().and_then(ttl).unwrap_or(DEFAULT_TTL),
+            is_default: mode.is_none(),
+            ttl: node.get("ttl").value().and_then(ttl).unwrap_or(if mode.is_none() { LONG_TTL } else { DEFAULT_TTL }),
             keep_last_assistants: whole(node.get("keepLastAssistants"), 3, problems),
             soft_trim_ratio: ratio("softTrimRatio", 0.3, problems),
             hard_clear_ratio: ratio("hardClearRatio", 0.5, problems),
@@ -98,7 +103,7 @@ impl PruningConfig {
                 deny: tools.get("deny").texts(problems).unwrap_or_default(),
             },
         };
-        mode.unwrap_or(false).then_some(config)
+        mode.unwrap_or(true).then_some(config)
     }
 }
 

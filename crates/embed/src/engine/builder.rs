@@ -356,6 +356,7 @@ impl EngineBuilder {
             agents: Arc::default(),
             lanes,
             gate: RunGate::default(),
+            is_announced: Arc::default(),
             leases,
             index,
             store,

@@ -63,7 +63,8 @@ pub(super) async fn save_memories(before: &BeforeRun<'_>) {
     if !memory::is_due(&config.memory_flush, size) {
         return;
     }
-    let date = parts.host.local_date(parts.host.now_ms());
+    let zone = parts.config.agents.defaults.prompt.time_zone.as_deref();
+    let date = parts.host.local_date(parts.host.now_ms(), zone);
     let request = flush_request(request, parts.host.ids().uuid_v4(), FlushTexts::new(&config.memory_flush, &date));
     match run(before, request, model).await {
         Ok(Some(result)) if is_successful(&result) => {}

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use pinch_coding_agent::store::SessionRef;
-use pinch_llm::thinking::ThinkingLevel;
 use pinch_ports::{Fence, OverrideSource, PortError, SessionEntry};
 
 use super::replaced::ReplacedEntry;
 use super::{agents, entries, replaced, resolve};
+use crate::config::thinking::parse_level;
 use crate::key::{self, ProfileId};
 use crate::parts::Parts;
 use crate::plugin::ResetReason;
@@ -80,7 +80,7 @@ pub(super) fn canonical(parts: &Parts, key: &str) -> Result<String, RunError> {
 
 /// Applies the settings of a session. Words unknown to this version are ignored.
 fn apply(entry: &SessionEntry, request: &mut RunRequest) {
-    if let Some(level) = entry.thinking_level.as_deref().and_then(ThinkingLevel::parse) {
+    if let Some(level) = entry.thinking_level.as_deref().and_then(parse_level) {
         request.think_level = Some(level);
     }
     if let Some(level) = entry.verbose_level.as_deref().and_then(Verbose::parse) {

@@ -109,6 +109,14 @@ fn deciding_files(parts: &Parts, workspace: &Path, agent: &AgentId) -> Vec<PathB
     files
 }
 
+/// Returns whether the configuration or a request restricts which commands run.
+pub(super) fn restricts_commands(config: &Config, request: &RunRequest, agent: &AgentId) -> bool {
+    let Ok(exec) = exec_config(config, request, agent) else { return true };
+    let is_open =
+        |modes: Option<(ExecSecurity, ExecAsk)>| modes.is_none_or(|modes| modes == (ExecSecurity::Full, ExecAsk::Off));
+    exec.strict_inline_eval == Some(true) || !exec.configured_modes().is_ok_and(is_open)
+}
+
 fn exec_config(config: &Config, request: &RunRequest, agent: &AgentId) -> Result<ExecConfig, ModeError> {
     let configured = config.agents.get(agent).map_or_else(|| config.exec.clone(), |own| own.exec.over(&config.exec));
     configured.overridden(&request.exec_overrides)

@@ -55,11 +55,12 @@ pub(super) async fn prompt(
         None => {
             let (mut files, problems) = bootstrap::load(workspace, key, sandbox.map(|sandbox| &*sandbox.machine)).await;
             warn(&problems);
+            files = hooks.bootstrap(workspace, files).await;
             if request.bootstrap_context == BootstrapContext::Lightweight {
                 let is_heartbeat = request.trigger == RunTrigger::Heartbeat;
                 files.retain(|file| is_heartbeat && file.name == bootstrap::HEARTBEAT);
             }
-            bootstrap::inject(hooks.bootstrap(workspace, files).await, config.files)
+            bootstrap::inject(files, config.files)
         }
         Some(_) => Vec::new(),
     };

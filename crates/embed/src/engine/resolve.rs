@@ -21,7 +21,9 @@ use pinch_tools::patch::finish_interrupted;
 use pinch_tools::policy::PolicyDecision;
 use serde_json::Value;
 
-use super::offering::{RunMachines, SharedWithSession, credential_variables, elevated, loop_guard, offer};
+use super::offering::{
+    RunMachines, SharedWithSession, credential_variables, elevated, loop_guard, offer, restricts_commands,
+};
 use super::{prompting, sandboxed};
 use crate::compaction::{self, SummaryPlan};
 use crate::config::Config;
@@ -165,6 +167,7 @@ pub(super) async fn scope(
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
         prompt,
         extensions: extensions(parts, &request, &agent_id, &hooks),
+        call_guard: call_guard(parts, &request, &agent_id),
         hooks,
         model_params: parts.config.agents.params_of(&agent_id),
         agent_id,
@@ -277,6 +280,14 @@ fn extensions(parts: &Parts, request: &RunRequest, agent_id: &AgentId, hooks: &R
     let of_host = registered.extensions.iter().cloned().chain(registered.plugins.extensions());
     let hooks = of_host.chain(hooks.of_session());
     Extensions::load(&parts.host, first.into_iter().chain(hooks).chain(last).chain(limit))
+}
+
+/// Returns what must decide about each tool call or command of an agent, if anything.
+fn call_guard(parts: &Parts, request: &RunRequest, agent_id: &AgentId) -> Option<String> {
+    if parts.registered.guardrail.is_some() {
+        return Some("the guardrail".to_owned());
+    }
+    restricts_commands(&parts.config, request, agent_id).then(|| "tools.exec".to_owned())
 }
 
 /// Returns the runtimes of a run: the one that the request or the configuration names, else one per model. `pi` is an alias of `native`.

@@ -1,5 +1,6 @@
 //! Shutdown of an engine, and replacement of its configuration.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -20,9 +21,11 @@ const GRACE: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Notifies plugins that the host now accepts messages. `port`: the port it listens on, if any. Call it once, inside the runtime;
-    /// [`Engine::drain`] notifies them of the end.
+    /// [`Engine::drain`] then notifies them of the end.
     pub fn announce_start(&self, port: Option<u16>) {
-        self.parts().registered.plugins.gateway_started(GatewayStart { port });
+        let parts = self.parts();
+        parts.is_announced.store(true, Ordering::Relaxed);
+        parts.registered.plugins.gateway_started(GatewayStart { port });
     }
 
     /// Starts no more runs, and waits until active ones have ended. Runs waiting for their session or a slot, and messages waiting for
@@ -31,7 +34,7 @@ impl Engine {
     /// used up, and up to half a minute for plugins being notified. It cannot be undone.
     pub async fn drain(&self, limit: Duration) -> bool {
         let parts = self.parts();
-        if !parts.gate.is_closed() {
+        if !parts.gate.is_closed() && parts.is_announced.load(Ordering::Relaxed) {
             parts.registered.plugins.gateway_stopped(GatewayStop { reason: None });
         }
         parts.gate.close();

@@ -163,8 +163,19 @@ impl RunHooks {
 
     /// Returns the extension of the run's session that calls the plugins.
     pub(crate) fn of_session(&self) -> Option<Arc<dyn Extension>> {
-        let hooks = || PluginHooks::new(self.plugins.clone(), Arc::clone(&self.cx), Arc::clone(&self.approvals));
-        (!self.plugins.is_empty()).then(|| Arc::new(hooks()) as Arc<dyn Extension>)
+        (!self.plugins.is_empty()).then(|| Arc::new(self.session_hooks()) as Arc<dyn Extension>)
+    }
+
+    fn session_hooks(&self) -> PluginHooks {
+        PluginHooks::new(self.plugins.clone(), Arc::clone(&self.cx), Arc::clone(&self.approvals))
+    }
+
+    /// Returns a message as plugins let it be written. For messages that do not come from a session's run, whose extensions see them.
+    pub(crate) async fn written(&self, message: Arc<Message>) -> Arc<Message> {
+        if self.plugins.is_empty() {
+            return message;
+        }
+        self.session_hooks().written(&message).await.unwrap_or(message)
     }
 
     /// Notifies plugins of a prompt that is about to be sent.

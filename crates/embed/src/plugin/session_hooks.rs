@@ -179,6 +179,13 @@ impl PluginHooks {
         changed
     }
 
+    /// Lets the plugins change a message before it is written; `None` if they do not.
+    pub(super) async fn written(&self, message: &Arc<Message>) -> Option<Arc<Message>> {
+        let persisted = self.tool_result_persist(message).await;
+        let written = self.before_message_write(persisted.as_ref().unwrap_or(message)).await;
+        written.or(persisted)
+    }
+
     fn compaction_ended(&self, done: Result<&Compacted, &str>, cx: &ExtensionCx) {
         let before = self.with_state(|state| (std::mem::take(&mut state.n_compacting), state.n_messages.take()));
         let event = CompactionFinished {
@@ -225,6 +232,11 @@ impl Extension for PluginHooks {
         "plugin-hooks"
     }
 
+    /// Each plugin has its own limit.
+    fn handler_limit(&self) -> Option<Duration> {
+        None
+    }
+
     fn points(&self) -> Points {
         Points::of([
             Point::ToolCall,
@@ -266,11 +278,7 @@ impl Extension for PluginHooks {
     }
 
     fn message_end<'a>(&'a self, message: &'a Arc<Message>, _: &'a ExtensionCx) -> HandlerFuture<'a, MessageAction> {
-        Box::pin(async move {
-            let persisted = self.tool_result_persist(message).await;
-            let written = self.before_message_write(persisted.as_ref().unwrap_or(message)).await;
-            Ok(written.or(persisted).map_or(MessageAction::Keep, MessageAction::Replace))
-        })
+        Box::pin(async move { Ok(self.written(message).await.map_or(MessageAction::Keep, MessageAction::Replace)) })
     }
 
     fn session_before_compact<'a>(

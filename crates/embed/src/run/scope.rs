@@ -60,6 +60,8 @@ pub struct RunScope {
     pub extensions: Extensions,
     /// Plugin hooks of the run; the runtime asks them for the prompt.
     pub hooks: RunHooks,
+    /// What must decide about each tool call or command, if anything: a runtime with tools of its own must refuse such a run.
+    pub call_guard: Option<String>,
     /// When conversations are compacted.
     pub compaction: CompactionRules,
     /// How their summaries are made.

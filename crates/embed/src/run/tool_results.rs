@@ -9,6 +9,11 @@ const MAX_KEPT: usize = 400_000;
 /// A cut moves back to the end of a line if that costs no more than a fifth.
 const LINE_SHARE: f64 = 0.8;
 
+/// Share of a shortened text for its end, in percent.
+const TAIL_PERCENT: usize = 30;
+/// Number of last characters that show whether the end is worth keeping.
+const TELLING_CHARS: usize = 2_000;
+
 /// Returns the maximum length of a tool result in characters: three tenths of the context window at four characters per token. A window of
 /// 0 is unknown.
 pub fn per_result_limit(context_window: u64) -> usize {
@@ -38,7 +43,7 @@ pub fn shortened(content: &[Block], limit: usize) -> Option<Vec<Block>> {
     Some(content.iter().map(cut).collect())
 }
 
-/// Returns the beginning of a text of `n` characters, with a notice about the rest. The notice counts towards the limit, unless the limit
+/// Returns the beginning of a text of `n` characters, and its end if that says how something ended, with a notice about the rest. The notice counts towards the limit, unless the limit
 /// is the minimum.
 fn head(text: &str, n: usize, limit: usize) -> String {
     if n <= limit {
@@ -47,10 +52,46 @@ fn head(text: &str, n: usize, limit: usize) -> String {
     let notice =
         |n_cut: usize| format!("\n\n[… {n_cut} more characters were cut: the result was too long for the model …]");
     let n_kept = limit.saturating_sub(notice(n).chars().count()).max(MIN_KEPT);
+    // The end of a result often says how it ended.
+    let tail = match is_telling(text) {
+        true => ending(text, n_kept * TAIL_PERCENT / 100),
+        false => "",
+    };
+    let n_kept = n_kept - tail.chars().count();
     let end = text.char_indices().nth(n_kept).map_or(text.len(), |(at, _)| at);
     let at_line = text[..end].rfind('\n').filter(|at| *at as f64 >= end as f64 * LINE_SHARE);
     let kept = &text[..at_line.unwrap_or(end)];
-    format!("{kept}{}", notice(n - kept.chars().count()))
+    let notice = notice(n - kept.chars().count() - tail.chars().count());
+    if tail.is_empty() { format!("{kept}{notice}") } else { format!("{kept}{notice}\n\n{tail}") }
+}
+
+/// Returns the last `n` characters of a text, from the beginning of a line if one begins in their first fifth.
+fn ending(text: &str, n: usize) -> &str {
+    let Some((start, _)) = text.char_indices().rev().nth(n.saturating_sub(1)) else { return text };
+    let found = &text[start..];
+    found.find('\n').filter(|at| *at <= found.len() / 5).map_or(found, |at| &found[at + 1..])
+}
+
+/// Returns whether the end of a text says how something ended: an error, a summary, or the end of a JSON text.
+fn is_telling(text: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "error",
+        "exception",
+        "failed",
+        "failure",
+        "fatal",
+        "panic",
+        "traceback",
+        "warning",
+        "exit code",
+        "total",
+        "summary",
+        "result",
+        "passed",
+        "finished",
+    ];
+    let end = ending(text.trim_end(), TELLING_CHARS).to_lowercase();
+    end.ends_with(['}', ']']) || WORDS.iter().any(|word| end.contains(word))
 }
 
 #[cfg(test)]
@@ -65,6 +106,19 @@ mod tests {
         let text = cut[0].as_text().unwrap();
         assert!(text.chars().count() <= 10_000 && text.contains("more characters were cut"), "{}", text.len());
         assert_eq!(cut[1].as_text(), Some("x"));
+    }
+
+    #[test]
+    fn an_end_that_says_how_something_ended_is_kept() {
+        let log = format!("{}error: could not compile\n", "line\n".repeat(10_000));
+        let cut = shortened(&[Block::text(log.as_str())], 10_000).unwrap();
+        let text = cut[0].as_text().unwrap();
+        assert!(
+            text.starts_with("line\n") && text.ends_with("line\nerror: could not compile\n"),
+            "{}",
+            &text[text.len() - 60..]
+        );
+        assert!(text.chars().count() <= 10_000 && text.contains("more characters were cut"), "{}", text.len());
     }
 
     #[test]

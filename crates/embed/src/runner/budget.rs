@@ -40,7 +40,8 @@ impl BudgetMeter {
         }
     }
 
-    fn is_exceeded(&self) -> bool {
+    /// Returns whether the run has used what it may use.
+    pub(super) fn is_exceeded(&self) -> bool {
         self.budget.reached_tokens(&self.used).is_some() || self.budget.reached_cost(&self.used).is_some()
     }
 }

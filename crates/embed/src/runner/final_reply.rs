@@ -46,6 +46,13 @@ impl Runner<'_> {
         model: &Arc<Model>,
         state: &mut RunState,
     ) -> Result<Finish, RunError> {
+        let budget = &state.terms.budget;
+        let is_spent = BudgetMeter::new(state).is_exceeded()
+            || budget.attempts.is_some_and(|most| state.n_attempts() >= most)
+            || budget.deadline.is_some_and(|limit| state.elapsed >= limit);
+        if is_spent {
+            return Ok(self.incomplete());
+        }
         let plan = AttemptPlan {
             number: state.n_attempts() + 1,
             profile: state.profile().cloned(),
@@ -59,16 +66,21 @@ impl Runner<'_> {
         self.emitter.emit(RunEvent::Attempt(plan.clone())).await;
         let began = Instant::now();
         let cancel = self.stop.child_until(Deadline::after(TIME_LIMIT));
-        let outcome = self.pull(attempts, model, &plan, auth, &cancel, BudgetMeter::default()).await?;
+        let outcome = self.pull(attempts, model, &plan, auth, &cancel, BudgetMeter::new(state)).await?;
         state.add_usage(&outcome);
         let finish = match &outcome.end {
             AttemptEnd::Aborted(_) if self.stop.reason().is_some() => Finish::Aborted,
             AttemptEnd::Failed { .. } => Finish::Answer,
             _ if answers(&outcome, self.replies.options()) => Finish::Answer,
-            _ => Finish::Incomplete { verify: self.outcomes.iter().any(AttemptOutcome::has_mutated) },
+            _ => self.incomplete(),
         };
         self.report(model, &plan, outcome, &Action::Finish(finish.clone()), began).await;
         Ok(finish)
+    }
+
+    /// Returns the end of a run whose required answer is missing.
+    fn incomplete(&self) -> Finish {
+        Finish::Incomplete { verify: self.outcomes.iter().any(AttemptOutcome::has_mutated) }
     }
 }
 

@@ -113,6 +113,11 @@ impl AttemptRuntime for CliRuntime {
                     "{name} uses its own tools, which do not follow the tool policy: {removed}. Choose another model, or change the policy"
                 )));
             }
+            if let Some(guard) = &scope.call_guard {
+                return Err(RunError::Config(format!(
+                    "{name} uses its own tools, which {guard} does not see. Choose another model, or remove the restriction"
+                )));
+            }
             let is_answering = Arc::new(AtomicBool::new(false));
             let attempts: Box<dyn Attempts + 'a> =
                 Box::new(CliAttempts { runtime: self, scope, backend, model, is_answering });
@@ -120,6 +125,9 @@ impl AttemptRuntime for CliRuntime {
         })
     }
 }
+
+/// Maximum length of an argument of a program on Linux, in bytes.
+const MAX_ARGUMENT: usize = 128 * 1024 - 1;
 
 /// What command-line agents can do by themselves, as tools of ours.
 const OWN_TOOLS: [&str; 4] = ["read", "write", "edit", "exec"];
@@ -214,6 +222,15 @@ impl CliAttempts<'_> {
                     new_session: &new,
                 },
             );
+            if let Some(n) = command.args.iter().map(String::len).find(|n| *n > MAX_ARGUMENT) {
+                let text = format!(
+                    "the arguments of {} are too long: one has {n} bytes, and {MAX_ARGUMENT} are possible. Shorten the workspace files of the \
+                     system prompt, or set systemPromptWhen to never",
+                    self.name()
+                );
+                let error = LlmError::new(self.model.provider.clone(), LlmErrorKind::Protocol, text);
+                return CliOutcome::Ended(AttemptEnd::failed(FailureStage::Prompt, Arc::new(error)));
+            }
             let usual = self.backend.output;
             let form = if command.resumes { self.backend.resume_output.unwrap_or(usual) } else { usual };
             let silence = self.silence(command.resumes);
@@ -276,7 +293,7 @@ impl CliAttempts<'_> {
     /// Writes the prompt to the transcript.
     async fn record_prompt(&self, log: &mut SessionLog, prompt: UserMessage) -> Result<(), StoreError> {
         history::record(log, &self.model, self.scope.host.now_ms()).await?;
-        log.append_message(Message::User(prompt)).await.map(drop)
+        self.append_message(log, Message::User(prompt)).await
     }
 
     /// Writes the answer to the transcript.
@@ -293,7 +310,13 @@ impl CliAttempts<'_> {
                 append(log, data).await?;
             }
         }
-        log.append_message(Message::Assistant(answer)).await.map(drop)
+        self.append_message(log, Message::Assistant(answer)).await
+    }
+
+    /// Writes a message as plugins let it be written.
+    async fn append_message(&self, log: &mut SessionLog, message: Message) -> Result<(), StoreError> {
+        let message = self.scope.hooks.written(Arc::new(message)).await;
+        log.append(EntryBody::Message(message)).await.map(drop)
     }
 }
 

@@ -20,6 +20,7 @@ use pinch_coding_agent::session_log::RecentSessions;
 use pinch_coding_agent::store::{SessionStore, StoreError};
 use pinch_llm::message::{Block, Content, Image, Message, Usage};
 use pinch_llm::model::Model;
+use pinch_llm::model::dialect::AffinityFormat;
 use pinch_llm::normalise::repair::MISSING_RESULT;
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{Auth, CallOptions, ToolChoice};
@@ -27,6 +28,7 @@ use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
 use pinch_stdx::pull::pulled;
 use pinch_tools::loops::LoopGuard;
+use serde_json::{Value, json};
 
 use super::{AttemptEvent, AttemptRuntime, Attempts, CompactRefusal, PendingMessage, QueueRefusal, RunControl};
 use crate::compaction::pruning::Pruner;
@@ -39,6 +41,8 @@ use crate::run::tools::ArrangedTools;
 use crate::run::{AttemptPlan, RunError, RunRequest};
 
 mod fitting;
+mod seen_images;
+mod entities;
 pub mod history;
 pub mod images;
 mod repair;
@@ -97,13 +101,21 @@ impl NativeRuntime {
             let (api, model) = (model.api.as_str(), model.id.as_str());
             tracing::warn!(api, model, "additional parameters of the model have no effect in its wire format");
         }
-        options.native = params.native_options();
-        options.sampling_params = Some(params.extra).filter(|extra| !extra.is_empty());
+        options.native = params.native_options(model.id.as_str());
+        let mut members = params.extra;
+        if model.dialect.wire.num_ctx
+            && model.context_window > 0
+            && let Value::Object(of_server) = members.entry("options").or_insert_with(|| json!({}))
+        {
+            of_server.entry("num_ctx").or_insert_with(|| model.context_window.into());
+        }
+        options.sampling_params = Some(members).filter(|members| !members.is_empty());
+        options.headers = attribution(&model);
         // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let mut parts = SessionParts::new(scope.host.clone(), log, model, nobody);
         parts.thinking = Some(request.think_level.unwrap_or_default());
-        parts.hooks = Arc::new(AnswerHooks::new(Arc::clone(&scope.loops)));
+        parts.hooks = Arc::new(AnswerHooks::new(Arc::clone(&scope.loops), parts.model.dialect.replies.html_entities));
         parts.tools = tools.clone();
         parts.arrange_tools = Some(arrange);
         parts.images = scope.images.clone();
@@ -246,7 +258,8 @@ impl Attempts for NativeAttempts {
             let mut start = plan.start;
             if start == AttemptStart::Prompt && !self.request.client_results.is_empty() {
                 if let Err(error) =
-                    client_results::append(&mut self.session, &self.request.client_results, &self.host).await
+                    client_results::append(&mut self.session, &self.request.client_results, &self.hooks, &self.host)
+                        .await
                 {
                     emitter.emit(AttemptEvent::Broken(error)).await;
                     return;
@@ -265,17 +278,20 @@ impl Attempts for NativeAttempts {
                 },
                 AttemptStart::Resume | AttemptStart::Continue | AttemptStart::FinalReply => Default::default(),
             };
-            if start != AttemptStart::FinalReply {
-                let model = self.session.model();
-                self.hooks.llm_input(|| LlmInput {
-                    provider: model.provider.to_string(),
-                    model: model.id.to_string(),
-                    system_prompt: Some((self.prompt)(self.session.tools()).whole()),
-                    prompt: text.clone(),
-                    history: self.session.messages().to_vec(),
-                    n_images: images.len(),
-                });
+            let is_interrupted = start == AttemptStart::Resume && self.session.messages().last().is_some_and(broke_off);
+            if is_interrupted && let Err(error) = self.session.omit_failed().await {
+                emitter.emit(AttemptEvent::Broken(session_error(error))).await;
+                return;
             }
+            let model = self.session.model();
+            self.hooks.llm_input(|| LlmInput {
+                provider: model.provider.to_string(),
+                model: model.id.to_string(),
+                system_prompt: Some((self.prompt)(self.session.tools()).whole()),
+                prompt: text.clone(),
+                history: self.session.messages().to_vec(),
+                n_images: images.len(),
+            });
             let mut run = match start {
                 AttemptStart::Prompt => self.session.prompt(Prompt {
                     text,
@@ -285,6 +301,7 @@ impl Attempts for NativeAttempts {
                     cancel: cancel.clone(),
                     ..Prompt::default()
                 }),
+                AttemptStart::Resume if is_interrupted => self.session.prompt_custom(&interrupted_note(), &cancel),
                 AttemptStart::Resume => self.session.resume(&cancel),
                 AttemptStart::Continue => self.session.prompt_custom(&continue_note(), &cancel),
                 AttemptStart::FinalReply => {
@@ -424,6 +441,32 @@ fn continue_note() -> CustomMessage {
     let text = "Your last turn ended without any text for the user. Go on: finish what you were doing, and then answer the user. If the user \
                 needs no answer, reply with NO_REPLY.";
     hidden_note("pinch.continue", text)
+}
+
+/// Returns whether a message is an answer that failed after its beginning had arrived.
+fn broke_off(message: &Arc<Message>) -> bool {
+    message.as_assistant().is_some_and(|answer| answer.stop_reason.is_failure() && !answer.content.is_empty())
+}
+
+/// Returns the note for a model whose answer broke off.
+fn interrupted_note() -> CustomMessage {
+    let text = "Your last answer was interrupted by an error before it was complete, and is lost; none of its tool calls ran. What came before it \
+                was done. Check that before you repeat anything, and go on.";
+    hidden_note("pinch.interrupted", text)
+}
+
+/// Returns the headers by which OpenRouter attributes requests to an application, unless the model has its own.
+fn attribution(model: &Model) -> Vec<(String, Option<String>)> {
+    let affinity = &model.dialect.wire.affinity;
+    if !(affinity.send && affinity.format == AffinityFormat::OpenRouter) {
+        return Vec::new();
+    }
+    let own = [("HTTP-Referer", env!("CARGO_PKG_REPOSITORY")), ("X-Title", "pinch")];
+    let is_free = |name: &str| !model.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+    own.into_iter()
+        .filter(|(name, _)| is_free(name))
+        .map(|(name, value)| (name.to_owned(), Some(value.to_owned())))
+        .collect()
 }
 
 /// Returns the note for a model that stopped without a required answer.

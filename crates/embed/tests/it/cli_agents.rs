@@ -1,11 +1,17 @@
 //! Command-line agents in place of a model, played by shell scripts that behave in every possible way.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
+use pinch_coding_agent::extension::{Extension, HandlerFuture, Points};
 use pinch_embed::engine::{Engine, RunTarget};
+use pinch_embed::plugin::{BeforeMessageWrite, HookContext, MessageWrite, Plugin};
+use pinch_embed::ports::{BoxError, GuardedCall, Guardrail, GuardrailDecision};
 use pinch_embed::run::RunError;
-use pinch_llm::message::Image;
+use pinch_llm::message::{Block, Content, Image, Message, block};
+
 use pinch_stdx::cancel::CancelReason;
 use pinch_stdx::host::{Env, Host};
 use serde_json::{Value, json};
@@ -72,6 +78,82 @@ async fn an_agent_whose_tools_would_not_follow_the_policy_is_not_started() {
     }
     let world = robot(ECHO, echo_backend(), |config| config["tools"] = json!({"deny": ["message", "process"]})).await;
     assert_eq!(ask(&world.engine, "hello").await.unwrap(), ["You said: hello"]);
+}
+
+#[tokio::test]
+async fn an_agent_is_not_started_where_its_calls_would_need_a_decision() {
+    for exec in
+        [json!({"mode": "allowlist"}), json!({"security": "full", "ask": "always"}), json!({"strictInlineEval": true})]
+    {
+        let world = robot(ECHO, echo_backend(), |config| config["tools"] = json!({"exec": exec.clone()})).await;
+        let error = ask(&world.engine, "hello").await.unwrap_err();
+        assert!(error.to_string().contains("tools, which tools.exec does not see"), "{exec}: {error}");
+        assert!(!world.path("arguments").exists());
+    }
+    let world = robot(ECHO, echo_backend(), |config| config["tools"] = json!({"exec": {"mode": "full"}})).await;
+    assert_eq!(ask(&world.engine, "hello").await.unwrap(), ["You said: hello"]);
+    let engine = world.built(|builder| builder.guardrail(Arc::new(AllowsAll)));
+    let error = ask(&engine, "hello again").await.unwrap_err();
+    assert!(error.to_string().contains("which the guardrail does not see"), "{error}");
+}
+
+/// Allows every call.
+struct AllowsAll;
+
+impl Guardrail for AllowsAll {
+    fn check<'a>(&'a self, _: &'a GuardedCall) -> BoxFuture<'a, Result<GuardrailDecision, BoxError>> {
+        Box::pin(async { Ok(GuardrailDecision::Allow) })
+    }
+}
+
+/// Writes each message in capitals.
+pub(crate) struct Shouting;
+
+impl Extension for Shouting {
+    fn name(&self) -> &str {
+        "shouting"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([])
+    }
+}
+
+impl Plugin for Shouting {
+    fn before_message_write<'a>(
+        &'a self,
+        event: &'a BeforeMessageWrite,
+        _: &'a HookContext,
+    ) -> HandlerFuture<'a, MessageWrite> {
+        let mut message = Message::clone(&event.message);
+        match &mut message {
+            Message::User(user) => user.content = Content::Text(user.content.text("").to_uppercase()),
+            Message::ToolResult(result) => {
+                result.content = vec![Block::text(block::join_text(&result.content, "").to_uppercase())]
+            }
+            _ => {}
+        }
+        Box::pin(async move { Ok(MessageWrite::Replace(Arc::new(message))) })
+    }
+}
+
+#[tokio::test]
+async fn plugins_see_what_an_agent_adds_to_the_conversation() {
+    let world = robot(ECHO, echo_backend(), |_| {}).await;
+    let engine = world.built(|builder| builder.hooks(Arc::new(Shouting)));
+    assert_eq!(ask(&engine, "hello").await.unwrap(), ["You said: hello"]);
+    let session = engine.sessions("main").await.unwrap()[KEY].session_id.clone();
+    let messages = world.transcript(&session).messages();
+    assert_eq!(messages, ["user: HELLO", "assistant(stop): You said: hello"]);
+}
+
+#[tokio::test]
+async fn an_argument_that_is_too_long_is_an_error_that_says_so() {
+    let world = robot(ECHO, echo_backend(), |_| {}).await;
+    let mut request = world.engine.message(KEY, "hello").await.unwrap();
+    request.extra_system_prompt = Some("x".repeat(200_000));
+    let error = within(world.engine.run(request).finish()).await.unwrap_err();
+    assert!(error.to_string().contains("the arguments of robot are too long: one has"), "{error}");
 }
 
 #[tokio::test]

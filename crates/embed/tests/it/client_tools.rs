@@ -1,5 +1,7 @@
 //! Client tools: the run stops for them, and continues with their results.
 
+use std::sync::Arc;
+
 use pinch_agent_core::tool::{FnTool, JsonObject, ToolOutput, ToolSpec};
 use pinch_embed::run::client_tools::ClientToolResult;
 use pinch_embed::run::{RunRequest, RunResult};
@@ -8,6 +10,7 @@ use pinch_testing::server::ServerReply;
 use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 
+use crate::cli_agents::{Shouting, echo_backend, robot};
 use crate::world::{World, answer, payload_texts, refusal, stream, within};
 
 fn lookup() -> ToolSpec {
@@ -121,6 +124,29 @@ async fn unsupported_requests_are_refused_with_a_reason() {
     let error = within(engine.run(unknown).finish()).await.unwrap_err();
     assert!(error.to_string().contains("no call with the id \"c9\" waits"), "{error}");
     assert!(world.server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn results_are_limited_and_pass_the_hooks() {
+    let world = World::new().await;
+    let engine = world.built(|builder| builder.hooks(Arc::new(Shouting)));
+    world.server.reply(calls(&[("c1", "lookup", json!({"q": 1}))]));
+    run(&engine, request(&engine, "hello")).await;
+    world.server.reply(stream(answer("m2", "Four.")));
+    let mut second = request(&engine, "");
+    second.client_results = vec![ClientToolResult::text("c1", "line\n".repeat(100_000))];
+    run(&engine, second).await;
+    let sent = world.server.requests().last().unwrap().json()["messages"].to_string();
+    assert!(sent.len() < 100_000 && sent.contains("LINE") && sent.contains("WERE LEFT OUT"), "{}", sent.len());
+}
+
+#[tokio::test]
+async fn results_for_a_runtime_without_client_tools_are_refused() {
+    let world = robot("exit 1", echo_backend(), |_| {}).await;
+    let mut request = world.engine.request("s1", None, None, "");
+    request.client_results = vec![ClientToolResult::text("c1", "one")];
+    let error = within(world.engine.run(request).finish()).await.unwrap_err();
+    assert!(error.to_string().contains("does not support client tools"), "{error}");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use pinch_embed::delivery::{Lifecycle, OutgoingBlock, Receipt, ReplyEvent, ReplySink, SendFailure, SinkLimits};
 use pinch_embed::engine::{DeliveredRun, EngineRun, ReplyDelivery};
 use pinch_embed::replies::blocks::BlockBreak;
-use pinch_embed::run::request::BlockReplies;
+use pinch_embed::run::request::{BlockReplies, Budget};
 use pinch_embed::run::{FailureKind, RunRequest};
 use pinch_embed::runner::RunEvent;
 use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -224,6 +224,17 @@ async fn a_run_that_ends_without_an_answer_gets_one_attempt_without_tools() {
     assert_eq!(run.reply_delivery(), ReplyDelivery::Missing);
     assert_eq!(run.result.unwrap().failure().map(|failure| failure.kind), Some(FailureKind::Empty));
     assert_eq!(world.transcript("s1").unpaired(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn no_attempt_follows_when_the_budget_is_used_up() {
+    let world = World::new().await;
+    world.server.reply(stream(answer("m1", "NO_REPLY")));
+    let budget = Budget { attempts: Some(1), ..Budget::default() };
+    let request = world.request("s1", "go").require_reply().budget(budget);
+    let result = within(world.engine.run(request).finish()).await.unwrap();
+    assert_eq!(world.server.requests().len(), 1);
+    assert_eq!(result.failure().map(|failure| failure.kind), Some(FailureKind::Empty));
 }
 
 #[tokio::test]

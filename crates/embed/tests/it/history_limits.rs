@@ -1,8 +1,9 @@
 //! How much history a model receives, by the session's key.
 
+use pinch_embed::engine::CompactionOutcome;
 use serde_json::{Value, json};
 
-use crate::world::{World, answer, stream, within};
+use crate::world::{World, answer, is_turn, stream, within};
 
 /// Sends three prompts under a session key and returns how many user turns the last request had.
 async fn turns_sent(world: &World, session: &str, key: &str, account: Option<&str>) -> usize {
@@ -14,6 +15,27 @@ async fn turns_sent(world: &World, session: &str, key: &str, account: Option<&st
     }
     let last = world.server.requests().pop().unwrap().json();
     last["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "user").count()
+}
+
+#[tokio::test]
+async fn a_limited_history_begins_with_the_summary() {
+    let world = limited(json!({"telegram": {"dmHistoryLimit": 1}})).await;
+    let key = "agent:main:telegram:direct:42";
+    world.server.answer_with(|request| {
+        Some(stream(answer("m1", if is_turn(request) { "Yes." } else { "## Goal\nTHE-SUMMARY" })))
+    });
+    let ask = async |prompt: &str| {
+        within(world.engine.run(world.engine.request("s1", Some(key), None, prompt)).finish()).await.unwrap();
+        world.server.requests().pop().unwrap().json()["messages"].to_string()
+    };
+    ask("one").await;
+    ask(&"two ".repeat(1_000)).await;
+    let compacted = within(world.engine.compact(world.engine.request("s1", Some(key), None, ""), None)).await;
+    assert!(matches!(compacted, CompactionOutcome::Compacted(_)), "{compacted:?}");
+    let sent = ask("three").await;
+    assert!(sent.contains("THE-SUMMARY"), "{sent}");
+    let sent = ask("four").await;
+    assert!(sent.contains("THE-SUMMARY") && sent.contains("four") && !sent.contains("three"), "{sent}");
 }
 
 async fn limited(config: Value) -> World {

@@ -15,12 +15,10 @@ use crate::world::{FALLBACK, World, is_turn, payload_texts, refusal, within};
 const RUNS: usize = 200;
 const TURNS: usize = 10;
 
-/// Tokens of the window, at three bytes each.
-const WINDOW: usize = 32_000;
-
 /// What the server has seen.
-#[derive(Default)]
 struct SeenTurns {
+    /// Tokens of the window, at three bytes each.
+    window: usize,
     n_turns: usize,
     n_summaries: usize,
     n_overflows: usize,
@@ -57,12 +55,12 @@ impl SeenTurns {
     fn answer(&mut self, request: &Recorded) -> ServerReply {
         let body = String::from_utf8(request.body.clone()).unwrap();
         let n_tokens = body.len() / 3;
-        if n_tokens > WINDOW {
+        if n_tokens > self.window {
             self.n_overflows += 1;
             return refusal(
                 400,
                 "invalid_request_error",
-                &format!("prompt is too long: {n_tokens} tokens > {WINDOW} maximum"),
+                &format!("prompt is too long: {n_tokens} tokens > {} maximum", self.window),
             );
         }
         let usage = json!({"prompt_tokens": n_tokens, "completion_tokens": 20, "total_tokens": n_tokens + 20});
@@ -102,40 +100,62 @@ impl SeenTurns {
     }
 }
 
-#[tokio::test]
-async fn a_conversation_of_two_thousand_turns_is_compacted_unnoticed() {
+/// Runs a conversation in a window, with these settings of compaction. Nobody may notice that it is compacted.
+async fn converse(window: usize, n_runs: usize, reserve: Option<u64>, settings: Value) -> SeenTurns {
     let world = World::with(|config| {
         config["agents"]["defaults"]["model"] = json!({"primary": FALLBACK});
-        config["models"]["providers"]["local"]["models"][0]["contextWindow"] = WINDOW.into();
-        config["agents"]["defaults"]["compaction"] = json!({"reserveTokensFloor": 6_000});
+        config["models"]["providers"]["local"]["models"][0]["contextWindow"] = window.into();
+        config["agents"]["defaults"]["compaction"] = json!({"reserveTokensFloor": reserve});
     })
     .await;
-    let settings = json!({"compaction": {"keepRecentTokens": 6_000, "reserveTokens": 6_000}});
     world.write("state/agents/main/agent/settings.json", &settings.to_string());
     let spec = ToolSpec::new("count", "Counts", Schema::new(json!({"type": "object"})));
     let count = FnTool::new(spec, |input: JsonObject, _| async move {
         Ok(ToolOutput::text(format!("{} of turn {}", "x".repeat(900), json!(input))))
     });
     let engine = world.built(|builder| builder.tool(count));
-    let seen: Arc<Mutex<SeenTurns>> = Arc::default();
+    let seen = Arc::new(Mutex::new(SeenTurns {
+        window,
+        n_turns: 0,
+        n_summaries: 0,
+        n_overflows: 0,
+        fresh: Vec::new(),
+        messages: String::new(),
+        problems: Vec::new(),
+    }));
     let of_server = Arc::clone(&seen);
     world.server.answer_with(move |request| Some(of_server.lock().unwrap().answer(request)));
-    for n in 0..RUNS {
+    for n in 0..n_runs {
         let request = engine.request("s1", None, None, &format!("Question {n}: count again."));
         let result = within(engine.run(request).finish()).await.unwrap();
         let reports: Vec<&AttemptReport> = result.meta.attempts.iter().collect();
-        assert_eq!(
-            (payload_texts(&result), result.meta.error.as_ref()),
-            (vec!["Done.".to_owned()], None),
-            "{reports:?}"
-        );
+        let found = (payload_texts(&result), result.meta.error.as_ref());
+        assert_eq!(found, (vec!["Done.".to_owned()], None), "run {n} of {window}: {reports:?}");
     }
-    let seen = seen.lock().unwrap();
+    world.server.answer_with(|_| None);
+    let seen = Arc::try_unwrap(seen).ok().unwrap().into_inner().unwrap();
     assert_eq!(seen.problems, [""; 0]);
-    assert_eq!(seen.n_turns, RUNS * TURNS);
+    assert_eq!(seen.n_turns, n_runs * TURNS);
     let transcript = world.transcript("s1");
     assert_eq!(transcript.unpaired(), [""; 0]);
     let compactions: Vec<&Value> = transcript.of_type("compaction");
-    assert!(compactions.len() >= 20, "{} compactions, {} overflows", compactions.len(), seen.n_overflows);
+    assert!(compactions.len() >= n_runs / 10, "{} compactions, {} overflows", compactions.len(), seen.n_overflows);
     assert!(seen.n_summaries >= compactions.len());
+    seen
+}
+
+#[tokio::test]
+async fn a_conversation_of_two_thousand_turns_is_compacted_unnoticed() {
+    let settings = json!({"compaction": {"keepRecentTokens": 6_000, "reserveTokens": 6_000}});
+    converse(32_000, RUNS, Some(6_000), settings).await;
+}
+
+#[tokio::test]
+async fn small_windows_need_no_settings() {
+    for window in [16_000, 32_000] {
+        let seen = converse(window, 30, None, json!({})).await;
+        // Most turns must not need a summary each.
+        let (n_summaries, n_turns) = (seen.n_summaries, seen.n_turns);
+        assert!(n_summaries < n_turns / 3, "{window}: {n_summaries} summaries of {n_turns} turns");
+    }
 }

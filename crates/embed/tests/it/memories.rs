@@ -40,7 +40,7 @@ async fn the_agent_saves_notes_once_before_its_conversation_is_compacted() {
     assert_eq!(world.server.requests().len(), 1, "nothing was said before");
 
     let date = pinch_stdx::host::Host::builder().build();
-    let date = date.local_date(date.now_ms());
+    let date = date.local_date(date.now_ms(), None);
     let path = format!("memory/{date}.md");
     world.write(&format!("workspace/{path}"), "- old note");
     for reply in [

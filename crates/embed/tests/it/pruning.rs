@@ -3,7 +3,7 @@
 use pinch_testing::server::Recorded;
 use serde_json::{Value, json};
 
-use crate::world::{World, answer, call, is_turn, stream, within};
+use crate::world::{FALLBACK, World, answer, call, fallback_answer, is_turn, stream, within};
 
 /// Returns the texts of the tool results in a request.
 fn results(request: &Recorded) -> Vec<String> {
@@ -12,6 +12,28 @@ fn results(request: &Recorded) -> Vec<String> {
         body["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_array()).flatten();
     let result = |block: &&Value| block["type"] == "tool_result";
     blocks.filter(result).map(|block| block["content"].to_string()).collect()
+}
+
+#[tokio::test]
+async fn without_settings_the_prompts_of_anthropic_are_pruned() {
+    for (setting, model, n_stamps) in [
+        (json!({}), "anthropic/claude-sonnet-4-5", 1),
+        (json!({"mode": "off"}), "anthropic/claude-sonnet-4-5", 0),
+        (json!({}), FALLBACK, 0),
+    ] {
+        let world = World::with(|config| {
+            config["agents"]["defaults"]["contextPruning"] = setting.clone();
+            config["agents"]["defaults"]["model"] = json!({"primary": model});
+        })
+        .await;
+        let frames = if model == FALLBACK { fallback_answer("Yes.") } else { answer("m1", "Yes.") };
+        world.server.reply(stream(frames));
+        world.ask("s1", "Well?").await.unwrap();
+        let transcript = world.transcript("s1");
+        let stamps =
+            transcript.of_type("custom").into_iter().filter(|entry| entry["customType"] == "openclaw.cache-ttl");
+        assert_eq!(stamps.count(), n_stamps, "{setting} {model}");
+    }
 }
 
 #[tokio::test]

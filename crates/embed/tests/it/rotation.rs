@@ -130,7 +130,8 @@ async fn an_interrupted_answer_is_not_repeated() {
     assert_eq!(world.keys(), ["key-1", "key-2"]);
     let messages = world.transcript("s1").messages();
     assert_eq!(messages, ["user: go", "assistant(error): Half of", "assistant(stop): The whole answer."]);
-    assert!(!world.server.requests()[1].json()["messages"].to_string().contains("Half of"));
+    let sent = world.server.requests()[1].json()["messages"].to_string();
+    assert!(!sent.contains("Half of") && sent.contains("interrupted by an error"), "{sent}");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use pinch_embed::config::Config;
 use pinch_embed::config::messages::InboxMode;
+use pinch_embed::config::thinking::parse_level;
 use pinch_embed::engine::{CompactionOutcome, Engine, RunTarget, Turn};
 use pinch_embed::key::{self, AgentId};
 use pinch_embed::llm::message::Message;
@@ -197,7 +198,7 @@ impl EmbeddedChat {
         let Some(entry) = entry else { return Ok(facts) };
         let extra = |name: &str| entry.extra.get(name).and_then(Value::as_str);
         facts.label.clone_from(&entry.label);
-        facts.thinking = entry.thinking_level.as_deref().and_then(ThinkingLevel::parse).or(facts.thinking);
+        facts.thinking = entry.thinking_level.as_deref().and_then(parse_level).or(facts.thinking);
         facts.verbose = entry.verbose_level.as_deref().and_then(Verbosity::parse).unwrap_or_default();
         facts.reasoning = entry.reasoning_level.as_deref().and_then(ReasoningMode::parse).unwrap_or_default();
         facts.usage = extra(RESPONSE_USAGE).and_then(UsageMode::parse).unwrap_or_default();

@@ -2,6 +2,8 @@
 
 use pinch_llm::thinking::ThinkingLevel;
 
+use crate::config::thinking::parse_level;
+
 /// Returns the first supported level in an error text that was not tried yet.
 pub fn next_level(text: &str, tried: &[ThinkingLevel]) -> Option<ThinkingLevel> {
     named_levels(text).into_iter().find(|level| !tried.contains(level))
@@ -39,8 +41,7 @@ fn level(word: &str) -> Option<ThinkingLevel> {
         "mid" | "med" | "thinkharder" | "harder" => ThinkingLevel::Medium,
         "ultrathink" | "thinkhardest" | "highest" => ThinkingLevel::High,
         "extrahigh" => ThinkingLevel::XHigh,
-        "ultra" => ThinkingLevel::Max,
-        packed => return ThinkingLevel::parse(packed),
+        packed => return parse_level(packed),
     })
 }
 

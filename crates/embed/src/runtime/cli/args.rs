@@ -75,7 +75,8 @@ pub fn command_line(backend: &CliBackend, turn: &CliTurn<'_>) -> CliInvocation {
         Some(option) => args.extend(turn.images.iter().flat_map(|path| [option.clone(), path.clone()])),
         None => prompt = format!("{}\n\n{}", prompt.trim_end(), turn.images.join("\n")),
     }
-    let is_long = backend.max_prompt_arg_chars.is_some_and(|max| prompt.chars().count() > max);
+    let is_long =
+        prompt.len() > MAX_PROMPT || backend.max_prompt_arg_chars.is_some_and(|max| prompt.chars().count() > max);
     // As an argument it would be taken for an option.
     let is_option = prompt.starts_with('-');
     let input = match backend.prompt_on_stdin || is_long || is_option {
@@ -87,6 +88,9 @@ pub fn command_line(backend: &CliBackend, turn: &CliTurn<'_>) -> CliInvocation {
     };
     CliInvocation { args, input, resumes, session: session.map(str::to_owned) }
 }
+
+/// Longer prompts, in bytes, are never arguments.
+const MAX_PROMPT: usize = 100_000;
 
 /// Returns the backend's name for a model.
 fn model_name(backend: &CliBackend, model: &str) -> String {

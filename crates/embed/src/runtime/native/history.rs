@@ -16,7 +16,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use serde_json::{Value, json};
 
-use super::fitting;
+use super::{fitting, seen_images};
 use crate::compaction::pruning::{CACHE_TTL, Pruner};
 use crate::run::scope::RunScope;
 
@@ -55,6 +55,7 @@ impl Provider for PreparedHistory {
         if let Some(pruner) = &self.pruner {
             pruner.prune(&mut request.messages);
         }
+        seen_images::leave_out(&mut request.messages);
         if let Err(error) = fitting::fit(&mut request) {
             return EventStream::failed(&request.model, request.host.now_ms(), error);
         }

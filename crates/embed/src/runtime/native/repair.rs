@@ -19,6 +19,9 @@ pub(super) async fn compact(session: &mut AgentSession, reason: CompactionReason
     }
     let request = CompactRequest { reason, focus: None, cancel: cancel.clone() };
     match session.compact(request, &|_| {}).await {
+        Ok(_) if session.log().is_compaction_futile() => RepairOutcome::NotCompacted {
+            reason: "two summaries in a row saved less than a tenth of the conversation".to_owned(),
+        },
         Ok(_) => RepairOutcome::Compacted,
         Err(error) => RepairOutcome::NotCompacted { reason: error.to_string() },
     }
