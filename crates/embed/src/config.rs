@@ -339,7 +339,7 @@ mod tests {
             [
                 "pinch.json:auth: the key appears twice; the last value is used. Remove one of them",
                 "pinch.json:agents.defaults.timeoutSeconds: must be a number, not a text. Correct it; until then it is ignored",
-                "pinch.json:agents.defaults.thinkingDefault: \"much\" is not one of off, minimal, low, medium, high, xhigh, max. \
+                "pinch.json:agents.defaults.thinkingDefault: \"much\" is not one of off, minimal, low, medium, adaptive, high, xhigh, max, ultra. \
                  Correct it; until then it is ignored",
                 "pinch.json:agents.list[1].id: \"a\" is already the name of another agent. Give each agent a unique name",
                 "pinch.json:agents.list[2]: must be an object, not a number. Correct it; until then it is ignored",

@@ -162,7 +162,7 @@ async fn invalid_requests_are_usage_errors() {
     let ran = agent(&user, &["--session-id", "s1", "--message", "x", "--runtime", "theirs"]).await;
     assert_eq!((ran.code, ran.err.lines().next()), (Some(2), Some(runtime)));
     std::fs::remove_file(user.path("blank.txt")).unwrap();
-    let level = "Error: Invalid thinking level \"much\". Valid values: off, minimal, low, medium, high, xhigh, max";
+    let level = "Error: Invalid thinking level \"much\". Valid values: off, minimal, low, medium, adaptive, high, xhigh, max, ultra";
     fails(&user, &["--session-id", "s1", "--message", "x", "--thinking", "much"], 1, level).await;
     let level = "Error: Invalid verbose level \"much\". Valid values: on, full, off";
     fails(&user, &["--session-id", "s1", "--message", "x", "--verbose", "much"], 1, level).await;
@@ -354,7 +354,8 @@ async fn ctrl_c_ends_the_run_and_leaves_the_session_valid() {
 
     let file = std::fs::read_to_string(user.path(".pinch/agents/main/sessions/s1.jsonl")).unwrap();
     let entries: Vec<Value> = file.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(entries.last().unwrap()["message"]["stopReason"], "aborted");
+    let last = entries.iter().rfind(|entry| entry["type"] == "message").unwrap();
+    assert_eq!(last["message"]["stopReason"], "aborted");
     user.answer("here I am");
     assert_eq!(agent(&user, &["--session-id", "s1", "--message", "still there?"]).await, prints("here I am\n"));
     let asked = user.asked().unwrap().to_string();

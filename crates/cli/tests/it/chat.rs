@@ -441,7 +441,7 @@ async fn a_chat_needs_a_terminal_and_valid_options() {
         assert_eq!((ran.code, ran.err.lines().next()), (Some(1), Some(err)), "{args:?}");
     };
     fails(&[], "Error: the chat needs a terminal as standard input and output").await;
-    let levels = "off, minimal, low, medium, high, xhigh, max";
+    let levels = "off, minimal, low, medium, adaptive, high, xhigh, max, ultra";
     fails(&["--thinking", "x"], &format!("Error: Invalid thinking level \"x\". Valid values: {levels}")).await;
     fails(&["--verbose-level", "x"], "Error: Invalid verbose level \"x\". Valid values: on, full, off").await;
     let ran = user.run_program(&["terminal", "--help"]).await;

@@ -13,7 +13,7 @@ use super::elevated::ElevatedConfig;
 use super::exec::ExecConfig;
 use super::node::Node;
 use super::params::{ModelParams, StreamParams};
-use super::pruning::PruningConfig;
+use super::pruning::PruningSetting;
 use super::streaming::{BlockStreaming, HumanDelay};
 use super::thinking::{LEVELS, parse_level};
 use super::tool_search::ToolSearchConfig;
@@ -68,7 +68,7 @@ pub struct AgentDefaults {
     /// Compaction.
     pub compaction: CompactionConfig,
     /// Shortening of old tool results in requests (`contextPruning`).
-    pub pruning: Option<PruningConfig>,
+    pub pruning: PruningSetting,
     /// Delivery of replies in blocks during the run.
     pub block_streaming: BlockStreaming,
     /// Pauses between blocks.
@@ -347,7 +347,7 @@ impl AgentDefaults {
             image_max_side: node.get("imageMaxDimensionPx").count(problems).and_then(|n| u32::try_from(n.max(1)).ok()),
             cli_backends: CliBackends::read(&node.get("cliBackends"), problems),
             compaction: CompactionConfig::read(&node.get("compaction"), compaction, problems),
-            pruning: PruningConfig::read(&node.get("contextPruning"), problems),
+            pruning: PruningSetting::read(&node.get("contextPruning"), problems),
             block_streaming: BlockStreaming::read(node, problems),
             human_delay: HumanDelay::read(&node.get("humanDelay"), problems).flatten(),
             run_retries: read_retries(&node.get("runRetries"), problems).unwrap_or_default(),

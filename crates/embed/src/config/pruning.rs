@@ -7,7 +7,7 @@ use pinch_coding_agent::document::Problem;
 use super::node::Node;
 use super::pattern::glob;
 
-/// `agents.defaults.contextPruning` with mode `cache-ttl`.
+/// How old tool results are shortened.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PruningConfig {
@@ -60,19 +60,74 @@ impl ToolFilter {
     }
 }
 
-const DEFAULT_TTL: Duration = Duration::from_secs(300);
-/// The default if no mode is configured.
+/// How long prompts are cached if no mode is configured.
 const LONG_TTL: Duration = Duration::from_secs(3600);
+/// The same with the mode `cache-ttl`.
+const SHORT_TTL: Duration = Duration::from_secs(300);
+/// What replaces a cleared result.
+const PLACEHOLDER: &str = "[Old tool result content cleared]";
 
-impl PruningConfig {
-    /// Reads the settings; `None` if the mode is `off`.
-    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Self> {
-        node.object(problems);
+impl Default for PruningConfig {
+    fn default() -> Self {
+        Self {
+            is_default: true,
+            ttl: LONG_TTL,
+            keep_last_assistants: 3,
+            soft_trim_ratio: 0.3,
+            hard_clear_ratio: 0.5,
+            min_prunable_chars: 50_000,
+            soft_trim: SoftTrim { max_chars: 4_000, head_chars: 1_500, tail_chars: 1_500 },
+            placeholder: Some(PLACEHOLDER.to_owned()),
+            tools: ToolFilter::default(),
+        }
+    }
+}
+
+/// What is configured about pruning.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum PruningSetting {
+    /// Nothing is configured: the defaults apply to Anthropic's own service.
+    #[default]
+    Unset,
+    /// No mode is configured: these settings apply to Anthropic's own service.
+    Partial(PruningConfig),
+    /// The mode `off`.
+    Off,
+    /// The mode `cache-ttl`.
+    On(PruningConfig),
+}
+
+impl PruningSetting {
+    /// Returns the settings for the requests of a run, which [apply](PruningConfig::is_default) to some providers only.
+    pub fn effective(&self) -> Option<PruningConfig> {
+        match self {
+            Self::Unset => Some(PruningConfig::default()),
+            Self::Partial(config) | Self::On(config) => Some(config.clone()),
+            Self::Off => None,
+        }
+    }
+
+    pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        if node.object(problems).is_none() {
+            return Self::Unset;
+        }
         let mode = node.get("mode").word(problems, &["off", "cache-ttl"], |word| match word {
             "off" => Some(false),
             "cache-ttl" => Some(true),
             _ => None,
         });
+        let config = PruningConfig::read(node, mode.is_none(), problems);
+        match mode {
+            Some(true) => Self::On(config),
+            Some(false) => Self::Off,
+            None => Self::Partial(config),
+        }
+    }
+}
+
+impl PruningConfig {
+    fn read(node: &Node<'_>, is_default: bool, problems: &mut Vec<Problem>) -> Self {
+        let default = Self::default();
         let ratio = |name: &str, default: f64, problems: &mut Vec<Problem>| {
             let ratio = node.get(name).number(problems).filter(|ratio| ratio.is_finite());
             ratio.map_or(default, |ratio| ratio.clamp(0.0, 1.0))
@@ -83,27 +138,25 @@ impl PruningConfig {
         };
         let (soft, hard, tools) = (node.get("softTrim"), node.get("hardClear"), node.get("tools"));
         let placeholder = hard.get("placeholder").text(problems).filter(|text| !text.trim().is_empty());
-        let placeholder = placeholder.unwrap_or_else(|| "[Old tool result content cleared]".to_owned());
         let clears = hard.get("enabled").flag(problems).unwrap_or(true);
-        let config = Self {
-            is_default: mode.is_none(),
-            ttl: node.get("ttl").value().and_then(ttl).unwrap_or(if mode.is_none() { LONG_TTL } else { DEFAULT_TTL }),
-            keep_last_assistants: whole(node.get("keepLastAssistants"), 3, problems),
-            soft_trim_ratio: ratio("softTrimRatio", 0.3, problems),
-            hard_clear_ratio: ratio("hardClearRatio", 0.5, problems),
-            min_prunable_chars: whole(node.get("minPrunableToolChars"), 50_000, problems),
+        Self {
+            is_default,
+            ttl: node.get("ttl").value().and_then(ttl).unwrap_or(if is_default { LONG_TTL } else { SHORT_TTL }),
+            keep_last_assistants: whole(node.get("keepLastAssistants"), default.keep_last_assistants, problems),
+            soft_trim_ratio: ratio("softTrimRatio", default.soft_trim_ratio, problems),
+            hard_clear_ratio: ratio("hardClearRatio", default.hard_clear_ratio, problems),
+            min_prunable_chars: whole(node.get("minPrunableToolChars"), default.min_prunable_chars, problems),
             soft_trim: SoftTrim {
-                max_chars: whole(soft.get("maxChars"), 4_000, problems),
-                head_chars: whole(soft.get("headChars"), 1_500, problems),
-                tail_chars: whole(soft.get("tailChars"), 1_500, problems),
+                max_chars: whole(soft.get("maxChars"), default.soft_trim.max_chars, problems),
+                head_chars: whole(soft.get("headChars"), default.soft_trim.head_chars, problems),
+                tail_chars: whole(soft.get("tailChars"), default.soft_trim.tail_chars, problems),
             },
-            placeholder: clears.then_some(placeholder),
+            placeholder: clears.then(|| placeholder.unwrap_or_else(|| PLACEHOLDER.to_owned())),
             tools: ToolFilter {
                 allow: tools.get("allow").texts(problems).unwrap_or_default(),
                 deny: tools.get("deny").texts(problems).unwrap_or_default(),
             },
-        };
-        mode.unwrap_or(true).then_some(config)
+        }
     }
 }
 

@@ -179,7 +179,7 @@ pub(super) async fn scope(
         facts: shared.facts,
         compaction: compaction_rules(parts),
         summaries,
-        pruning: parts.config.agents.defaults.pruning.clone(),
+        pruning: parts.config.agents.defaults.pruning.effective(),
         timeouts: parts.settings.timeouts,
         silence: parts.config.defaults.silence,
         cli_backends: parts.config.agents.defaults.cli_backends.clone(),

@@ -9,7 +9,7 @@ use pinch_embed::compaction::chunks::{
 use pinch_embed::compaction::model::choose;
 use pinch_embed::compaction::pruning::{Shortening, is_due, is_eligible, plan, shorten};
 use pinch_embed::compaction::sections::tool_failures;
-use pinch_embed::config::pruning::PruningConfig;
+use pinch_embed::config::pruning::{PruningConfig, PruningSetting};
 use pinch_llm::message::{AssistantMessage, Block, Image, Message, ToolCall, ToolResult};
 use pinch_llm::model::Model;
 use pinch_llm::provider::ProviderRegistry;
@@ -137,9 +137,12 @@ fn compare(expect: &Value, actual: &Value) -> Result<(), String> {
     check(&rest, actual)
 }
 
-/// The effective settings; `None` if disabled.
+/// The settings that apply to all eligible providers; `None` if disabled.
 fn settings(raw: &Value) -> Option<PruningConfig> {
-    config(json!({"agents": {"defaults": {"contextPruning": raw}}})).agents.defaults.pruning
+    match config(json!({"agents": {"defaults": {"contextPruning": raw}}})).agents.defaults.pruning {
+        PruningSetting::On(config) => Some(config),
+        _ => None,
+    }
 }
 
 fn to_json(config: &PruningConfig) -> Value {
