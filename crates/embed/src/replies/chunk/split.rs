@@ -176,13 +176,14 @@ impl Chunker {
             let marker = &line[n_spaces..];
             return line.len() <= MAX_FENCE_START && !marker.is_empty() && marker.iter().all(|byte| is_marker(*byte));
         }
-        // The break removes one white-space character and carriage returns.
+        // The break removes one white-space character and carriage returns. After a return, the marker may not have arrived at all.
+        let is_return = after.starts_with('\r');
         let after = after.strip_prefix(|c: char| c.is_whitespace() && c != '\n').unwrap_or(after);
         let after = &after[after.bytes().take(MAX_RETURNS).take_while(|byte| *byte == b'\r').count()..];
         let n_spaces = after.bytes().take(MAX_INDENT + 1).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let marker = &after.as_bytes()[n_spaces..];
         let n_marker = marker.iter().take(3).take_while(|byte| is_marker(**byte)).count();
-        let may_grow = !self.is_complete && n_marker > 0 && n_marker == marker.len();
+        let may_grow = !self.is_complete && n_marker == marker.len() && (n_marker > 0 || is_return);
         n_spaces <= MAX_INDENT && (marker.starts_with(b"```") || marker.starts_with(b"~~~") || may_grow)
     }
 
