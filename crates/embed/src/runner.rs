@@ -307,10 +307,12 @@ impl Runner<'_> {
                     return Ok(self.conclude(&finish, &state, model).await);
                 }
                 Action::FailOver(error) => {
+                    attempts.note_failure(&error.to_string()).await;
                     self.failed = Some(Box::new(self.meta(&state, model)));
                     return Ok(CandidateOutcome::Failed(Box::new(error), Box::new(state)));
                 }
                 Action::Fail(error) => {
+                    attempts.note_failure(&error.to_string()).await;
                     self.failed = Some(Box::new(self.meta(&state, model)));
                     // The next model, if there is one, still continues from this state.
                     return match error {

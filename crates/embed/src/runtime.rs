@@ -191,6 +191,14 @@ pub trait Attempts: Send {
         Box::pin(async { Err(CompactRefusal::new("this runtime cannot compact a conversation")) })
     }
 
+    /// Records in the log of the conversation why its model failed for good. Models never see that.
+    ///
+    /// The default implementation does nothing.
+    fn note_failure<'a>(&'a mut self, error: &'a str) -> BoxFuture<'a, ()> {
+        let _ = error;
+        Box::pin(async {})
+    }
+
     /// Returns the control for active attempts. Called once, before the first attempt.
     fn control(&self) -> Arc<dyn RunControl>;
 }

@@ -61,6 +61,9 @@ const KEPT_FOR: Duration = Duration::from_secs(45);
 /// Name of the tool that reads files.
 const READ: &str = "read";
 
+/// Type of the entry that records why a model failed for good.
+const PROMPT_ERROR: &str = "openclaw:prompt-error";
+
 /// Runs attempts in this process.
 pub struct NativeRuntime {
     providers: Arc<ProviderRegistry>,
@@ -373,6 +376,24 @@ impl Attempts for NativeAttempts {
                     repaired
                 }
                 Repair::TruncateToolResults => repair::truncate_tool_results(&mut self.session).await,
+            }
+        })
+    }
+
+    fn note_failure<'a>(&'a mut self, error: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let model = Arc::clone(self.session.model());
+            let data = json!({
+                "timestamp": self.host.now_ms(),
+                "runId": self.request.run_id.as_str(),
+                "sessionId": self.request.session_id.as_str(),
+                "provider": model.provider.as_str(),
+                "model": model.id.as_str(),
+                "api": model.api.as_str(),
+                "error": error,
+            });
+            if let Err(error) = history::append(self.session.log_mut(), PROMPT_ERROR, data).await {
+                tracing::warn!(%error, "could not record a failure");
             }
         })
     }

@@ -83,6 +83,13 @@ async fn when_all_models_fail_the_error_names_each_with_its_reason() {
     for part in ["All models failed (2)", "anthropic/claude-sonnet-4-5", "local/small", "(auth)"] {
         assert!(error.contains(part), "{part} is missing in: {error}");
     }
+    // The log says why; models never see it.
+    let transcript = world.transcript("s1");
+    let noted = transcript.of_type("custom").into_iter().filter(|entry| entry["customType"] == "openclaw:prompt-error");
+    let noted: Vec<String> =
+        noted.map(|entry| format!("{} {}", entry["data"]["provider"], entry["data"]["error"])).collect();
+    assert_eq!(noted.len(), 2, "{noted:?}");
+    assert!(noted[0].starts_with("\"anthropic\"") && noted[1].starts_with("\"local\""), "{noted:?}");
 }
 
 #[tokio::test]

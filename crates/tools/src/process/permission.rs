@@ -114,7 +114,14 @@ impl CommandOptions {
         match self.ask(call, &judgement, fallback, cx).await? {
             ApprovalDecision::AllowOnce => {}
             ApprovalDecision::AllowAlways => self.remember(&judgement, &identity, call, cx).await?,
-            ApprovalDecision::Deny => return Err(ToolError::new(format!("exec denied: {}", reason(&judgement)))),
+            ApprovalDecision::Deny => {
+                let why = call.reason.unwrap_or_else(|| reason(&judgement));
+                let text = match self.approvals.is_available() {
+                    true => format!("exec denied: the user rejected it ({why})"),
+                    false => format!("exec denied: {why}"),
+                };
+                return Err(ToolError::new(text));
+            }
         }
         Ok(CommandPermit { judged: Some((effective, judgement, identity)) })
     }

@@ -141,7 +141,7 @@ fn is_of(snapshot: &Value, model: &Model) -> bool {
         && same("modelId", model.id.as_str())
 }
 
-async fn append(log: &mut SessionLog, custom_type: &str, data: Value) -> Result<(), StoreError> {
+pub(super) async fn append(log: &mut SessionLog, custom_type: &str, data: Value) -> Result<(), StoreError> {
     let body = EntryBody::Custom { custom_type: custom_type.to_owned(), data: Some(data) };
     log.append(body).await.map(drop)
 }

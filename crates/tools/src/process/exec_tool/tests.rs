@@ -269,7 +269,7 @@ async fn strict_rules_for_inline_code_ask_a_person_even_if_everything_may_run() 
         }
     }
     let code = "awk 'BEGIN { print 1 + 1 }'";
-    let denied = Err("exec denied: awk is given code to run".to_owned());
+    let denied = Err("exec denied: the user rejected it (awk is given code to run)".to_owned());
     for (strict, decision, command, expect, n_asked) in [
         (true, ApprovalDecision::Deny, "echo one > f; cat f", Ok("one".to_owned()), 0),
         (true, ApprovalDecision::Deny, code, denied, 2),
