@@ -244,3 +244,81 @@ async fn a_file_of_another_version_is_not_overwritten() {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
     }
 }
+
+/// Never answers, and notes when the question is withdrawn.
+#[derive(Default)]
+struct Forgetful(Arc<Mutex<Vec<&'static str>>>);
+
+struct NoteOnDrop(Arc<Mutex<Vec<&'static str>>>);
+
+impl Drop for NoteOnDrop {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().push("withdrawn");
+    }
+}
+
+impl ApprovalBroker for Forgetful {
+    fn request<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalDecision> {
+        self.0.lock().unwrap().push("asked");
+        let note = NoteOnDrop(Arc::clone(&self.0));
+        Box::pin(async move {
+            let _note = note;
+            std::future::pending().await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_request_for_approval_is_withdrawn_when_its_call_is_aborted() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Arc::new(Forgetful::default());
+    let exec = asking(dir.path(), broker.clone());
+    let cancel = Cancel::new();
+    let input = json!({"command": "touch ran"});
+    let (called, ()) = tokio::join!(call_with(&exec, input, &cancel), async {
+        while broker.0.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        cancel.cancel(pinch_stdx::cancel::CancelReason::User);
+    });
+    assert!(called.is_err());
+    assert_eq!(*broker.0.lock().unwrap(), ["asked", "withdrawn"]);
+    assert!(!dir.path().join("ran").exists());
+}
+
+#[tokio::test]
+async fn no_way_of_running_a_command_hands_on_the_hosts_keys() {
+    use super::super::super::host::{CommandHosts, ElevatedLevel, ElevatedRules};
+    let outside = "test -e out && env || { echo 'x: Permission denied'; exit 1; }";
+    for (input, is_background) in [
+        (json!({"command": "env"}), false),
+        (json!({"command": "env", "env": {"A": "1"}}), false),
+        (json!({"command": "sh -c env"}), false),
+        (json!({"command": "env", "background": true}), true),
+        (json!({"command": "env; sleep 0.3", "yieldMs": 10}), true),
+        (json!({"command": "env", "elevated": true}), false),
+        #[cfg(feature = "pty")]
+        (json!({"command": "env", "pty": true}), false),
+        #[cfg(feature = "pty")]
+        (json!({"command": "env", "pty": true, "background": true}), true),
+        // Fails in the sandbox, and runs again outside.
+        (json!({"command": outside}), false),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let elevated = ElevatedRules { is_enabled: true, is_allowed: true, level: ElevatedLevel::Off, provider: None };
+        let broker = LettingOut(dir.path().join("out"), ApprovalDecision::AllowOnce, Mutex::default());
+        let (exec, process) = tools(CommandOptions {
+            hosts: CommandHosts { outside: Some(Arc::new(LocalMachine)), elevated, ..CommandHosts::default() },
+            approvals: Arc::new(broker),
+            yield_after: Duration::from_secs(10),
+            ..options(dir.path())
+        });
+        let (mut text, details) = call(&exec, input.clone()).await.unwrap();
+        while is_background && !text.contains("exited with") {
+            let poll = json!({"action": "poll", "sessionId": details["sessionId"], "timeout": 5_000});
+            text += &call(&process, poll).await.unwrap().0;
+        }
+        assert!(text.contains("OPENCLAW_SHELL=exec"), "{input}: {text}");
+        assert!(!text.contains("secret") && !text.contains("ANTHROPIC_API_KEY"), "{input}: {text}");
+    }
+}
