@@ -77,18 +77,23 @@ pub(super) fn gives_code(base: &str, argv: &[String]) -> bool {
         is_flag || argument == "-" || is_input(argument) || argument.contains("data:")
     };
     let module = name.starts_with("py").then(|| module_of(arguments)).flatten();
-    arguments.iter().any(is_code) || module.is_some_and(|name| CODE_MODULES.contains(&name)) || reads_code(arguments)
+    arguments.iter().any(is_code)
+        || module.is_some_and(|name| CODE_MODULES.contains(&name))
+        || (module.is_none() && reads_code(name, arguments))
 }
 
 /// Returns the interpreter that seems to be given code in a command that cannot be analyzed: each of its words counts as a possible program.
 pub(super) fn code_in_words(command: &str) -> Option<String> {
     let is_end = |c: char| ";|&()<>`\n{}".contains(c);
+    let mut n_left = MAX_WORDS;
     command.split(is_end).find_map(|part| {
         let words: Vec<String> = part
             .split(|c: char| c.is_whitespace() || "\"'$\\".contains(c))
             .filter(|word| !word.is_empty())
+            .take(n_left)
             .map(str::to_owned)
             .collect();
+        n_left -= words.len();
         (0..words.len()).find_map(|at| {
             let base = Path::new(&words[at]).file_name()?.to_string_lossy().to_lowercase();
             gives_code(&base, &words[at..]).then_some(base)
@@ -96,16 +101,65 @@ pub(super) fn code_in_words(command: &str) -> Option<String> {
     })
 }
 
-/// Returns whether a path, or the value of a flag, stands for the standard input.
+/// Returns whether a path, or the value of a flag, stands for the standard input. The directory of a relative path may be `/dev`.
 fn is_input(argument: &str) -> bool {
     let value = argument.split_once('=').map_or(argument, |(_, value)| value);
-    INPUT.iter().any(|path| value.starts_with(path)) || (value.starts_with("/proc/") && value.contains("/fd"))
+    let path = lexical(Path::new(value));
+    let has = |names: &[&str]| path.components().any(|part| names.iter().any(|name| part.as_os_str() == *name));
+    match path.is_absolute() {
+        true => INPUT.iter().any(|input| path.starts_with(input)) || (path.starts_with("/proc") && has(&["fd"])),
+        false => has(&["stdin", "fd"]),
+    }
 }
 
-/// Returns whether an interpreter reads code from its input, having received only flags.
-fn reads_code(arguments: &[String]) -> bool {
+/// Maximum number of words that are looked at in a command that cannot be analyzed.
+const MAX_WORDS: usize = 500;
+
+/// Flags of interpreters that take no value.
+const SWITCHES: [&str; 24] = [
+    "-u",
+    "-B",
+    "-E",
+    "-I",
+    "-s",
+    "-S",
+    "-O",
+    "-OO",
+    "-b",
+    "-q",
+    "-v",
+    "-w",
+    "-T",
+    "-t",
+    "-n",
+    "-Wall",
+    "--test",
+    "--watch",
+    "--no-warnings",
+    "--enable-source-maps",
+    "--trace-warnings",
+    "--trace-uncaught",
+    "--harmony",
+    "--expose-gc",
+];
+
+/// Returns whether an interpreter may read code from its input: no script is named, or what looks like one could be the value of a flag.
+fn reads_code(name: &str, arguments: &[String]) -> bool {
     const ABOUT: [&str; 6] = ["--version", "-V", "-v", "--help", "-h", "-VV"];
-    arguments.iter().all(|word| word.starts_with('-')) && !arguments.iter().any(|word| ABOUT.contains(&word.as_str()))
+    for word in arguments {
+        if !word.starts_with('-') {
+            return false;
+        }
+        // Python only becomes talkative.
+        if ABOUT.contains(&word.as_str()) && !(name.contains("py") && word == "-v") {
+            return false;
+        }
+        let has_value = word.starts_with("--") && word.contains('=');
+        if !has_value && !SWITCHES.contains(&word.as_str()) {
+            return true;
+        }
+    }
+    true
 }
 
 /// Returns the module that a call of Python runs.
@@ -151,8 +205,10 @@ fn is_harmless_sed_command(command: &str) -> bool {
         };
         let parts: Vec<&str> = rest[1..].split(delimiter).collect();
         return match parts.as_slice() {
+            // In brackets, neither a delimiter nor a semicolon ends anything.
             [pattern, replacement, flags] => {
-                !pattern.ends_with('\\')
+                !pattern.contains('[')
+                    && !pattern.ends_with('\\')
                     && !replacement.ends_with('\\')
                     && flags.chars().all(|c| c.is_ascii_digit() || "gpI".contains(c))
             }
@@ -160,7 +216,7 @@ fn is_harmless_sed_command(command: &str) -> bool {
         };
     }
     let command = match command.strip_prefix('/').and_then(|rest| rest.split_once('/')) {
-        Some((pattern, rest)) if !pattern.contains('\\') => rest,
+        Some((pattern, rest)) if !pattern.contains(['\\', '[']) => rest,
         Some(_) => return false,
         None => command,
     };

@@ -9,7 +9,7 @@ use super::contents::ContentHashes;
 use super::environment::check_overrides;
 use super::interpreters::{code_in_words, gives_code, is_script_runner};
 use super::safe_bins::SafeBins;
-use super::script::{is_opening, may_set, parse};
+use super::script::{may_set, parse};
 use super::skill_programs::SkillPrograms;
 use crate::paths::lexical;
 
@@ -80,6 +80,8 @@ impl Judgement {
 
 /// Maximum nesting of commands within commands.
 const MAX_DEPTH: usize = 6;
+/// Maximum number of commands in a script.
+const MAX_CALLS: usize = 500;
 
 /// Shell keywords and builtins that do more than run a program.
 const KEYWORDS: [&str; 44] = [
@@ -116,7 +118,8 @@ fn is_harmless_test(words: &[String], is_expanded: bool) -> bool {
     let is_number = |word: &String| matches!(word.as_str(), "$?" | "$#") || word.chars().all(|c| c.is_ascii_digit());
     let is_comparison = |word: &String| matches!(word.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
     let is_numeric = words.iter().all(|word| is_number(word) || is_comparison(word));
-    is_numeric || !(is_expanded || words.iter().any(|word| is_comparison(word) || matches!(word.as_str(), "-v" | "-R")))
+    is_numeric
+        || !(is_expanded || words.iter().any(|word| is_comparison(word) || matches!(word.as_str(), "-v" | "-R" | "-t")))
 }
 
 /// Programs that add arguments to the programs they start.
@@ -134,6 +137,8 @@ struct StartContext {
     is_fed_by_input: bool,
     /// Whether the shell expands words of the command.
     is_expanded: bool,
+    /// Whether words like `A=1` before the program set variables.
+    may_assign: bool,
 }
 
 /// Returns whether a call may change the directory of the shell: `cd` can follow assignments, `command` and `time`.
@@ -164,35 +169,37 @@ impl CommandRules<'_> {
         if let Some(c) = command.chars().find(|c| is_confusing(*c)) {
             return judgement.reject(&format!("the character {c:?} is not expected in a command"));
         }
+        if analysis.expansions.len() > MAX_CALLS {
+            return judgement.reject("there are too many commands");
+        }
         // After a change of directory, relative paths name other programs.
         place.has_moved |= analysis.has_loops && analysis.segments().any(|argv| moves(argv));
         for (argv, is_expanded) in analysis.segments().zip(&analysis.expansions) {
             place.is_expanded = *is_expanded;
+            place.may_assign = true;
             self.judge_call(argv, place, depth, judgement);
             place.has_moved |= moves(argv);
         }
     }
 
-    /// Finds the programs of a command line, or of a script.
+    /// Finds the programs of a script. An error is that of the simple form, if there is one: it names the construct as people know it.
     fn analyze(&self, command: &str) -> Result<CommandAnalysis, AnalysisError> {
-        let analysis = analyze(&without_harmless_redirections(command), self.shell);
-        // Only the parser of scripts knows comments, which can hide quotes.
-        let is_script = match &analysis {
-            Ok(analysis) => {
-                command.contains(['\n', '#'])
-                    || analysis.segments().any(|argv| argv.first().is_some_and(|word| is_opening(word)))
-            }
-            Err(error) => !matches!(error, AnalysisError::Empty),
-        };
-        if is_script && self.shell == ShellKind::Posix { parse(command) } else { analysis }
+        if self.shell == ShellKind::Windows {
+            return analyze(command, self.shell);
+        }
+        parse(command).map_err(|error| analyze(command, self.shell).err().unwrap_or(error))
     }
 
     fn judge_call(&self, argv: &[String], place: StartContext, depth: usize, judgement: &mut Judgement) {
         if depth > MAX_DEPTH {
             return judgement.reject("commands are nested too deep");
         }
-        let n_assigned = argv.iter().take_while(|word| is_assignment(word)).count();
+        let n_assigned = argv.iter().take_while(|word| place.may_assign && is_assignment(word)).count();
         let (assigned, argv) = argv.split_at(n_assigned);
+        // Not all shells take this for an assignment.
+        if assigned.iter().any(|word| word.split_once('=').is_some_and(|(name, _)| name.ends_with('+'))) {
+            return judgement.reject("a variable of the shell is extended");
+        }
         if let Err(error) =
             check_overrides(assigned.iter().filter_map(|word| Some(word.split_once('=')?.0.trim_end_matches('+'))))
         {
@@ -216,7 +223,10 @@ impl CommandRules<'_> {
         }
         let program =
             self.find(name).filter(|_| !(place.has_moved && name.contains('/') && !Path::new(name).is_absolute()));
-        let is_exact = !(place.has_moved || place.is_fed || place.is_expanded || self.sets_env) && n_assigned == 0;
+        let is_of_home = |word: &String| word.contains('~') || word.contains("$HOME") || word.contains("${HOME}");
+        let is_exact = !(place.has_moved || place.is_fed || place.is_expanded || self.sets_env)
+            && n_assigned == 0
+            && !argv.iter().any(is_of_home);
         let call = ProgramCall { argv: argv.to_vec(), program, is_exact };
         judgement.programs.push(call.clone());
         let base =
@@ -227,7 +237,7 @@ impl CommandRules<'_> {
         if place.is_expanded && is_choosing {
             return judgement.reject(&format!("an expansion could change what {base} runs"));
         }
-        if place.is_fed_by_input && is_program && is_choosing {
+        if place.is_fed_by_input && (is_program && is_choosing || base == "find") {
             return judgement.reject(&format!("{base} would get unknown arguments from {XARGS}"));
         }
         // Any file can have the name of a shell or of a wrapper. A name that is found nowhere is a builtin of the shell.
@@ -245,6 +255,7 @@ impl CommandRules<'_> {
                 let place = StartContext {
                     is_fed: place.is_fed || FEEDING.contains(&base.as_str()),
                     is_fed_by_input: place.is_fed_by_input || base == XARGS,
+                    may_assign: base == "env",
                     ..place
                 };
                 for inner in calls {
@@ -311,6 +322,10 @@ impl CommandRules<'_> {
             (Some(rest), Some(home)) => home.join(rest),
             _ => PathBuf::from(name),
         };
+        // Links could lead elsewhere.
+        if expanded.components().any(|part| part == std::path::Component::ParentDir) {
+            return None;
+        }
         if expanded.components().count() > 1 || expanded.is_absolute() || name.contains('/') {
             return Some(lexical(&self.cwd.join(expanded))).filter(is_there);
         }
@@ -354,55 +369,6 @@ fn is_assignment(word: &str) -> bool {
             && !name.starts_with(|c: char| c.is_ascii_digit())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     })
-}
-
-/// Replaces unquoted redirections that discard output with a space each.
-fn without_harmless_redirections(command: &str) -> String {
-    const HARMLESS: [&str; 10] = [
-        "2>&1",
-        "1>&2",
-        ">&2",
-        "&>/dev/null",
-        ">/dev/null",
-        "> /dev/null",
-        "2>/dev/null",
-        "2> /dev/null",
-        "</dev/null",
-        "< /dev/null",
-    ];
-    let mut out = String::with_capacity(command.len());
-    let mut rest = command;
-    let mut quote: Option<char> = None;
-    let mut last = ' ';
-    while let Some(c) = rest.chars().next() {
-        if quote.is_none() && !rest.starts_with('\\') {
-            let found = HARMLESS.iter().find(|text| {
-                // A digit belongs to the redirection only at the start of a word, and the redirection must end the word.
-                let is_start = last.is_whitespace() || !c.is_ascii_digit();
-                let after = rest.strip_prefix(**text).map(|after| after.chars().next());
-                is_start
-                    && after
-                        .is_some_and(|next| next.is_none_or(|next| next.is_whitespace() || matches!(next, ';' | '|')))
-            });
-            if let Some(found) = found {
-                out.push(' ');
-                rest = &rest[found.len()..];
-                last = ' ';
-                continue;
-            }
-        }
-        let mut n = c.len_utf8();
-        match (quote, c) {
-            (None | Some('"'), '\\') => n += rest[n..].chars().next().map_or(0, char::len_utf8),
-            (None, '\'' | '"') => quote = Some(c),
-            (Some(open), c) if open == c => quote = None,
-            _ => {}
-        }
-        out.push_str(&rest[..n]);
-        rest = &rest[n..];
-        last = c;
-    }
-    out
 }
 
 #[cfg(test)]

@@ -9,27 +9,19 @@ use super::analysis::{AnalysisError, CommandAnalysis, is_home, is_plain_variable
 /// Maximum nesting of constructs.
 const MAX_DEPTH: usize = 16;
 
-/// Words that begin a compound command that is parsed here.
-const OPENING: [&str; 6] = ["{", "if", "while", "until", "for", "!"];
-
 /// Words that begin or continue compound commands, and are no names of programs.
 const RESERVED: [&str; 14] =
     ["}", "then", "else", "elif", "fi", "do", "done", "esac", "in", "case", "select", "function", "[[", "coproc"];
 
 /// Variables that scripts may set: their names mean nothing to shells or programs.
-const VARIABLES: [&str; 22] = [
+const VARIABLES: [&str; 21] = [
     "file", "files", "dir", "name", "item", "line", "word", "pkg", "package", "crate", "module", "branch", "commit",
-    "tag", "test", "target", "result", "output", "count", "version", "root", "src",
+    "tag", "target", "result", "output", "count", "version", "root", "src",
 ];
 
 /// Returns whether a script may set a variable.
 pub(super) fn may_set(name: &str) -> bool {
     (name.len() == 1 && name.starts_with(|c: char| c.is_ascii_lowercase())) || VARIABLES.contains(&name)
-}
-
-/// Returns whether a word begins a compound command.
-pub(super) fn is_opening(word: &str) -> bool {
-    OPENING.contains(&word)
 }
 
 /// Finds the programs that a script starts.
@@ -72,6 +64,8 @@ struct ShellWord {
     is_expanded: bool,
     /// Whether nothing in it is quoted or escaped.
     is_bare: bool,
+    /// Whether nothing up to its first equals sign is quoted or escaped.
+    has_bare_name: bool,
 }
 
 type ScriptResult<T = ()> = Result<T, AnalysisError>;
@@ -87,7 +81,11 @@ fn is_end(c: char) -> bool {
 
 impl<'a> Parser<'a, '_> {
     fn rest(&self) -> &'a str {
-        self.text.get(self.at..).unwrap_or_default()
+        self.tail(self.at)
+    }
+
+    fn tail(&self, at: usize) -> &'a str {
+        self.text.get(at..).unwrap_or_default()
     }
 
     fn peek(&self) -> Option<char> {
@@ -221,10 +219,8 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn command(&mut self) -> ScriptResult {
-        if self.rest().starts_with("((") {
-            return Err(token("(("));
-        }
         if self.take("(") {
+            self.refuse_arithmetic("((")?;
             self.list(&[])?;
             return if self.take(")") { self.after_compound() } else { Err(AnalysisError::Unterminated) };
         }
@@ -243,6 +239,12 @@ impl<'a> Parser<'a, '_> {
             return self.simple();
         }
         self.after_compound()
+    }
+
+    /// Refuses a second parenthesis; the shell does not see a line end that is escaped.
+    fn refuse_arithmetic(&mut self, name: &str) -> ScriptResult {
+        while self.take("\\\n") {}
+        if self.peek() == Some('(') { Err(token(name)) } else { Ok(()) }
     }
 
     /// Parses what follows `if`.
@@ -308,8 +310,11 @@ impl<'a> Parser<'a, '_> {
     fn simple(&mut self) -> ScriptResult {
         let mut words: Vec<String> = Vec::new();
         let mut is_expanded = false;
+        let (mut is_over, mut has_name) = (false, false);
         loop {
             self.skip_blanks();
+            // In some shells, the command ends before this.
+            is_over |= self.rest().starts_with("&>");
             if self.take_redirection()? {
                 continue;
             }
@@ -318,7 +323,23 @@ impl<'a> Parser<'a, '_> {
                 Some('(') => return Err(token("(")),
                 Some(_) => {}
             }
+            if is_over {
+                return Err(token("&"));
+            }
             let word = self.word()?;
+            // Such a word before a redirection is the descriptor, or the name of a variable for it.
+            let is_descriptor = word.text.ends_with('}') || word.text.chars().all(|c| c.is_ascii_digit());
+            if let Some(direction) = self.peek().filter(|c| is_descriptor && matches!(c, '<' | '>')) {
+                return Err(token(&direction.to_string()));
+            }
+            // Only bare names are assigned to, and only a bare tilde is the home directory.
+            if !has_name && !word.has_bare_name && word.text.contains('=') {
+                return Err(token("="));
+            }
+            if !has_name && !word.is_bare && word.text.starts_with('~') {
+                return Err(token("~"));
+            }
+            has_name |= !word.text.contains('=');
             // zsh ends groups at such words, wherever they are.
             let is_brace = matches!(word.text.as_str(), "{" | "}");
             if word.is_bare && (is_brace || (words.is_empty() && RESERVED.contains(&word.text.as_str()))) {
@@ -437,7 +458,7 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn word(&mut self) -> ScriptResult<ShellWord> {
-        let mut word = ShellWord { text: String::new(), is_expanded: false, is_bare: true };
+        let mut word = ShellWord { text: String::new(), is_expanded: false, is_bare: true, has_bare_name: false };
         while let Some(c) = self.peek() {
             match c {
                 c if is_end(c) => break,
@@ -472,6 +493,9 @@ impl<'a> Parser<'a, '_> {
                 }
                 _ => {
                     self.at += c.len_utf8();
+                    if c == '=' && !word.text.contains('=') {
+                        word.has_bare_name = word.is_bare;
+                    }
                     word.is_expanded |= match c {
                         '*' | '?' => true,
                         // The command `[` is no pattern.
@@ -526,16 +550,15 @@ impl<'a> Parser<'a, '_> {
         };
         match next {
             '(' => {
-                if rest.starts_with("((") {
-                    return Err(token("$(("));
-                }
                 self.at += 1;
+                self.refuse_arithmetic("$((")?;
                 self.substitution()?;
             }
             '\'' | '"' if !is_quoted => return Err(token("$'")),
             '[' => return Err(token("$[")),
             '{' => {
-                let n = rest.find('}').filter(|_| is_plain_variable(&format!("${rest}"))).ok_or_else(|| token("${"))?;
+                let n =
+                    rest.find('}').filter(|_| is_plain_variable(self.tail(start - 1))).ok_or_else(|| token("${"))?;
                 self.at += n + 1;
             }
             c if c.is_ascii_alphanumeric() || c == '_' => {

@@ -93,13 +93,11 @@ pub(super) fn unwrap(base: &str, argv: &[String]) -> Unwrapped {
             None => Unwrapped::Program,
         },
         "find" | "fd" | "fdfind" => find(base, argv),
-        // As builtins of the shell, these evaluate names of variables.
-        "printf" if argv.get(1).is_some_and(|word| word.starts_with("-v")) => {
-            Unwrapped::Unknown("printf sets a variable".to_owned())
+        // As builtins of the shell, these evaluate names of variables, and some calculate.
+        "printf" if !argv.get(1).is_some_and(|format| is_plain_format(format)) => {
+            Unwrapped::Unknown("printf could set or evaluate a variable".to_owned())
         }
-        "test" if argv.iter().any(|word| matches!(word.as_str(), "-v" | "-R")) => {
-            Unwrapped::Unknown("test evaluates a variable".to_owned())
-        }
+        "test" => Unwrapped::Unknown("test could evaluate a variable".to_owned()),
         _ => WRAPPERS.iter().find(|rules| rules.name == base).map_or(Unwrapped::Program, |rules| rules.unwrap(argv)),
     }
 }
@@ -161,11 +159,17 @@ fn is_joined(word: &str, valued: &[&str]) -> bool {
 }
 
 fn env(argv: &[String]) -> Unwrapped {
-    let mut at = 1;
+    let (mut at, mut is_cleared) = (1, false);
     while let Some(word) = argv.get(at) {
         match word.as_str() {
-            "-i" | "--ignore-environment" | "-" => at += 1,
-            "-u" | "--unset" => at += 2,
+            "-i" | "--ignore-environment" | "-" => {
+                is_cleared = true;
+                at += 1;
+            }
+            "-u" | "--unset" => {
+                is_cleared |= argv.get(at + 1).is_none_or(|name| matches!(name.as_str(), "PATH" | "HOME"));
+                at += 2;
+            }
             "--" => {
                 at += 1;
                 break;
@@ -178,12 +182,32 @@ fn env(argv: &[String]) -> Unwrapped {
     let n = rest.iter().take_while(|word| word.contains('=')).count();
     // Assignments stay in front, where they are checked.
     match rest.get(n) {
+        Some(name) if is_cleared && !name.starts_with('/') => {
+            Unwrapped::Unknown("env: the program would be searched elsewhere".to_owned())
+        }
         Some(_) => calls(vec![rest.to_vec()], false),
         None => Unwrapped::Program,
     }
 }
 
+/// Returns whether a format of `printf` is literal and only prints texts.
+fn is_plain_format(format: &str) -> bool {
+    let mut conversions = format.split('%').skip(1).peekable();
+    while let Some(after) = conversions.next() {
+        // `%%` is a percent sign.
+        if after.is_empty() && conversions.peek().is_some() {
+            conversions.next();
+        } else if !after.starts_with(['s', 'b', 'q']) {
+            return false;
+        }
+    }
+    !format.starts_with('-') && !format.contains(['$', '*', '?', '[', '{', '~'])
+}
+
 fn shell(base: &str, argv: &[String]) -> Unwrapped {
+    if base == "fish" {
+        return Unwrapped::Unknown("fish reads commands in its own way".to_owned());
+    }
     let mut rest = argv.iter().skip(1);
     while let Some(word) = rest.next() {
         let letters = word
@@ -191,11 +215,13 @@ fn shell(base: &str, argv: &[String]) -> Unwrapped {
             .filter(|letters| !letters.is_empty() && letters.chars().all(|c| c.is_ascii_alphabetic()));
         match letters {
             Some(letters) if letters.contains('c') && letters.chars().all(|c| "celuxv".contains(c)) => {
-                let script = rest.find(|word| !word.starts_with('-'));
-                return script.map_or_else(
-                    || Unwrapped::Unknown(format!("{base} is given no command")),
-                    |script| Unwrapped::Script(script.clone()),
-                );
+                return match rest.next() {
+                    Some(script) if !script.starts_with(['-', '+']) => Unwrapped::Script(script.clone()),
+                    Some(word) => {
+                        Unwrapped::Unknown(format!("{base}: {word} after the flag for a command is not known"))
+                    }
+                    None => Unwrapped::Unknown(format!("{base} is given no command")),
+                };
             }
             Some(letters) if letters.chars().all(|c| "eluxv".contains(c)) => {}
             _ if word == "-o" => drop(rest.next()),
@@ -225,16 +251,32 @@ fn find(base: &str, argv: &[String]) -> Unwrapped {
     let mut rest = argv.iter().skip(1);
     while let Some(word) = rest.next() {
         match word.as_str() {
-            "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                let call: Vec<String> =
-                    rest.by_ref().take_while(|word| !matches!(word.as_str(), ";" | "+")).cloned().collect();
+            "-exec" | "-ok" => {
+                let mut call: Vec<String> = Vec::new();
+                let is_ended = rest.by_ref().any(|word| {
+                    let is_end = word == ";" || (word == "+" && call.last().is_some_and(|last| last == "{}"));
+                    if !is_end {
+                        call.push(word.clone());
+                    }
+                    is_end
+                });
+                // What looks like another action may be one, depending on what comes before.
+                if !is_ended || call.iter().any(|word| is_action(word)) {
+                    return Unwrapped::Unknown("the end of a command of find is not known".to_owned());
+                }
                 found.push(call);
             }
-            "-delete" | "-fprint" | "-fprint0" | "-fprintf" | "-fls" => {
-                return Unwrapped::Unknown(format!("find changes files ({word})"));
+            // These take values that look like actions, or run commands in other directories.
+            word if is_action(word) || matches!(word, "-D" | "-f" | "-files0-from") => {
+                return Unwrapped::Unknown(format!("what find does with {word} is not known"));
             }
             _ => {}
         }
     }
     if found.is_empty() { Unwrapped::Program } else { calls(found, true) }
+}
+
+/// Returns whether a word of find runs a command or changes files.
+fn is_action(word: &str) -> bool {
+    matches!(word, "-exec" | "-execdir" | "-ok" | "-okdir" | "-delete" | "-fprint" | "-fprint0" | "-fprintf" | "-fls")
 }
