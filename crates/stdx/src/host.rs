@@ -26,6 +26,30 @@ struct HostInner {
     ids: Ids,
     home: Option<PathBuf>,
     temp: PathBuf,
+    machine: Option<MachineFacts>,
+}
+
+/// What a machine says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineFacts {
+    /// Its name in the network.
+    pub name: String,
+    /// The operating system with its release, such as `Linux 6.8.0`.
+    pub os: String,
+}
+
+impl MachineFacts {
+    #[cfg(unix)]
+    fn of_system() -> Option<Self> {
+        let uname = rustix::system::uname();
+        let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
+        Some(Self { name: text(uname.nodename()), os: format!("{} {}", text(uname.sysname()), text(uname.release())) })
+    }
+
+    #[cfg(not(unix))]
+    fn of_system() -> Option<Self> {
+        None
+    }
 }
 
 #[derive(Debug)]
@@ -43,13 +67,16 @@ impl Host {
     pub fn system() -> Self {
         let env = Env::of_process();
         let home = env.get("HOME").or_else(|| env.get("USERPROFILE")).filter(|h| !h.is_empty()).map(PathBuf::from);
-        let parts = HostInner { clock: Clock::System, ids: Ids::random(), home, temp: std::env::temp_dir() };
+        let (ids, temp, machine) = (Ids::random(), std::env::temp_dir(), MachineFacts::of_system());
+        let parts = HostInner { clock: Clock::System, ids, home, temp, machine };
         Self { parts: Arc::new(parts), env }
     }
 
-    /// Starts building a host, for tests and for tenants of a server. Defaults: system clock, random ids, empty environment, no home.
+    /// Starts building a host, for tests and for tenants of a server. Defaults: system clock, random ids, empty environment, no home, a
+    /// nameless machine.
     pub fn builder() -> HostBuilder {
-        let parts = HostInner { clock: Clock::System, ids: Ids::random(), home: None, temp: std::env::temp_dir() };
+        let (ids, temp) = (Ids::random(), std::env::temp_dir());
+        let parts = HostInner { clock: Clock::System, ids, home: None, temp, machine: None };
         HostBuilder { parts, env: Env::default() }
     }
 
@@ -113,6 +140,11 @@ impl Host {
             Clock::System => jiff::tz::TimeZone::system(),
             Clock::Fake { .. } => jiff::tz::TimeZone::UTC,
         }
+    }
+
+    /// Returns what the machine says about itself, if known.
+    pub fn machine(&self) -> Option<&MachineFacts> {
+        self.parts.machine.as_ref()
     }
 
     /// Returns the source of ids.
@@ -182,6 +214,13 @@ impl HostBuilder {
     #[must_use]
     pub fn temp(mut self, temp: impl Into<PathBuf>) -> Self {
         self.parts.temp = temp.into();
+        self
+    }
+
+    /// Sets what the machine says about itself.
+    #[must_use]
+    pub fn machine(mut self, machine: MachineFacts) -> Self {
+        self.parts.machine = Some(machine);
         self
     }
 

@@ -82,7 +82,7 @@ pub(super) async fn prompt(
         reactions: reactions(parts, request),
         reasoning_tags: request.enforce_final_tag,
         heartbeat: config.heartbeat.clone(),
-        runtime: runtime_info(parts, request, agent, workspace),
+        runtime: runtime_info(parts, request, agent, workspace, sandbox.is_some()),
         thinking: request.think_level.unwrap_or_default().as_str().to_owned(),
         reasoning: request.reasoning_level,
         files,
@@ -116,7 +116,13 @@ fn reactions(parts: &Parts, request: &RunRequest) -> Option<(ReactionLevel, Stri
     Some((ReactionLevel::parse(config.reaction_level.as_deref()?.trim())?, channel.to_owned()))
 }
 
-fn runtime_info(parts: &Parts, request: &RunRequest, agent: &AgentId, workspace: &Path) -> RuntimeInfo {
+fn runtime_info(
+    parts: &Parts,
+    request: &RunRequest,
+    agent: &AgentId,
+    workspace: &Path,
+    is_sandboxed: bool,
+) -> RuntimeInfo {
     let (config, env, caller) = (&parts.config.agents, parts.host.env(), &request.caller);
     let shell = env.get("SHELL").map(|shell| shell.rsplit('/').next().unwrap_or(shell).to_owned());
     let channel = caller.channel.clone();
@@ -127,10 +133,13 @@ fn runtime_info(parts: &Parts, request: &RunRequest, agent: &AgentId, workspace:
             capabilities.push(more.clone());
         }
     }
+    // A sandbox does not show these.
+    let machine = parts.host.machine().filter(|_| !is_sandboxed);
     RuntimeInfo {
         agent: Some(agent.as_str().to_owned()),
+        host: machine.map(|machine| machine.name.clone()),
         repo: config.defaults.prompt.repo_root.clone().or_else(|| repository(workspace)),
-        os: Some(std::env::consts::OS.to_owned()),
+        os: Some(machine.map_or_else(|| std::env::consts::OS.to_owned(), |machine| machine.os.clone())),
         arch: Some(std::env::consts::ARCH.to_owned()),
         pinch: Some(env!("CARGO_PKG_VERSION").to_owned()),
         default_model: config.models_of(agent).primary,

@@ -8,6 +8,7 @@ use pinch_embed::prompt::PromptMode;
 use pinch_embed::run::request::{BootstrapContext, RunTrigger};
 use pinch_llm::message::Provenance;
 use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::host::{Host, MachineFacts};
 use pinch_testing::server::Recorded;
 use serde_json::{Value, json};
 
@@ -155,6 +156,19 @@ async fn prompts_of_channels_differ_only_in_buttons_reactions_and_the_runtime_li
     assert_eq!(beginnings(&lines(1, 0)), ["- Inline buttons not e", "Runtime: agent=main | "]);
     let runtime = lines(0, 1).pop().unwrap();
     assert!(runtime.contains("| channel=telegram | capabilities=inlineButtons | thinking=off"), "{runtime}");
+}
+
+#[tokio::test]
+async fn the_runtime_line_names_the_machine() {
+    let world = World::new().await;
+    let machine = MachineFacts { name: "box".to_owned(), os: "Linux 6.8.0".to_owned() };
+    let host = Host::builder().home(world.path("")).temp(world.path("")).machine(machine).build();
+    let engine = world.configured(&world.document()).host(host).build();
+    world.server.reply(stream(answer("m1", "Hello.")));
+    within(engine.run(engine.request("s1", None, None, "hello")).finish()).await.unwrap();
+    let line = format!("Runtime: agent=main | host=box | os=Linux 6.8.0 ({}) | pinch=", std::env::consts::ARCH);
+    let system = system(&world.server.requests()[0]);
+    assert!(system.contains(&line), "{system}");
 }
 
 /// Returns the blocks of a prompt: each text, and whether a cache marker follows it.
