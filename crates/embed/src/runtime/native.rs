@@ -286,6 +286,8 @@ impl Attempts for NativeAttempts {
                 emitter.emit(AttemptEvent::Broken(session_error(error))).await;
                 return;
             }
+            // One note is enough, however often an answer breaks off.
+            let is_interrupted = is_interrupted && !self.session.messages().last().is_some_and(is_interrupted_note);
             let model = self.session.model();
             self.hooks.llm_input(|| LlmInput {
                 provider: model.provider.to_string(),
@@ -464,16 +466,23 @@ fn continue_note() -> CustomMessage {
     hidden_note("pinch.continue", text)
 }
 
+/// Type of the note for a model whose answer broke off.
+const INTERRUPTED: &str = "pinch.interrupted";
+
 /// Returns whether a message is an answer that failed after its beginning had arrived.
 fn broke_off(message: &Arc<Message>) -> bool {
     message.as_assistant().is_some_and(|answer| answer.stop_reason.is_failure() && !answer.content.is_empty())
+}
+
+fn is_interrupted_note(message: &Arc<Message>) -> bool {
+    matches!(&**message, Message::Other(other) if other.raw.get("customType").is_some_and(|name| name == INTERRUPTED))
 }
 
 /// Returns the note for a model whose answer broke off.
 fn interrupted_note() -> CustomMessage {
     let text = "Your last answer was interrupted by an error before it was complete, and is lost; none of its tool calls ran. What came before it \
                 was done. Check that before you repeat anything, and go on.";
-    hidden_note("pinch.interrupted", text)
+    hidden_note(INTERRUPTED, text)
 }
 
 /// Returns the headers by which OpenRouter attributes requests to an application, unless the model has its own.

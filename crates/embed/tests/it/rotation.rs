@@ -10,7 +10,7 @@ use pinch_testing::server::ServerReply;
 use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::json;
 
-use crate::world::{World, answer, attempts, payload_texts, refusal, stream, within};
+use crate::world::{FALLBACK, World, answer, attempts, fallback_answer, payload_texts, refusal, stream, within};
 
 /// Returns a rate-limit refusal for that long.
 pub(crate) fn too_many(retry_after: &str) -> ServerReply {
@@ -132,6 +132,15 @@ async fn an_interrupted_answer_is_not_repeated() {
     assert_eq!(messages, ["user: go", "assistant(error): Half of", "assistant(stop): The whole answer."]);
     let sent = world.server.requests()[1].json()["messages"].to_string();
     assert!(!sent.contains("Half of") && sent.contains("interrupted by an error"), "{sent}");
+}
+
+#[tokio::test]
+async fn a_model_is_told_once_that_its_answer_broke_off() {
+    let world = World::with(|config| config["agents"]["defaults"]["model"]["fallbacks"] = json!([FALLBACK])).await;
+    world.server.reply(broken_off("Half of")).reply(broken_off("Half again")).reply(stream(fallback_answer("All.")));
+    assert_eq!(payload_texts(&world.ask("s1", "go").await.unwrap()), ["All."]);
+    let sent = world.server.requests().pop().unwrap().json()["messages"].to_string();
+    assert!(!sent.contains("Half") && sent.matches("interrupted by an error").count() == 1, "{sent}");
 }
 
 #[tokio::test]
