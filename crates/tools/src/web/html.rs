@@ -30,7 +30,7 @@ pub fn to_markdown(html: &str) -> PlainPage {
     let mut open: Vec<OpenElement> = Vec::new();
     let mut rest = html;
     while let Some(at) = rest.find('<') {
-        out.push_str(&decoded(&rest[..at]));
+        out.push_str(&decode_entities(&rest[..at]));
         rest = &rest[at..];
         let Some((tag, after)) = next_tag(rest) else {
             out.push('<');
@@ -48,7 +48,7 @@ pub fn to_markdown(html: &str) -> PlainPage {
             open.push(OpenElement { name: tag.name, href: tag.href, from: out.len() });
         }
     }
-    out.push_str(&decoded(rest));
+    out.push_str(&decode_entities(rest));
     page.text = normal(&out);
     page
 }
@@ -119,7 +119,7 @@ fn attribute(body: &str, name: &str) -> String {
         let is_word = lower[..at].ends_with(|c: char| c.is_ascii_whitespace());
         let value = body[at + name.len()..].trim_start().strip_prefix('=')?.trim_start();
         let quote = value.chars().next().filter(|c| is_word && matches!(c, '"' | '\''))?;
-        value[1..].split_once(quote).map(|(value, _)| decoded(value))
+        value[1..].split_once(quote).map(|(value, _)| decode_entities(value))
     });
     found.unwrap_or_default()
 }
@@ -140,7 +140,8 @@ fn after_element<'a>(text: &'a str, name: &str) -> &'a str {
 /// Maximum length of an entity to decode.
 const MAX_ENTITY: usize = 10;
 
-fn decoded(text: &str) -> String {
+/// Decodes the HTML entities of a text: the most common names, and numbers. Unknown ones stay.
+pub fn decode_entities(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('&') {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pinch_llm::message::{Block, Message};
+use pinch_tools::web::html::decode_entities;
 use serde_json::Value;
 
 /// Returns an answer with the texts in its tool calls decoded; `None` if they contain no entities.
@@ -28,7 +29,7 @@ pub(super) fn decoded(message: &Message) -> Option<Arc<Message>> {
 
 fn decoded_value(value: Value) -> Value {
     match value {
-        Value::String(text) => Value::String(decoded_text(&text)),
+        Value::String(text) => Value::String(decode_entities(&text)),
         Value::Array(items) => Value::Array(items.into_iter().map(decoded_value).collect()),
         Value::Object(members) => {
             Value::Object(members.into_iter().map(|(name, value)| (name, decoded_value(value))).collect())
@@ -37,62 +38,15 @@ fn decoded_value(value: Value) -> Value {
     }
 }
 
-/// Replaces the five entities of XML, the apostrophe of HTML, and numbers.
-fn decoded_text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        // The longest is `&#x10ffff;`.
-        let end = rest.bytes().take(10).position(|byte| byte == b';');
-        match end.and_then(|end| Some((character(rest.get(1..end)?)?, end))) {
-            Some((c, end)) => {
-                out.push(c);
-                rest = &rest[end + 1..];
-            }
-            None => {
-                out.push('&');
-                rest = &rest[1..];
-            }
-        }
-    }
-    out + rest
-}
-
-fn character(name: &str) -> Option<char> {
-    Some(match name {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" => '\'',
-        name => {
-            let number = name.strip_prefix('#')?;
-            let code = match number.strip_prefix(['x', 'X']) {
-                Some(hex) => u32::from_str_radix(hex, 16),
-                None => number.parse(),
-            };
-            char::from_u32(code.ok()?)?
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn entities_become_characters_once() {
-        for (text, expect) in [
-            ("a &lt; b &amp;&amp; c &gt; d", "a < b && c > d"),
-            ("&quot;x&quot; &#39;y&#x27; &apos;", "\"x\" 'y' '"),
-            ("&amp;lt;", "&lt;"),
-            ("a & b; &unknown; &#xzz; &#99999999;", "a & b; &unknown; &#xzz; &#99999999;"),
-            ("&", "&"),
-            ("&ü;", "&ü;"),
-        ] {
-            assert_eq!(decoded_text(text), expect, "{text}");
-        }
+    fn texts_are_decoded_wherever_they_are() {
+        let arguments = json!({"a": "x &lt; y", "b": [{"c": "&quot;"}, 1], "d": true});
+        assert_eq!(decoded_value(arguments), json!({"a": "x < y", "b": [{"c": "\""}, 1], "d": true}));
     }
 }
