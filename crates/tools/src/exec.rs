@@ -1,7 +1,7 @@
 //! Commands: what they start, whether they may run, and with which environment.
 //!
-//! [`analysis`] splits a command line into the programs it starts. [`allowlist`], [`safe_bins`] and [`skill_programs`] decide which of
-//! them are known; [`approvals`] stores earlier approvals and decides when to ask; [`contents`] hashes the files that they cover.
+//! [`analysis`] and the parser of scripts find the programs that a command starts. [`allowlist`], [`safe_bins`] and [`skill_programs`]
+//! decide which of them are known; [`approvals`] stores earlier approvals and decides when to ask; [`contents`] hashes the files that they cover.
 //! [`identity`] detects programs that change afterwards. [`environment`] builds the environment of a child process, which starts empty.
 
 pub mod modes;

@@ -1,8 +1,7 @@
-//! Splitting a command line into the programs it starts.
+//! Command lines of the simple form: programs with arguments, pipes, and `&&`, `||` and `;` between them.
 //!
-//! Accepts only what it fully understands: programs with arguments, pipes, and `&&`, `||` and `;` between them. Everything else
-//! (substitutions, redirections, subshells, background jobs, several lines) is rejected with the construct found; of this, the parser of
-//! scripts accepts some.
+//! Commands of the Windows interpreter have no other form. For POSIX shells, whose scripts have a parser of their own, this says what is
+//! wrong with a command that neither accepts, in the words of other tools.
 
 /// The shell that interprets a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
