@@ -91,8 +91,9 @@ fn beginning(text: &str, n: usize) -> &str {
     &text[..at_line.map_or(end, |at| at + 1)]
 }
 
-/// Returns the last characters after a position, starting at a line if one starts in their first fifth.
-fn ending(text: &str, n: usize, from: usize) -> &str {
+/// Returns the last `n` characters of a text, at most those after the position `from`, starting at a line if one starts in their first
+/// fifth.
+pub fn ending(text: &str, n: usize, from: usize) -> &str {
     if n == 0 {
         return "";
     }

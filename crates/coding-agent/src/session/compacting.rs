@@ -211,8 +211,8 @@ impl Summariser {
 
     /// Returns whether a conversation is near the limit of the model's window, and a summary could help.
     pub(super) fn is_due(&self, log: &SessionLog) -> bool {
-        let tokens = estimate::tokens_of(&log.context()).tokens;
-        compaction::due(&self.settings, tokens, self.model.context_window) && !log.is_compaction_futile()
+        !log.is_compaction_futile()
+            && compaction::due(&self.settings, estimate::tokens_of(&log.context()).tokens, self.model.context_window)
     }
 }
 

@@ -84,33 +84,33 @@ impl Default for PruningConfig {
 }
 
 /// What is configured about pruning.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum PruningSetting {
-    /// Nothing is configured: the defaults apply to Anthropic's own service.
-    #[default]
-    Unset,
     /// No mode is configured: these settings apply to Anthropic's own service.
-    Partial(PruningConfig),
+    Unset(PruningConfig),
     /// The mode `off`.
     Off,
     /// The mode `cache-ttl`.
     On(PruningConfig),
 }
 
+impl Default for PruningSetting {
+    fn default() -> Self {
+        Self::Unset(PruningConfig::default())
+    }
+}
+
 impl PruningSetting {
     /// Returns the settings for the requests of a run, which [apply](PruningConfig::is_default) to some providers only.
     pub fn effective(&self) -> Option<PruningConfig> {
         match self {
-            Self::Unset => Some(PruningConfig::default()),
-            Self::Partial(config) | Self::On(config) => Some(config.clone()),
+            Self::Unset(config) | Self::On(config) => Some(config.clone()),
             Self::Off => None,
         }
     }
 
     pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
-        if node.object(problems).is_none() {
-            return Self::Unset;
-        }
+        node.object(problems);
         let mode = node.get("mode").word(problems, &["off", "cache-ttl"], |word| match word {
             "off" => Some(false),
             "cache-ttl" => Some(true),
@@ -120,7 +120,7 @@ impl PruningSetting {
         match mode {
             Some(true) => Self::On(config),
             Some(false) => Self::Off,
-            None => Self::Partial(config),
+            None => Self::Unset(config),
         }
     }
 }

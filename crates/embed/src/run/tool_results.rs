@@ -1,6 +1,7 @@
 //! Limits the length of tool results.
 
 use pinch_llm::message::Block;
+use pinch_tools::results::ending;
 
 /// Minimum of the limit in characters; each text keeps at least as many.
 const MIN_KEPT: usize = 2_000;
@@ -54,7 +55,7 @@ fn head(text: &str, n: usize, limit: usize) -> String {
     let n_kept = limit.saturating_sub(notice(n).chars().count()).max(MIN_KEPT);
     // The end of a result often says how it ended.
     let tail = match is_telling(text) {
-        true => ending(text, n_kept * TAIL_PERCENT / 100),
+        true => ending(text, n_kept * TAIL_PERCENT / 100, 0),
         false => "",
     };
     let n_kept = n_kept - tail.chars().count();
@@ -63,13 +64,6 @@ fn head(text: &str, n: usize, limit: usize) -> String {
     let kept = &text[..at_line.unwrap_or(end)];
     let notice = notice(n - kept.chars().count() - tail.chars().count());
     if tail.is_empty() { format!("{kept}{notice}") } else { format!("{kept}{notice}\n\n{tail}") }
-}
-
-/// Returns the last `n` characters of a text, from the beginning of a line if one begins in their first fifth.
-fn ending(text: &str, n: usize) -> &str {
-    let Some((start, _)) = text.char_indices().rev().nth(n.saturating_sub(1)) else { return text };
-    let found = &text[start..];
-    found.find('\n').filter(|at| *at <= found.len() / 5).map_or(found, |at| &found[at + 1..])
 }
 
 /// Returns whether the end of a text says how something ended: an error, a summary, or the end of a JSON text.
@@ -90,7 +84,7 @@ fn is_telling(text: &str) -> bool {
         "passed",
         "finished",
     ];
-    let end = ending(text.trim_end(), TELLING_CHARS).to_lowercase();
+    let end = ending(text.trim_end(), TELLING_CHARS, 0).to_lowercase();
     end.ends_with(['}', ']']) || WORDS.iter().any(|word| end.contains(word))
 }
 

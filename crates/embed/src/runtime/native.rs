@@ -12,23 +12,21 @@ use pinch_agent_core::event::AgentEvent;
 use pinch_agent_core::queue::{QueueKind, SteeringPoint};
 use pinch_coding_agent::auth::{Authorised, FixedAuth, RequestAuth};
 use pinch_coding_agent::compaction::{Compacted, CompactionReason};
-use pinch_coding_agent::entry::CustomMessage;
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::recovery::RecoveryPlan;
 use pinch_coding_agent::session::{AgentSession, Prompt, PromptFor, SessionControl, SessionError, SessionParts};
 use pinch_coding_agent::session_log::RecentSessions;
 use pinch_coding_agent::store::{SessionStore, StoreError};
-use pinch_llm::message::{Block, Content, Image, Message, Usage};
+use pinch_llm::message::{Block, Image, Message, Usage};
 use pinch_llm::model::Model;
-use pinch_llm::model::dialect::AffinityFormat;
 use pinch_llm::normalise::repair::MISSING_RESULT;
 use pinch_llm::provider::{Provider, ProviderRegistry};
-use pinch_llm::request::{Auth, CallOptions, ToolChoice};
+use pinch_llm::request::{Auth, ToolChoice};
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
 use pinch_stdx::pull::pulled;
 use pinch_tools::loops::LoopGuard;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{AttemptEvent, AttemptRuntime, Attempts, CompactRefusal, PendingMessage, QueueRefusal, RunControl};
 use crate::compaction::pruning::Pruner;
@@ -43,6 +41,8 @@ use crate::run::{AttemptPlan, RunError, RunRequest};
 mod fitting;
 mod seen_images;
 mod entities;
+mod notes;
+mod options;
 pub mod history;
 pub mod images;
 mod repair;
@@ -95,25 +95,7 @@ impl NativeRuntime {
         let model_changed = history::record(&mut log, &model, scope.host.now_ms()).await.map_err(store_error)?;
         let pruner = history::pruner(&log, scope, &model);
         let provider: Arc<dyn Provider> = Arc::new(PreparedHistory::new(provider, model_changed, pruner.clone()));
-        let mut options = CallOptions::default().with_timeouts(scope.timeouts_for(&model));
-        let params = scope.stream_params(&model);
-        options.temperature = params.temperature;
-        options.max_tokens = params.max_tokens;
-        options.cache_retention = params.cache_retention;
-        if !params.extra.is_empty() && !TAKES_MEMBERS.contains(&model.api.as_str()) {
-            let (api, model) = (model.api.as_str(), model.id.as_str());
-            tracing::warn!(api, model, "additional parameters of the model have no effect in its wire format");
-        }
-        options.native = params.native_options(model.id.as_str());
-        let mut members = params.extra;
-        if model.dialect.wire.num_ctx
-            && model.context_window > 0
-            && let Value::Object(of_server) = members.entry("options").or_insert_with(|| json!({}))
-        {
-            of_server.entry("num_ctx").or_insert_with(|| model.context_window.into());
-        }
-        options.sampling_params = Some(members).filter(|members| !members.is_empty());
-        options.headers = attribution(&model);
+        let options = options::of_run(scope, &model);
         // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let mut parts = SessionParts::new(scope.host.clone(), log, model, nobody);
@@ -159,15 +141,6 @@ impl NativeRuntime {
         })
     }
 }
-
-/// Wire formats in which the configuration can add members to the request body.
-const TAKES_MEMBERS: [&str; 5] = [
-    "anthropic-messages",
-    "openai-completions",
-    "openai-responses",
-    "azure-openai-responses",
-    "openai-codex-responses",
-];
 
 impl AttemptRuntime for NativeRuntime {
     fn id(&self) -> &str {
@@ -218,6 +191,16 @@ impl NativeAttempts {
     fn authorise(&mut self, auth: Arc<dyn RequestAuth>) {
         self.summaries.authorise(Arc::clone(&auth));
         self.session.set_provider(authorised(&self.provider, auth));
+    }
+
+    /// Leaves an answer that broke off out of the conversation. Returns whether the model is to be told: once is enough, however often an
+    /// answer breaks off.
+    async fn omit_interrupted(&mut self) -> Result<bool, SessionError> {
+        if !self.session.messages().last().is_some_and(notes::broke_off) {
+            return Ok(false);
+        }
+        self.session.omit_failed().await?;
+        Ok(!self.session.messages().last().is_some_and(notes::is_interrupted_note))
     }
 
     /// Takes the prompt, together with unanswered earlier messages of the user and the images that it names.
@@ -281,13 +264,16 @@ impl Attempts for NativeAttempts {
                 },
                 AttemptStart::Resume | AttemptStart::Continue | AttemptStart::FinalReply => Default::default(),
             };
-            let is_interrupted = start == AttemptStart::Resume && self.session.messages().last().is_some_and(broke_off);
-            if is_interrupted && let Err(error) = self.session.omit_failed().await {
-                emitter.emit(AttemptEvent::Broken(session_error(error))).await;
-                return;
-            }
-            // One note is enough, however often an answer breaks off.
-            let is_interrupted = is_interrupted && !self.session.messages().last().is_some_and(is_interrupted_note);
+            let was_interrupted = match start {
+                AttemptStart::Resume => match self.omit_interrupted().await {
+                    Ok(was_interrupted) => was_interrupted,
+                    Err(error) => {
+                        emitter.emit(AttemptEvent::Broken(session_error(error))).await;
+                        return;
+                    }
+                },
+                _ => false,
+            };
             let model = self.session.model();
             self.hooks.llm_input(|| LlmInput {
                 provider: model.provider.to_string(),
@@ -306,12 +292,14 @@ impl Attempts for NativeAttempts {
                     cancel: cancel.clone(),
                     ..Prompt::default()
                 }),
-                AttemptStart::Resume if is_interrupted => self.session.prompt_custom(&interrupted_note(), &cancel),
+                AttemptStart::Resume if was_interrupted => {
+                    self.session.prompt_custom(&notes::interrupted_note(), &cancel)
+                }
                 AttemptStart::Resume => self.session.resume(&cancel),
-                AttemptStart::Continue => self.session.prompt_custom(&continue_note(), &cancel),
+                AttemptStart::Continue => self.session.prompt_custom(&notes::continue_note(), &cancel),
                 AttemptStart::FinalReply => {
                     self.session.options_mut().tool_choice = Some(ToolChoice::None);
-                    self.session.prompt_custom(&final_reply_note(), &cancel)
+                    self.session.prompt_custom(&notes::final_reply_note(), &cancel)
                 }
             };
             while let Some(event) = run.next().await {
@@ -456,62 +444,6 @@ impl RunControl for NativeControl {
 
     fn is_compacting(&self) -> bool {
         self.is_compacting.load(Ordering::Relaxed)
-    }
-}
-
-/// Returns the note for a model that stopped without any text.
-fn continue_note() -> CustomMessage {
-    let text = "Your last turn ended without any text for the user. Go on: finish what you were doing, and then answer the user. If the user \
-                needs no answer, reply with NO_REPLY.";
-    hidden_note("pinch.continue", text)
-}
-
-/// Type of the note for a model whose answer broke off.
-const INTERRUPTED: &str = "pinch.interrupted";
-
-/// Returns whether a message is an answer that failed after its beginning had arrived.
-fn broke_off(message: &Arc<Message>) -> bool {
-    message.as_assistant().is_some_and(|answer| answer.stop_reason.is_failure() && !answer.content.is_empty())
-}
-
-fn is_interrupted_note(message: &Arc<Message>) -> bool {
-    matches!(&**message, Message::Other(other) if other.raw.get("customType").is_some_and(|name| name == INTERRUPTED))
-}
-
-/// Returns the note for a model whose answer broke off.
-fn interrupted_note() -> CustomMessage {
-    let text = "Your last answer was interrupted by an error before it was complete, and is lost; none of its tool calls ran. What came before it \
-                was done. Check that before you repeat anything, and go on.";
-    hidden_note(INTERRUPTED, text)
-}
-
-/// Returns the headers by which OpenRouter attributes requests to an application, unless the model has its own.
-fn attribution(model: &Model) -> Vec<(String, Option<String>)> {
-    let affinity = &model.dialect.wire.affinity;
-    if !(affinity.send && affinity.format == AffinityFormat::OpenRouter) {
-        return Vec::new();
-    }
-    let own = [("HTTP-Referer", env!("CARGO_PKG_REPOSITORY")), ("X-Title", "pinch")];
-    let is_free = |name: &str| !model.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
-    own.into_iter()
-        .filter(|(name, _)| is_free(name))
-        .map(|(name, value)| (name.to_owned(), Some(value.to_owned())))
-        .collect()
-}
-
-/// Returns the note for a model that stopped without a required answer.
-fn final_reply_note() -> CustomMessage {
-    let text = "Your last turn ended without an answer for the user. Answer the user now, in plain text, from what you know so far. Tools are \
-                not available, and NO_REPLY is not an answer.";
-    hidden_note("pinch.final-reply", text)
-}
-
-fn hidden_note(custom_type: &str, text: &str) -> CustomMessage {
-    CustomMessage {
-        custom_type: custom_type.to_owned(),
-        content: Content::Text(text.into()),
-        display: false,
-        details: None,
     }
 }
 

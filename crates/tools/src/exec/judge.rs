@@ -196,18 +196,16 @@ impl CommandRules<'_> {
         }
         let n_assigned = argv.iter().take_while(|word| place.may_assign && is_assignment(word)).count();
         let (assigned, argv) = argv.split_at(n_assigned);
+        let assigned_names = || assigned.iter().filter_map(|word| Some(word.split_once('=')?.0));
         // Not all shells take this for an assignment.
-        if assigned.iter().any(|word| word.split_once('=').is_some_and(|(name, _)| name.ends_with('+'))) {
+        if assigned_names().any(|name| name.ends_with('+')) {
             return judgement.reject("a variable of the shell is extended");
         }
-        if let Err(error) =
-            check_overrides(assigned.iter().filter_map(|word| Some(word.split_once('=')?.0.trim_end_matches('+'))))
-        {
+        if let Err(error) = check_overrides(assigned_names()) {
             return judgement.reject(&error.to_string());
         }
         let Some(name) = argv.first() else {
-            let names = assigned.iter().filter_map(|word| Some(word.split_once('=')?.0));
-            if let Some(name) = names.into_iter().find(|name| !may_set(name)) {
+            if let Some(name) = assigned_names().find(|name| !may_set(name)) {
                 judgement.reject(&format!("the variable {name} of the shell is set"));
             }
             return;

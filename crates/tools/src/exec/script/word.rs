@@ -1,0 +1,157 @@
+//! Words: quotes, escapes, variables and substitutions.
+
+use super::super::analysis::{AnalysisError, is_home, is_plain_variable};
+use super::{Parser, ScriptResult, is_end, token};
+
+/// A word of a command.
+pub(super) struct ShellWord {
+    /// Its text without quotes and escapes.
+    pub(super) text: String,
+    /// Whether the shell replaces parts of it.
+    pub(super) is_expanded: bool,
+    /// Whether nothing in it is quoted or escaped.
+    pub(super) is_bare: bool,
+    /// Whether nothing up to its first equals sign is quoted or escaped.
+    pub(super) has_bare_name: bool,
+}
+
+impl Parser<'_, '_> {
+    pub(super) fn word(&mut self) -> ScriptResult<ShellWord> {
+        let mut word = ShellWord { text: String::new(), is_expanded: false, is_bare: true, has_bare_name: false };
+        while let Some(c) = self.peek() {
+            match c {
+                c if is_end(c) => break,
+                '\\' => {
+                    self.at += 1;
+                    match self.next().ok_or(AnalysisError::Unterminated)? {
+                        '\n' => {}
+                        c => {
+                            word.is_bare = false;
+                            word.text.push(c);
+                        }
+                    }
+                }
+                '\'' => {
+                    self.at += 1;
+                    word.is_bare = false;
+                    let n = self.rest().find('\'').ok_or(AnalysisError::Unterminated)?;
+                    let text = &self.rest()[..n];
+                    self.refuse_line_end(text)?;
+                    word.text.push_str(text);
+                    self.at += n + 1;
+                }
+                '"' => {
+                    self.at += 1;
+                    word.is_bare = false;
+                    self.double_quoted(&mut word)?;
+                }
+                '`' => return Err(token("`")),
+                '$' => {
+                    self.at += 1;
+                    self.dollar(false, &mut word.text, &mut word.is_expanded)?;
+                }
+                _ => {
+                    self.at += c.len_utf8();
+                    if c == '=' && !word.text.contains('=') {
+                        word.has_bare_name = word.is_bare;
+                    }
+                    word.is_expanded |= match c {
+                        '*' | '?' => true,
+                        // The command `[` is no pattern.
+                        '[' => self.peek().is_some_and(|next| !is_end(next)),
+                        '{' => self.peek().is_some_and(|next| next != '}'),
+                        _ => false,
+                    };
+                    word.text.push(c);
+                }
+            }
+        }
+        // A parenthesis within a word is a pattern, a list or a function.
+        if self.peek() == Some('(') { Err(token("(")) } else { Ok(word) }
+    }
+
+    fn double_quoted(&mut self, word: &mut ShellWord) -> ScriptResult {
+        loop {
+            match self.next().ok_or(AnalysisError::Unterminated)? {
+                '"' => return Ok(()),
+                '`' => return Err(token("`")),
+                '$' => self.dollar(true, &mut word.text, &mut word.is_expanded)?,
+                '\\' => match self.peek() {
+                    Some('\n') => self.at += 1,
+                    Some(c @ ('\\' | '"' | '$' | '`')) => {
+                        self.at += 1;
+                        word.text.push(c);
+                    }
+                    _ => word.text.push('\\'),
+                },
+                c => {
+                    if c == '\n' {
+                        self.refuse_line_end("\n")?;
+                    }
+                    word.text.push(c);
+                }
+            }
+        }
+    }
+
+    /// Shells differ in whether a here-document begins after a line end within a word.
+    fn refuse_line_end(&self, text: &str) -> ScriptResult {
+        if text.contains('\n') && !self.pending.is_empty() { Err(token("<<")) } else { Ok(()) }
+    }
+
+    /// Parses what follows a dollar sign.
+    pub(super) fn dollar(&mut self, is_quoted: bool, out: &mut String, is_expanded: &mut bool) -> ScriptResult {
+        let rest = self.rest();
+        let start = self.at;
+        let Some(next) = rest.chars().next() else {
+            out.push('$');
+            return Ok(());
+        };
+        match next {
+            '(' => {
+                self.at += 1;
+                self.refuse_arithmetic("$((")?;
+                self.substitution()?;
+            }
+            '\'' | '"' if !is_quoted => return Err(token("$'")),
+            '[' => return Err(token("$[")),
+            '{' => {
+                let n =
+                    rest.find('}').filter(|_| is_plain_variable(self.tail(start - 1))).ok_or_else(|| token("${"))?;
+                self.at += n + 1;
+            }
+            c if c.is_ascii_alphanumeric() || c == '_' => {
+                let n = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+                self.at += n;
+            }
+            '?' | '#' | '@' | '*' | '!' | '$' | '-' => self.at += 1,
+            c if is_end(c) || (is_quoted && c == '"') => {
+                out.push('$');
+                return Ok(());
+            }
+            // Some of these expand something in zsh.
+            _ => return Err(token("$")),
+        }
+        // zsh evaluates such a subscript.
+        if self.peek() == Some('[') {
+            return Err(token("["));
+        }
+        *is_expanded |= !is_home(rest);
+        out.push('$');
+        out.push_str(&self.text[start..self.at]);
+        Ok(())
+    }
+
+    /// Parses the commands of a substitution, and its closing parenthesis.
+    fn substitution(&mut self) -> ScriptResult {
+        // Shells differ in where a here-document begins that crosses the border of a substitution.
+        if !self.pending.is_empty() {
+            return Err(token("<<"));
+        }
+        self.nested(|parser| parser.list(&[]))?;
+        if !self.pending.is_empty() {
+            return Err(token("<<"));
+        }
+        if self.take(")") { Ok(()) } else { Err(AnalysisError::Unterminated) }
+    }
+}
