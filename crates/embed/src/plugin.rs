@@ -63,7 +63,7 @@ pub use payloads::{
 pub use run_hooks::{PreparedPrompt, RunHooks};
 pub use session_payloads::{
     AfterToolCall, ApprovalResolution, ApprovalResolved, BeforeMessageWrite, BeforeToolCall, CompactionFinished,
-    CompactionStarting, MessageWrite, RequiredApproval, ToolCallChanges,
+    CompactionStarting, MessageWrite, RequiredApproval, ToolCallChanges, ToolResultPersist,
 };
 
 /// Hooks of the host around the attempts of runs. The default of every method changes nothing.
@@ -176,7 +176,8 @@ pub trait Plugin: Extension {
         Box::pin(async { Ok(()) })
     }
 
-    /// Called when a session key has got a new session.
+    /// Called when a session has been created: that of a key in the index when a message arrives or the key is reset, any other when its
+    /// first attempt opens it.
     fn on_session_start<'a>(&'a self, event: &'a SessionStart, cx: &'a SessionContext) -> HandlerFuture<'a, ()> {
         let _ = (event, cx);
         Box::pin(async { Ok(()) })
@@ -222,10 +223,10 @@ pub trait Plugin: Extension {
     /// the previous one.
     fn tool_result_persist<'a>(
         &'a self,
-        result: &'a ToolResult,
+        event: &'a ToolResultPersist,
         cx: &'a HookContext,
     ) -> HandlerFuture<'a, Option<ToolResult>> {
-        let _ = (result, cx);
+        let _ = (event, cx);
         Box::pin(async { Ok(None) })
     }
 

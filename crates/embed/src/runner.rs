@@ -260,11 +260,13 @@ impl Runner<'_> {
             );
         }
         let runtime = Arc::clone(&self.runtime);
-        let mut attempts = tokio::select! {
+        let began = Instant::now();
+        let opened = tokio::select! {
             biased;
-            opened = runtime.open(self.scope, Arc::clone(model)) => opened?,
-            reason = hard_end(&self.cancel) => return Err(RunError::Cancelled(reason)),
+            opened = runtime.open(self.scope, Arc::clone(model)) => opened,
+            reason = hard_end(&self.cancel) => Err(RunError::Cancelled(reason)),
         };
+        let mut attempts = opened.inspect_err(|error| self.first_attempt_failed_to_begin(error, began))?;
         self.active.attach(attempts.control());
         let mut auth: Option<Arc<dyn RequestAuth>> = None;
         let mut decision = decide(&mut state, Observation::Start);

@@ -61,6 +61,7 @@ pub(super) async fn message(parts: &Arc<Parts>, key: &str, text: &str) -> Result
     }
     let prompt = if parsed.resets && parsed.text.is_empty() { GREETING } else { parsed.text };
     let mut request = resolve::request(parts, &found.session_id, Some(&key), None, prompt);
+    request.is_indexed = true;
     if let Some(file) = entries::session_file(parts, &key, &found) {
         request.session = SessionRef::Path(file);
     }

@@ -35,7 +35,7 @@ pub(super) async fn notify(parts: &Parts, session_key: &str, session_id: &str, r
     let agent = key::agent(session_key);
     let cx = |session_id: &str| SessionContext {
         agent_id: agent.clone(),
-        session_key: session_key.into(),
+        session_key: Some(session_key.into()),
         session_id: session_id.into(),
     };
     let before = replaced.take();

@@ -101,17 +101,17 @@ pub struct MessageSent {
 pub struct SessionContext {
     /// The agent.
     pub agent_id: AgentId,
-    /// Routing key.
-    pub session_key: SessionKey,
+    /// Routing key, if the session has one.
+    pub session_key: Option<SessionKey>,
     /// Id of the session.
     pub session_id: SessionId,
 }
 
-/// A session key has got a new session.
+/// A session has been created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionStart {
-    /// Id of the session that it replaces.
+    /// Id of the session of its key that it replaces, if any.
     pub resumed_from: Option<SessionId>,
 }
 

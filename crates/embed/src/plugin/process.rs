@@ -19,7 +19,7 @@ use super::{
     BeforeModelResolve, BeforePromptBuild, BeforeReset, BeforeToolCall, CompactionFinished, CompactionStarting,
     GatewayStart, GatewayStop, HookContext, HookPoint, HookRules, LlmInput, LlmOutput, MessageChanges, MessageContext,
     MessageReceived, MessageSending, MessageSent, MessageWrite, ModelOverride, Plugin, PromptChanges, RunVerdict,
-    SessionContext, SessionEnd, SessionStart, ToolCallChanges, WorkspaceFile,
+    SessionContext, SessionEnd, SessionStart, ToolCallChanges, ToolResultPersist, WorkspaceFile,
 };
 
 mod json;
@@ -196,7 +196,7 @@ impl Plugin for ProcessExtension {
 
     fn tool_result_persist<'a>(
         &'a self,
-        event: &'a ToolResult,
+        event: &'a ToolResultPersist,
         cx: &'a HookContext,
     ) -> HandlerFuture<'a, Option<ToolResult>> {
         ask(
@@ -204,7 +204,7 @@ impl Plugin for ProcessExtension {
             HookPoint::ToolResultPersist,
             move || json::tool_result(event),
             move || run_context(cx),
-            |answer| json::persisted(answer, event),
+            |answer| json::persisted(answer, &event.result),
         )
     }
 

@@ -10,6 +10,7 @@ use pinch_llm::message::Message;
 use pinch_ports::ApprovalBroker;
 use pinch_stdx::host::Host;
 
+use super::gateway_payloads::{SessionContext, SessionStart};
 use super::hook_point::HookPoint;
 use super::payloads::{
     AgentBootstrap, AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, HookContext,
@@ -172,10 +173,30 @@ impl RunHooks {
 
     /// Returns a message as plugins let it be written. For messages that do not come from a session's run, whose extensions see them.
     pub(crate) async fn written(&self, message: Arc<Message>) -> Arc<Message> {
+        self.as_written(message, false).await
+    }
+
+    /// Like [`Self::written`], for a result that stands in for a missing one.
+    pub(crate) async fn written_in_place(&self, result: Arc<Message>) -> Arc<Message> {
+        self.as_written(result, true).await
+    }
+
+    async fn as_written(&self, message: Arc<Message>, is_synthetic: bool) -> Arc<Message> {
         if self.plugins.is_empty() {
             return message;
         }
-        self.session_hooks().written(&message).await.unwrap_or(message)
+        self.session_hooks().written(&message, is_synthetic).await.unwrap_or(message)
+    }
+
+    /// Notifies plugins of a session that a run created.
+    pub(crate) fn session_created(&self) {
+        let HookContext { agent_id, session_key, session_id, .. } = &*self.cx;
+        let cx = SessionContext {
+            agent_id: agent_id.clone(),
+            session_key: session_key.clone(),
+            session_id: session_id.clone(),
+        };
+        self.plugins.session_started(SessionStart { resumed_from: None }, cx);
     }
 
     /// Notifies plugins of a prompt that is about to be sent.

@@ -20,7 +20,7 @@ use super::payloads::HookContext;
 use super::registry::{HookCall, PluginSet};
 use super::session_payloads::{
     AfterToolCall, ApprovalResolution, ApprovalResolved, BeforeMessageWrite, BeforeToolCall, CompactionFinished,
-    CompactionStarting, MessageWrite, RequiredApproval,
+    CompactionStarting, MessageWrite, RequiredApproval, ToolResultPersist,
 };
 
 /// The reason for the model if a plugin gives none.
@@ -143,13 +143,13 @@ impl PluginHooks {
     }
 
     /// Lets the plugins change a tool result.
-    async fn tool_result_persist(&self, message: &Arc<Message>) -> Option<Arc<Message>> {
+    async fn tool_result_persist(&self, message: &Arc<Message>, is_synthetic: bool) -> Option<Arc<Message>> {
         let Message::ToolResult(result) = &**message else { return None };
         let mut changed = None;
         for one in self.plugins.calls(HookPoint::ToolResultPersist) {
-            let now = changed.as_ref().unwrap_or(result).clone();
+            let event = ToolResultPersist { result: changed.as_ref().unwrap_or(result).clone(), is_synthetic };
             let answer =
-                one.ask(|plugin| Box::pin(async move { plugin.tool_result_persist(&now, &self.cx).await })).await;
+                one.ask(|plugin| Box::pin(async move { plugin.tool_result_persist(&event, &self.cx).await })).await;
             changed = answer.flatten().or(changed);
         }
         let mut changed = changed?;
@@ -179,9 +179,10 @@ impl PluginHooks {
         changed
     }
 
-    /// Lets the plugins change a message before it is written; `None` if they do not.
-    pub(super) async fn written(&self, message: &Arc<Message>) -> Option<Arc<Message>> {
-        let persisted = self.tool_result_persist(message).await;
+    /// Lets the plugins change a message before it is written; `None` if they do not. `is_synthetic`: the message stands in for a missing
+    /// result.
+    pub(super) async fn written(&self, message: &Arc<Message>, is_synthetic: bool) -> Option<Arc<Message>> {
+        let persisted = self.tool_result_persist(message, is_synthetic).await;
         let written = self.before_message_write(persisted.as_ref().unwrap_or(message)).await;
         written.or(persisted)
     }
@@ -278,7 +279,9 @@ impl Extension for PluginHooks {
     }
 
     fn message_end<'a>(&'a self, message: &'a Arc<Message>, _: &'a ExtensionCx) -> HandlerFuture<'a, MessageAction> {
-        Box::pin(async move { Ok(self.written(message).await.map_or(MessageAction::Keep, MessageAction::Replace)) })
+        Box::pin(
+            async move { Ok(self.written(message, false).await.map_or(MessageAction::Keep, MessageAction::Replace)) },
+        )
     }
 
     fn session_before_compact<'a>(

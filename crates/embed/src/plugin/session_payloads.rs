@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pinch_agent_core::tool::JsonObject;
-use pinch_llm::message::{Block, Message};
+use pinch_llm::message::{Block, Message, ToolResult};
 use pinch_ports::{ApprovalDecision, ApprovalSeverity};
 
 /// A tool is about to run.
@@ -98,6 +98,16 @@ pub struct AfterToolCall {
     pub error: Option<String>,
     /// Duration in milliseconds.
     pub duration_ms: u64,
+}
+
+/// The result of a tool is about to enter the conversation and the transcript.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolResultPersist {
+    /// The result, with the changes of earlier plugins.
+    pub result: ToolResult,
+    /// Whether it stands in for a missing one, because the run of its call was interrupted.
+    pub is_synthetic: bool,
 }
 
 /// A message is about to enter the conversation and the transcript.

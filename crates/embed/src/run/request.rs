@@ -172,6 +172,8 @@ pub struct RunRequest {
     pub(crate) turn: Option<Arc<TurnGuard>>,
     /// Whether `block_replies` is the configuration for all channels, so that the configuration of the run's channel takes precedence.
     pub(crate) blocks_are_default: bool,
+    /// Whether the session comes from the index, which notifies plugins of new sessions.
+    pub(crate) is_indexed: bool,
 }
 
 /// Limits of a whole run. The deadline applies at any time; tokens and cost are checked before each request and before the tool calls of each
@@ -257,6 +259,7 @@ impl RunRequest {
             allow_cooldown_probe: false,
             turn: None,
             blocks_are_default: false,
+            is_indexed: false,
             preview: None,
             usage_line: UsageLine::default(),
             media_roots: Vec::new(),

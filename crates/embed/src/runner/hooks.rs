@@ -12,7 +12,7 @@ use super::finish::outcome_id;
 use super::{Runner, millis};
 use crate::plugin::{AgentEnd, LlmOutput};
 use crate::run::outcome::AttemptEnd;
-use crate::run::{AttemptOutcome, AttemptPlan, RunError};
+use crate::run::{AttemptOutcome, AttemptPlan, FailureKind, RunError};
 use crate::runtime::Attempts;
 
 impl Runner<'_> {
@@ -48,8 +48,30 @@ impl Runner<'_> {
             duration_ms: millis(began.elapsed()),
             attempt: Some(plan.number),
             is_final: false,
-            outcome: done.as_ref().map_or_else(|_| "error".to_owned(), outcome_id),
+            outcome: done.as_ref().map_or_else(error_id, outcome_id),
         });
         done
+    }
+
+    /// Notifies plugins of a model's first attempt whose runtime could not be opened.
+    pub(super) fn first_attempt_failed_to_begin(&self, error: &RunError, began: Instant) {
+        let hooks = &self.scope.hooks;
+        hooks.agent_end(hooks.n_added(), |messages| AgentEnd {
+            messages,
+            success: false,
+            error: Some(error.to_string()),
+            duration_ms: millis(began.elapsed()),
+            attempt: Some(1),
+            is_final: false,
+            outcome: error_id(error),
+        });
+    }
+}
+
+/// Returns the outcome of an attempt that an error ended, as an identifier.
+fn error_id(error: &RunError) -> String {
+    match error.kind() {
+        FailureKind::Cancelled => "aborted".to_owned(),
+        kind => kind.to_string(),
     }
 }

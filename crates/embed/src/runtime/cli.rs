@@ -292,7 +292,8 @@ impl CliAttempts<'_> {
 
     /// Writes the prompt to the transcript.
     async fn record_prompt(&self, log: &mut SessionLog, prompt: UserMessage) -> Result<(), StoreError> {
-        history::record(log, &self.model, self.scope.host.now_ms()).await?;
+        history::begin(log, &self.model, self.scope).await?;
+        history::answer_interrupted_calls(log, &self.scope.hooks, &self.scope.host).await?;
         self.append_message(log, Message::User(prompt)).await
     }
 

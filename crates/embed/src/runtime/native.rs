@@ -19,7 +19,6 @@ use pinch_coding_agent::session_log::RecentSessions;
 use pinch_coding_agent::store::{SessionStore, StoreError};
 use pinch_llm::message::{Block, Image, Message, Usage};
 use pinch_llm::model::Model;
-use pinch_llm::normalise::repair::MISSING_RESULT;
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{Auth, ToolChoice};
 use pinch_stdx::cancel::{Cancel, CancelReason};
@@ -90,9 +89,8 @@ impl NativeRuntime {
             scope.tools.for_session(&model, &scope.request.client_tools, &scope.extensions)?;
         let provider = self.providers.get(&model.api).map_err(|error| RunError::Config(error.to_string()))?;
         let request = &scope.request;
-        let log = history::open_log(&self.store, scope, Some(&self.recent)).await.map_err(store_error)?;
-        let mut log = log.with_missing_result(MISSING_RESULT);
-        let model_changed = history::record(&mut log, &model, scope.host.now_ms()).await.map_err(store_error)?;
+        let mut log = history::open_log(&self.store, scope, Some(&self.recent)).await.map_err(store_error)?;
+        let model_changed = history::begin(&mut log, &model, scope).await.map_err(store_error)?;
         let pruner = history::pruner(&log, scope, &model);
         let provider: Arc<dyn Provider> = Arc::new(PreparedHistory::new(provider, model_changed, pruner.clone()));
         let options = options::of_run(scope, &model);
@@ -203,6 +201,13 @@ impl NativeAttempts {
         Ok(!self.session.messages().last().is_some_and(notes::is_interrupted_note))
     }
 
+    async fn answer_interrupted_calls(&mut self) -> Result<(), StoreError> {
+        if history::answer_interrupted_calls(self.session.log_mut(), &self.hooks, &self.host).await? {
+            self.session.reload();
+        }
+        Ok(())
+    }
+
     /// Takes the prompt, together with unanswered earlier messages of the user and the images that it names.
     async fn take_prompt(&mut self) -> Result<(String, Vec<Image>), StoreError> {
         let mut images = self.request.images.clone();
@@ -253,6 +258,10 @@ impl Attempts for NativeAttempts {
                 if self.request.prompt.trim().is_empty() && self.request.images.is_empty() {
                     start = AttemptStart::Resume;
                 }
+            }
+            if let Err(error) = self.answer_interrupted_calls().await {
+                emitter.emit(AttemptEvent::Broken(store_error(error))).await;
+                return;
             }
             let (text, images) = match start {
                 AttemptStart::Prompt => match self.take_prompt().await {

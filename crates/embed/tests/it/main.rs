@@ -17,6 +17,7 @@ mod delivery;
 mod dropped;
 mod empty_answers;
 mod ending;
+mod every_hook;
 mod failover;
 mod faults;
 mod guardrails;

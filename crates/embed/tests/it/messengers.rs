@@ -86,7 +86,8 @@ impl Plugin for MessageWatcher {
 
     fn on_before_reset<'a>(&'a self, event: &'a BeforeReset, cx: &'a SessionContext) -> HandlerFuture<'a, ()> {
         let has_file = event.session_file.as_ref().is_some_and(|file| file.is_file());
-        let what = format!("{}: {:?}, {} messages, {has_file}", cx.session_key, event.reason, event.messages.len());
+        let key = cx.session_key.as_deref().unwrap_or_default();
+        let what = format!("{key}: {:?}, {} messages, {has_file}", event.reason, event.messages.len());
         self.note("before_reset", what, ())
     }
 
@@ -97,7 +98,7 @@ impl Plugin for MessageWatcher {
 
     fn on_session_start<'a>(&'a self, event: &'a SessionStart, cx: &'a SessionContext) -> HandlerFuture<'a, ()> {
         let follows = event.resumed_from.as_ref().is_some_and(|before| *before != cx.session_id);
-        self.note("session_start", format!("{} {follows}", cx.session_key), ())
+        self.note("session_start", format!("{} {follows}", cx.session_key.as_deref().unwrap_or_default()), ())
     }
 
     fn on_gateway_start<'a>(&'a self, event: &'a GatewayStart) -> HandlerFuture<'a, ()> {

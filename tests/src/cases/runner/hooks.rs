@@ -8,7 +8,7 @@ use pinch_coding_agent::extension::{Extension, ExtensionError, HandlerFuture, Po
 use pinch_embed::plugin::{
     AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, BeforeToolCall, FirstAnswer,
     HookContext, HookPoint, HookRules, JoinedText, LastAnswer, ModelOverride, Plugin, PromptChanges, RunVerdict,
-    ToolCallChanges,
+    ToolCallChanges, ToolResultPersist,
 };
 use pinch_llm::message::{Block, ToolResult, block};
 use pinch_llm::schema::Schema;
@@ -157,11 +157,12 @@ impl Plugin for CasePlugin {
 
     fn tool_result_persist<'a>(
         &'a self,
-        result: &'a ToolResult,
+        event: &'a ToolResultPersist,
         _: &'a HookContext,
     ) -> HandlerFuture<'a, Option<ToolResult>> {
         Box::pin(async {
             let answer = self.answer("tool_result_persist")?;
+            let result = &event.result;
             let mut changed = result.clone();
             match (answer.as_str().and_then(|word| word.strip_prefix("append:")), answer["message"].as_str()) {
                 (Some(suffix), _) => {

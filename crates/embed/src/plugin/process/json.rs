@@ -16,7 +16,7 @@ use crate::plugin::{
     CompactionFinished, CompactionStarting, FirstAnswer, HookContext, JoinedText, LastAnswer, LlmInput, LlmOutput,
     MessageChanges, MessageContext, MessageReceived, MessageSending, MessageSent, MessageWrite, ModelOverride,
     PromptChanges, RequiredApproval, ResetReason, RunVerdict, SessionContext, SessionEnd, SessionStart,
-    ToolCallChanges, WorkspaceFile,
+    ToolCallChanges, ToolResultPersist, WorkspaceFile,
 };
 
 /// Maximum bytes of messages in an event, leaving room for the rest of the line.
@@ -85,7 +85,11 @@ pub(super) fn message_context(cx: &MessageContext) -> Value {
 }
 
 pub(super) fn session_context(cx: &SessionContext) -> Value {
-    json!({"agentId": cx.agent_id.as_str(), "sessionKey": cx.session_key.as_str(), "sessionId": cx.session_id.as_str()})
+    object([
+        ("agentId", Some(cx.agent_id.as_str().into())),
+        ("sessionKey", cx.session_key.as_ref().map(|key| key.as_str().into())),
+        ("sessionId", Some(cx.session_id.as_str().into())),
+    ])
 }
 
 pub(super) fn prompt_build(prompt: &str, messages: &[Arc<Message>]) -> Value {
@@ -180,10 +184,11 @@ pub(super) fn after_tool_call(event: &AfterToolCall, cx: &HookContext) -> Value 
     ])
 }
 
-pub(super) fn tool_result(result: &ToolResult) -> Value {
+pub(super) fn tool_result(event: &ToolResultPersist) -> Value {
+    let result = &event.result;
     json!({
         "toolName": result.tool_name.as_str(), "toolCallId": result.tool_call_id.as_str(),
-        "message": Message::ToolResult(result.clone()),
+        "message": Message::ToolResult(result.clone()), "isSynthetic": event.is_synthetic,
     })
 }
 

@@ -6,18 +6,21 @@ use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::session_log::{NewSession, RecentSessions, SessionLog, convert_to_llm};
 use pinch_coding_agent::store::{SessionStore, StoreError};
 use pinch_llm::event::EventStream;
-use pinch_llm::message::{Image, Message};
+use pinch_llm::message::{Image, Message, ToolResult};
 use pinch_llm::model::Model;
 use pinch_llm::normalise::history::{RequestFacts, prepare};
+use pinch_llm::normalise::repair::MISSING_RESULT;
 use pinch_llm::normalise::turns::begins_with_answer;
 use pinch_llm::provider::Provider;
 use pinch_llm::request::{NativeThinking, Request, ThinkingChoice};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::host::Host;
 use serde_json::{Value, json};
 
 use super::{fitting, seen_images};
 use crate::compaction::pruning::{CACHE_TTL, Pruner};
+use crate::plugin::RunHooks;
 use crate::run::scope::RunScope;
 
 /// Type of the entry that records the model a session was last prepared for.
@@ -93,7 +96,43 @@ pub(in crate::runtime) async fn open_log(
         None => SessionLog::open_or_create(host, store, &request.session, new).await?,
     };
     log.set_fence(Arc::clone(&scope.fence));
-    Ok(log)
+    Ok(log.with_missing_result(MISSING_RESULT))
+}
+
+/// Records which model a session is prepared for, as [`record`] does, and notifies plugins if the session is new.
+///
+/// # Errors
+/// If the session cannot be written.
+pub(in crate::runtime) async fn begin(
+    log: &mut SessionLog,
+    model: &Model,
+    scope: &RunScope,
+) -> Result<bool, StoreError> {
+    let is_new = log.entry_ids().len() == 0;
+    let changed = record(log, model, scope.host.now_ms()).await?;
+    if is_new && !scope.request.is_indexed {
+        scope.hooks.session_created();
+    }
+    Ok(changed)
+}
+
+/// Answers calls whose results are missing because their run was interrupted, so that plugins see these results too. Returns whether there
+/// were any.
+///
+/// # Errors
+/// If the session cannot be written.
+pub(in crate::runtime) async fn answer_interrupted_calls(
+    log: &mut SessionLog,
+    hooks: &RunHooks,
+    host: &Host,
+) -> Result<bool, StoreError> {
+    let calls = log.awaited_calls();
+    for call in &calls {
+        let result = ToolResult::text(call, MISSING_RESULT, true, host.now_ms());
+        let result = hooks.written_in_place(Arc::new(Message::ToolResult(result))).await;
+        log.append(EntryBody::Message(result)).await?;
+    }
+    Ok(!calls.is_empty())
 }
 
 /// Records which model the session is prepared for, and whether its beginning had to be inserted. Returns true if another model was
