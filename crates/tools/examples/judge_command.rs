@@ -7,7 +7,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use pinch_tools::exec::analysis::ShellKind;
+use pinch_tools::exec::analysis::CommandSyntax;
 use pinch_tools::exec::approvals::AllowedProgram;
 use pinch_tools::exec::judge::{CommandRules, judge};
 use pinch_tools::exec::safe_bins::SafeBins;
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             cwd: Path::new("/"),
             home: None,
             path: &path,
-            shell: ShellKind::Posix,
+            syntax: CommandSyntax::Scripts,
             sets_env: false,
             is_executable: &|path| path.is_file(),
             exists: &|path| path.exists(),

@@ -21,6 +21,8 @@ pub struct ExecConfig {
     pub timeout: Option<Duration>,
     /// How long finished commands are kept (`cleanupMs`); `None`: 30 minutes.
     pub keep: Option<Duration>,
+    /// Whether scripts can run without an approval, rather than only programs, pipes and `&&`, `||` and `;` (`scripts`); `None`: yes.
+    pub scripts: Option<bool>,
     /// Whether code on an interpreter's command line always needs an approval (`strictInlineEval`); `None`: no.
     pub strict_inline_eval: Option<bool>,
     /// Time after which a call moves its command to the background (`backgroundMs`); `None`: ten seconds.
@@ -98,6 +100,7 @@ impl ExecConfig {
             modes,
             timeout: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             keep: exec.get("cleanupMs").count(problems).map(Duration::from_millis),
+            scripts: exec.get("scripts").flag(problems),
             strict_inline_eval: exec.get("strictInlineEval").flag(problems),
             yield_after: exec.get("backgroundMs").count(problems).map(Duration::from_millis),
             notify_on_exit: exec.get("notifyOnExit").flag(problems),
@@ -134,6 +137,7 @@ impl ExecConfig {
             modes,
             timeout: own.timeout.or(all.timeout),
             keep: own.keep.or(all.keep),
+            scripts: own.scripts.or(all.scripts),
             strict_inline_eval: own.strict_inline_eval.or(all.strict_inline_eval),
             yield_after: own.yield_after.or(all.yield_after),
             notify_on_exit: own.notify_on_exit.or(all.notify_on_exit),
@@ -191,6 +195,7 @@ impl ExecConfig {
             ("notifyOnExitEmptySuccess", self.notify_on_silence.is_some()),
             ("pathPrepend", self.path_prepend.is_some()),
             ("passEnv", self.pass_env.is_some()),
+            ("scripts", self.scripts.is_some()),
             ("safeBins", self.safe_bins.is_some()),
             ("safeBinTrustedDirs", self.safe_bin_dirs.is_some()),
         ];

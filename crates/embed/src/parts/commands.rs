@@ -8,6 +8,7 @@ use pinch_agent_core::tool::Tool;
 use pinch_coding_agent::machine::{Machine, RootedMachine};
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_ports::ApprovalBroker;
+use pinch_tools::exec::analysis::CommandSyntax;
 use pinch_tools::exec::environment::ChildEnvironment;
 use pinch_tools::exec::modes::{ModeError, modes_of_session};
 use pinch_tools::exec::safe_bins::SafeBins;
@@ -117,6 +118,9 @@ impl CommandParts<'_> {
                 Some(timeout) => Some(timeout).filter(|timeout| !timeout.is_zero()),
                 None => options.timeout,
             };
+            if self.config.scripts == Some(false) && options.syntax == CommandSyntax::Scripts {
+                options.syntax = CommandSyntax::Simple;
+            }
             options.strict_inline_eval = self.config.strict_inline_eval.unwrap_or(false);
             options.limits = set.limits(self.config.keep);
             let exec = |options| -> Arc<dyn Tool> {

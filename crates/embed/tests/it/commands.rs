@@ -74,6 +74,24 @@ async fn without_rules_harmless_commands_run_and_others_need_approval() {
 }
 
 #[tokio::test]
+async fn scripts_need_an_approval_if_the_configuration_says_so() {
+    for (setting, runs) in [(None, true), (Some(true), true), (Some(false), false)] {
+        let mut exec = json!({"mode": "allowlist"});
+        setting.inspect(|is_on| exec["scripts"] = json!(is_on));
+        let world = world(json!({"exec": exec})).await;
+        let engine = engine(&world, |builder| builder);
+        for (session, command, expect) in [
+            ("s1", "echo one\necho two", runs),
+            ("s2", "echo $(echo two)", runs),
+            ("s3", "echo one; echo two | wc -l && echo three", true),
+        ] {
+            let (text, _) = result_of(&world, &engine, session, "exec", json!({"command": command})).await;
+            assert_eq!(!text.contains("denied"), expect, "{setting:?} {command}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_run_may_have_command_rules_of_its_own() {
     let world = world(json!({"exec": {"mode": "deny"}})).await;
     let engine = engine(&world, |builder| builder);

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::allowlist::matches_program;
-use super::analysis::{AnalysisError, CommandAnalysis, ShellKind, analyze};
+use super::analysis::{CommandSyntax, Expansion, analyze};
 use super::approvals::{AllowedProgram, arguments_hash};
 use super::contents::ContentHashes;
 use super::environment::check_overrides;
 use super::interpreters::{code_in_words, gives_code, is_script_runner};
 use super::safe_bins::SafeBins;
-use super::script::{may_set, parse};
+use super::script::may_set;
 use super::skill_programs::SkillPrograms;
 use crate::paths::lexical;
 
@@ -31,8 +31,8 @@ pub struct CommandRules<'a> {
     pub home: Option<&'a Path>,
     /// The directories searched for programs.
     pub path: &'a [PathBuf],
-    /// The shell.
-    pub shell: ShellKind,
+    /// What is understood of commands.
+    pub syntax: CommandSyntax,
     /// Whether the call sets environment variables.
     pub sets_env: bool,
     /// Returns whether a path is an executable file.
@@ -94,32 +94,57 @@ const KEYWORDS: [&str; 44] = [
 /// Builtins that change nothing beyond the command's shell.
 const HARMLESS: [&str; 6] = ["cd", "pwd", "true", "false", ":", "echo"];
 
-/// Returns whether a call is a builtin that only looks at files and texts, ends a loop, or makes the shell stop at errors.
-fn is_harmless_builtin(argv: &[String], is_expanded: bool) -> bool {
+/// Returns whether a call is a builtin that only looks at files and texts, reads a line, ends a loop, or sets how the shell treats errors.
+fn is_harmless_builtin(argv: &[String], expansion: Expansion) -> bool {
     let arguments = argv.get(1..).unwrap_or_default();
-    let is_number = |word: &String| word.chars().all(|c| c.is_ascii_digit());
+    let is_number = |word: &String| word == "$?" || word.chars().all(|c| c.is_ascii_digit());
     match argv.first().map(String::as_str) {
         Some("[") => {
-            arguments.split_last().is_some_and(|(last, words)| last == "]" && is_harmless_test(words, is_expanded))
+            arguments.split_last().is_some_and(|(last, words)| last == "]" && is_harmless_test(words, expansion))
         }
-        Some("test") => is_harmless_test(arguments, is_expanded),
+        Some("test") => is_harmless_test(arguments, expansion),
         Some("break" | "continue" | "exit") => arguments.iter().all(is_number),
-        Some("set") => matches!(
-            arguments.join(" ").as_str(),
-            "-e" | "-u" | "-eu" | "-o pipefail" | "-euo pipefail" | "-eo pipefail"
-        ),
+        Some("set") => {
+            let is_option = |word: &String| {
+                word.strip_prefix('-')
+                    .is_some_and(|flags| !flags.is_empty() && flags.chars().all(|c| "euxo".contains(c)))
+            };
+            let options = arguments.strip_suffix(&["pipefail".to_owned()]).unwrap_or(arguments);
+            let n_named = arguments.len() - options.len();
+            !options.is_empty()
+                && options.iter().all(is_option)
+                && options.iter().filter(|word| word.contains('o')).count() == n_named
+                && (n_named == 0 || options.last().is_some_and(|last| last.ends_with('o')))
+        }
+        Some("read") => {
+            let names = arguments.strip_prefix(&["-r".to_owned()]).unwrap_or(arguments);
+            !names.is_empty() && names.iter().all(|name| may_set(name))
+        }
         _ => false,
     }
 }
 
 /// Returns whether a test evaluates no variables: some shells calculate what they compare as numbers, and an expanded word could be an
-/// operator.
-fn is_harmless_test(words: &[String], is_expanded: bool) -> bool {
+/// operator unless its place says that it is not.
+fn is_harmless_test(words: &[String], expansion: Expansion) -> bool {
     let is_number = |word: &String| matches!(word.as_str(), "$?" | "$#") || word.chars().all(|c| c.is_ascii_digit());
     let is_comparison = |word: &String| matches!(word.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
-    let is_numeric = words.iter().all(|word| is_number(word) || is_comparison(word));
-    is_numeric
-        || !(is_expanded || words.iter().any(|word| is_comparison(word) || matches!(word.as_str(), "-v" | "-R" | "-t")))
+    if words.iter().all(|word| is_number(word) || is_comparison(word)) {
+        return true;
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let evaluates = |word: &&str| is_comparison(&(*word).to_owned()) || matches!(*word, "-v" | "-R" | "-t");
+    match expansion {
+        Expansion::None => !words.iter().any(evaluates),
+        Expansion::Quoted => match words.strip_prefix(&["!"]).unwrap_or(&words) {
+            [question, _] => {
+                matches!(*question, "-e" | "-f" | "-d" | "-h" | "-L" | "-r" | "-w" | "-x" | "-s" | "-n" | "-z")
+            }
+            [_, comparison, _] => matches!(*comparison, "=" | "!="),
+            _ => false,
+        },
+        Expansion::Free => false,
+    }
 }
 
 /// Programs that add arguments to the programs they start.
@@ -135,8 +160,8 @@ struct StartContext {
     is_fed: bool,
     /// Whether these can be anything, not only paths.
     is_fed_by_input: bool,
-    /// Whether the shell expands words of the command.
-    is_expanded: bool,
+    /// What the shell replaces in the words of the command.
+    expansion: Expansion,
     /// Whether words like `A=1` before the program set variables.
     may_assign: bool,
 }
@@ -162,7 +187,7 @@ impl CommandRules<'_> {
             judgement.reject("commands are nested too deep");
             return;
         }
-        let analysis = match self.analyze(command) {
+        let analysis = match analyze(command, self.syntax) {
             Ok(analysis) => analysis,
             Err(error) => return judgement.reject(&error.to_string()),
         };
@@ -174,20 +199,12 @@ impl CommandRules<'_> {
         }
         // After a change of directory, relative paths name other programs.
         place.has_moved |= analysis.has_loops && analysis.segments().any(|argv| moves(argv));
-        for (argv, is_expanded) in analysis.segments().zip(&analysis.expansions) {
-            place.is_expanded = *is_expanded;
+        for (argv, expansion) in analysis.segments().zip(&analysis.expansions) {
+            place.expansion = *expansion;
             place.may_assign = true;
             self.judge_call(argv, place, depth, judgement);
             place.has_moved |= moves(argv);
         }
-    }
-
-    /// Finds the programs of a script. An error is that of the simple form, if there is one: it names the construct as people know it.
-    fn analyze(&self, command: &str) -> Result<CommandAnalysis, AnalysisError> {
-        if self.shell == ShellKind::Windows {
-            return analyze(command, self.shell);
-        }
-        parse(command).map_err(|error| analyze(command, self.shell).err().unwrap_or(error))
     }
 
     fn judge_call(&self, argv: &[String], place: StartContext, depth: usize, judgement: &mut Judgement) {
@@ -201,7 +218,9 @@ impl CommandRules<'_> {
         if assigned_names().any(|name| name.ends_with('+')) {
             return judgement.reject("a variable of the shell is extended");
         }
-        if let Err(error) = check_overrides(assigned_names()) {
+        // Without separators, lines are read as they are.
+        let reads_lines = assigned == ["IFS="] && argv.first().is_some_and(|name| name == "read");
+        if let Err(error) = check_overrides(assigned_names().filter(|_| !reads_lines)) {
             return judgement.reject(&error.to_string());
         }
         let Some(name) = argv.first() else {
@@ -210,7 +229,7 @@ impl CommandRules<'_> {
             }
             return;
         };
-        let is_harmless = HARMLESS.contains(&name.as_str()) || is_harmless_builtin(argv, place.is_expanded);
+        let is_harmless = HARMLESS.contains(&name.as_str()) || is_harmless_builtin(argv, place.expansion);
         let is_strange = |c: char| "$*?[]{}!`\"'\\".contains(c) || c.is_whitespace();
         if !is_harmless && (KEYWORDS.contains(&name.as_str()) || name.contains(is_strange)) {
             return judgement.reject(&format!("{name:?} is not the name of a program"));
@@ -222,7 +241,8 @@ impl CommandRules<'_> {
         let program =
             self.find(name).filter(|_| !(place.has_moved && name.contains('/') && !Path::new(name).is_absolute()));
         let is_of_home = |word: &String| word.contains('~') || word.contains("$HOME") || word.contains("${HOME}");
-        let is_exact = !(place.has_moved || place.is_fed || place.is_expanded || self.sets_env)
+        let is_expanded = place.expansion != Expansion::None;
+        let is_exact = !(place.has_moved || place.is_fed || is_expanded || self.sets_env)
             && n_assigned == 0
             && !argv.iter().any(is_of_home);
         let call = ProgramCall { argv: argv.to_vec(), program, is_exact };
@@ -232,7 +252,7 @@ impl CommandRules<'_> {
         let unwrapped = unwrap(&base, argv);
         let is_program = matches!(unwrapped, Unwrapped::Program);
         let is_choosing = !is_program || starts_others(&base) || is_script_runner(&base);
-        if place.is_expanded && is_choosing {
+        if is_expanded && is_choosing {
             return judgement.reject(&format!("an expansion could change what {base} runs"));
         }
         if place.is_fed_by_input && (is_program && is_choosing || base == "find") {

@@ -4,7 +4,7 @@
 //! A strict parser for what POSIX shells, bash and zsh read the same way. Anything else is an error with the construct found, and a person
 //! decides: redirections to files, functions, `case`, arithmetic, background jobs, process substitutions.
 
-use super::analysis::{AnalysisError, CommandAnalysis};
+use super::analysis::{AnalysisError, CommandAnalysis, Expansion};
 
 mod word;
 mod redirection;
@@ -29,13 +29,13 @@ pub(super) fn may_set(name: &str) -> bool {
     (name.len() == 1 && name.starts_with(|c: char| c.is_ascii_lowercase())) || VARIABLES.contains(&name)
 }
 
-/// Finds the programs that a script starts.
+/// Finds the programs that a script starts. `is_simple`: it may only have programs with arguments, pipes, `&&`, `||` and `;`.
 ///
 /// # Errors
 /// Names the construct that is not supported.
-pub(super) fn parse(script: &str) -> Result<CommandAnalysis, AnalysisError> {
+pub(super) fn parse(script: &str, is_simple: bool) -> Result<CommandAnalysis, AnalysisError> {
     let mut found = CommandAnalysis::default();
-    let mut parser = Parser { text: script, at: 0, depth: 0, pending: Vec::new(), found: &mut found };
+    let mut parser = Parser::new(script, is_simple, &mut found);
     parser.list(&[])?;
     match parser.peek() {
         None if parser.pending.is_empty() => Ok(found),
@@ -51,6 +51,12 @@ struct Parser<'a, 'f> {
     /// Here-documents whose text follows after the line.
     pending: Vec<HereDocument<'a>>,
     found: &'f mut CommandAnalysis,
+    /// Whether only simple commands are understood.
+    is_simple: bool,
+    /// The first operator between commands; it is named if there is none behind one.
+    operator: Option<&'static str>,
+    /// Number of chains after the last program of the current pipeline.
+    piped: Option<usize>,
 }
 
 type ScriptResult<T = ()> = Result<T, AnalysisError>;
@@ -64,7 +70,11 @@ fn is_end(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>')
 }
 
-impl<'a> Parser<'a, '_> {
+impl<'a, 'f> Parser<'a, 'f> {
+    fn new(text: &'a str, is_simple: bool, found: &'f mut CommandAnalysis) -> Self {
+        Self { text, at: 0, depth: 0, pending: Vec::new(), found, is_simple, operator: None, piped: None }
+    }
+
     fn rest(&self) -> &'a str {
         self.tail(self.at)
     }
@@ -102,15 +112,17 @@ impl<'a> Parser<'a, '_> {
     /// Skips blanks and, before a word, a comment.
     fn skip_blanks(&mut self) {
         while self.take(" ") || self.take("\t") || self.take("\\\n") {}
-        if self.peek() == Some('#') {
+        if !self.is_simple && self.peek() == Some('#') {
             self.at += self.rest().find('\n').unwrap_or(self.rest().len());
         }
     }
 
     /// Takes the end of a line, and the here-documents that follow it.
     fn take_line_end(&mut self) -> ScriptResult<bool> {
-        if !self.take("\n") {
-            return Ok(false);
+        match self.peek() {
+            Some(c @ ('\n' | '\r')) if self.is_simple => return Err(token(&c.to_string())),
+            Some('\n') => self.at += 1,
+            _ => return Ok(false),
         }
         for document in std::mem::take(&mut self.pending) {
             self.here_document(&document)?;
@@ -158,13 +170,20 @@ impl<'a> Parser<'a, '_> {
         loop {
             self.skip_lines()?;
             if matches!(self.peek(), None | Some(')')) || ends.iter().any(|end| self.is_next_word(end)) {
+                if let Some(operator) = self.operator.filter(|_| self.is_simple && n_commands > 0) {
+                    return Err(token(operator));
+                }
                 break;
             }
             self.and_or()?;
             n_commands += 1;
             self.skip_blanks();
             match self.peek() {
-                Some(';') if !self.rest().starts_with(";;") => self.at += 1,
+                Some(';') if !self.rest().starts_with(";;") => {
+                    self.operator.get_or_insert(";");
+                    self.at += 1;
+                }
+                None if self.is_simple => break,
                 None | Some('\n' | ')') => {}
                 Some(_) => return Err(self.unexpected()),
             }
@@ -176,10 +195,17 @@ impl<'a> Parser<'a, '_> {
         loop {
             self.pipeline()?;
             self.skip_blanks();
-            if !(self.take("&&") || self.take("||")) {
-                return Ok(());
-            }
+            let operator = match self.rest() {
+                rest if rest.starts_with("&&") => "&",
+                rest if rest.starts_with("||") => "||",
+                _ => return Ok(()),
+            };
+            let operator = *self.operator.get_or_insert(operator);
+            self.at += 2;
             self.skip_lines()?;
+            if self.peek().is_none_or(|c| matches!(c, ';' | '&' | ')')) || self.rest().starts_with("||") {
+                return Err(token(operator));
+            }
         }
     }
 
@@ -188,6 +214,7 @@ impl<'a> Parser<'a, '_> {
         if self.take_word("!") {
             self.skip_blanks();
         }
+        let outer = self.piped.take();
         loop {
             self.nested(Self::command)?;
             self.skip_blanks();
@@ -196,6 +223,7 @@ impl<'a> Parser<'a, '_> {
                 return Err(token("|&"));
             }
             if !rest.starts_with('|') || rest.starts_with("||") {
+                self.piped = outer;
                 return Ok(());
             }
             self.at += 1;
@@ -204,6 +232,9 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn command(&mut self) -> ScriptResult {
+        if self.is_simple {
+            return self.simple();
+        }
         if self.take("(") {
             self.refuse_arithmetic("((")?;
             self.list(&[])?;
@@ -294,14 +325,20 @@ impl<'a> Parser<'a, '_> {
 
     fn simple(&mut self) -> ScriptResult {
         let mut words: Vec<String> = Vec::new();
-        let mut is_expanded = false;
+        let mut expansion = Expansion::None;
         let (mut is_over, mut has_name) = (false, false);
         loop {
             self.skip_blanks();
             // In some shells, the command ends before this.
             is_over |= self.rest().starts_with("&>");
-            if self.take_redirection()? {
-                continue;
+            match self.peek() {
+                Some(c @ ('<' | '>')) if self.is_simple => return Err(token(&c.to_string())),
+                _ if self.is_simple => {}
+                _ => {
+                    if self.take_redirection()? {
+                        continue;
+                    }
+                }
             }
             match self.peek() {
                 None | Some('\n' | ';' | '|' | '&' | ')') => break,
@@ -330,7 +367,7 @@ impl<'a> Parser<'a, '_> {
             if word.is_bare && (is_brace || (words.is_empty() && RESERVED.contains(&word.text.as_str()))) {
                 return Err(token(&word.text));
             }
-            is_expanded |= word.is_expanded;
+            expansion = expansion.max(word.expansion);
             words.push(word.text);
         }
         if words.is_empty() {
@@ -339,8 +376,15 @@ impl<'a> Parser<'a, '_> {
                 _ => AnalysisError::EmptySegment,
             });
         }
-        self.found.chains.push(vec![words]);
-        self.found.expansions.push(is_expanded);
+        // What is within substitutions and groups comes before, as chains of its own.
+        let chains = &mut self.found.chains;
+        let is_piped = self.piped == Some(chains.len());
+        match chains.last_mut().filter(|_| is_piped) {
+            Some(chain) => chain.push(words),
+            None => chains.push(vec![words]),
+        }
+        self.piped = Some(self.found.chains.len());
+        self.found.expansions.push(expansion);
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use pinch_ports::{ApprovalBroker, DenyAll};
 
 use super::host::CommandHosts;
 use super::registry::{CommandLimits, ExitNotices};
+use crate::exec::analysis::CommandSyntax;
 use crate::exec::environment::ChildEnvironment;
 use crate::exec::modes::{ExecAsk, ExecSecurity};
 use crate::exec::safe_bins::SafeBins;
@@ -56,6 +57,8 @@ pub struct CommandOptions {
     pub timeout: Option<Duration>,
     /// Limits on what is stored about a command.
     pub limits: CommandLimits,
+    /// What is understood of commands under an allow list.
+    pub syntax: CommandSyntax,
     /// Whether code on the command line of an interpreter, like `python -c`, needs an approval even if everything else may run.
     pub strict_inline_eval: bool,
     /// Which ends of background commands are reported.
@@ -86,6 +89,7 @@ impl CommandOptions {
             yield_after: Duration::from_secs(10),
             timeout: Some(Duration::from_secs(1800)),
             limits: CommandLimits::default(),
+            syntax: if cfg!(windows) { CommandSyntax::Windows } else { CommandSyntax::Scripts },
             strict_inline_eval: false,
             exit_notices: ExitNotices::default(),
         }

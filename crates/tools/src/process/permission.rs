@@ -7,7 +7,6 @@ use pinch_ports::{ApprovalDecision, ApprovalRequest, SessionKey};
 use pinch_stdx::fs::is_executable;
 
 use super::options::CommandOptions;
-use crate::exec::analysis::ShellKind;
 use crate::exec::approvals::{ApprovalDefaults, ApprovalsFile, EffectiveApprovals};
 use crate::exec::contents::{first_changed, hashes_of};
 use crate::exec::identity::CommandIdentity;
@@ -168,7 +167,7 @@ impl CommandOptions {
             cwd: call.cwd,
             home: self.home.as_deref(),
             path: &path,
-            shell: ShellKind::Posix,
+            syntax: self.syntax,
             sets_env: call.sets_env,
             is_executable: &is_executable,
             exists: &|path| path.symlink_metadata().is_ok(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pinch_tools::exec::allowlist::matches_program;
-use pinch_tools::exec::analysis::{ShellKind, analyze};
+use pinch_tools::exec::analysis::{CommandSyntax, analyze};
 use pinch_tools::exec::approvals::{ApprovalDefaults, ApprovalsFile};
 use pinch_tools::exec::environment::ChildEnvironment;
 use pinch_tools::exec::modes::{ExecAsk, ExecSecurity, requires_approval};
@@ -15,11 +15,12 @@ use super::{only, texts};
 
 pub(super) fn analysis(input: &Value, _: &Case<'_>) -> Result<Value, String> {
     only(input, &["command", "platform"])?;
-    let shell = match input["platform"].as_str() {
-        Some("win32" | "windows") => ShellKind::Windows,
-        _ => ShellKind::Posix,
+    // What OpenClaw accepts, `tools.exec.scripts: false`.
+    let syntax = match input["platform"].as_str() {
+        Some("win32" | "windows") => CommandSyntax::Windows,
+        _ => CommandSyntax::Simple,
     };
-    Ok(match analyze(input["command"].as_str().ok_or("no command")?, shell) {
+    Ok(match analyze(input["command"].as_str().ok_or("no command")?, syntax) {
         Ok(found) => {
             let argv: Vec<&Vec<String>> = found.segments().collect();
             let names =

@@ -33,7 +33,7 @@ fn judged(command: &str) -> Judgement {
         cwd: Path::new("/w"),
         home: Some(Path::new("/home/u")),
         path: &["/usr/bin".into(), "relative".into()],
-        shell: ShellKind::Posix,
+        syntax: CommandSyntax::Scripts,
         sets_env: false,
         is_executable: &is_executable,
         exists: &|path| path == Path::new("/w/secret"),
@@ -182,6 +182,16 @@ fn everyday_commands_run_without_asking() {
         "env -u FOO cargo test",
         "find . -name '*.rs' -exec grep -l x {} + | head -n 3",
         "x=$(git rev-parse HEAD); git show \"$x\"",
+        "for f in *.rs; do if [ -f \"$f\" ]; then git add \"$f\"; fi; done",
+        "git ls-files | while read -r file; do cat \"$file\"; done",
+        "git ls-files | while IFS= read -r line; do cat \"$line\" | wc -l; done",
+        "for f in *.rs; do cat \"${f%.rs}.md\"; done",
+        "for f in src/*; do echo ${f##*/}; done",
+        "set -x; cargo test; exit $?",
+        "set -euxo pipefail\ncargo test",
+        "x=$(git branch --show-current); if [ \"$x\" != \"main\" ]; then git switch main; fi",
+        "x=$(git status --porcelain); [ -z \"$x\" ] && echo clean",
+        "cargo test \"${name:-all}\"",
     ] {
         let found = judged(command);
         assert!(found.is_allowed(), "{command}: {found:?}");

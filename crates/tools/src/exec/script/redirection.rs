@@ -1,5 +1,6 @@
 //! Redirections and here-documents.
 
+use super::super::analysis::Expansion;
 use super::{Parser, ScriptResult, is_end, token};
 
 /// A here-document whose text follows after the line.
@@ -88,8 +89,8 @@ impl<'a> Parser<'a, '_> {
 
     /// Parses a text whose variables and substitutions are expanded.
     fn expanded_text(&mut self, text: &'a str) -> ScriptResult {
-        let (depth, mut is_expanded, mut out) = (self.depth, false, String::new());
-        let mut inner = Parser { text, at: 0, depth, pending: Vec::new(), found: &mut *self.found };
+        let (depth, mut expansion, mut out) = (self.depth, Expansion::None, String::new());
+        let mut inner = Parser { depth, ..Parser::new(text, self.is_simple, &mut *self.found) };
         while let Some(c) = inner.next() {
             match c {
                 // The next line would become a part of this one, and might be the delimiter.
@@ -98,7 +99,7 @@ impl<'a> Parser<'a, '_> {
                 '`' => return Err(token("`")),
                 '$' => {
                     let start = inner.at;
-                    inner.dollar(true, &mut out, &mut is_expanded)?;
+                    inner.dollar(true, &mut out, &mut expansion)?;
                     // Shells differ in whether the delimiter counts within a substitution.
                     if text[start..inner.at].contains('\n') {
                         return Err(token("<<"));

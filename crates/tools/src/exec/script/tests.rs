@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use super::*;
 
 fn programs(script: &str) -> Result<Vec<String>, String> {
-    match parse(script) {
+    match parse(script, false) {
         Ok(found) => Ok(found.segments().map(|words| words.join(" ")).collect()),
         Err(error) => Err(error.to_string()),
     }
@@ -51,6 +51,8 @@ fn every_program_of_a_script_is_found() {
 fn what_shells_read_differently_or_what_does_more_is_rejected() {
     for (script, found) in [
         ("a &", "&"),
+        ("a && ", "&"),
+        ("a || ; b", "||"),
         ("a & b", "&"),
         ("a |& b", "|&"),
         ("a > b", ">"),
@@ -84,7 +86,7 @@ fn what_shells_read_differently_or_what_does_more_is_rejected() {
         ("((a))", "(("),
         ("a $((b))", "$(("),
         ("a $[b]", "$["),
-        ("a ${b:-c}", "${"),
+        ("a ${b:=c}", "${"),
         ("a $b[c]", "["),
         ("a $'b'", "$'"),
         ("a $=b", "$"),
@@ -116,7 +118,6 @@ fn what_shells_read_differently_or_what_does_more_is_rejected() {
         ("a 'b", "unterminated shell quote/escape"),
         ("()", "empty pipeline segment"),
         ("a | ", "empty pipeline segment"),
-        ("a && ", "empty pipeline segment"),
         ("if a; then", "empty pipeline segment"),
         ("if a; then b", "unable to parse shell segment"),
         ("# a", "empty pipeline segment"),
@@ -125,10 +126,10 @@ fn what_shells_read_differently_or_what_does_more_is_rejected() {
         assert_eq!(programs(script).unwrap_err(), error, "{script}");
     }
     let deep = format!("{}a{}", "(".repeat(100_000), ")".repeat(100_000));
-    assert!(parse(&deep).is_err());
+    assert!(parse(&deep, false).is_err());
     let deep = format!("{}a{}", "$(".repeat(100_000), ")".repeat(100_000));
-    assert!(parse(&deep).is_err());
-    assert_eq!(parse(&format!("{}a{}", "( ".repeat(99), ")".repeat(99))), Err(AnalysisError::TooDeep));
+    assert!(parse(&deep, false).is_err());
+    assert_eq!(parse(&format!("{}a{}", "( ".repeat(99), ")".repeat(99)), false), Err(AnalysisError::TooDeep));
 }
 
 proptest! {
@@ -136,7 +137,8 @@ proptest! {
     fn any_text_is_parsed_or_rejected(
         text in prop_oneof![any::<String>(), "[a-z é$(){}<>'\"`;|&#\\\\\n-]{0,60}"]
     ) {
-        drop(parse(&text));
+        drop(parse(&text, false));
+        drop(parse(&text, true));
     }
 }
 
@@ -229,7 +231,7 @@ fn shells_start_no_program_that_was_not_found() {
     let mut n_accepted = 0;
     while n_accepted < 400 {
         let script = script.new_tree(&mut runner).unwrap().current();
-        let Ok(found) = parse(&script) else { continue };
+        let Ok(found) = parse(&script, false) else { continue };
         let names =
             found.segments().filter_map(|words| words.iter().find(|word| !word.contains('='))).map(String::as_str);
         let known: BTreeSet<&str> = names.collect();

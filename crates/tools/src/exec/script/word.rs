@@ -1,14 +1,14 @@
 //! Words: quotes, escapes, variables and substitutions.
 
-use super::super::analysis::{AnalysisError, is_home, is_plain_variable};
+use super::super::analysis::{AnalysisError, Expansion, is_home, plain_variable};
 use super::{Parser, ScriptResult, is_end, token};
 
 /// A word of a command.
 pub(super) struct ShellWord {
     /// Its text without quotes and escapes.
     pub(super) text: String,
-    /// Whether the shell replaces parts of it.
-    pub(super) is_expanded: bool,
+    /// What the shell replaces in it.
+    pub(super) expansion: Expansion,
     /// Whether nothing in it is quoted or escaped.
     pub(super) is_bare: bool,
     /// Whether nothing up to its first equals sign is quoted or escaped.
@@ -17,10 +17,12 @@ pub(super) struct ShellWord {
 
 impl Parser<'_, '_> {
     pub(super) fn word(&mut self) -> ScriptResult<ShellWord> {
-        let mut word = ShellWord { text: String::new(), is_expanded: false, is_bare: true, has_bare_name: false };
+        let mut word =
+            ShellWord { text: String::new(), expansion: Expansion::None, is_bare: true, has_bare_name: false };
         while let Some(c) = self.peek() {
             match c {
                 c if is_end(c) => break,
+                '\r' if self.is_simple => return Err(token("\r")),
                 '\\' => {
                     self.at += 1;
                     match self.next().ok_or(AnalysisError::Unterminated)? {
@@ -48,20 +50,23 @@ impl Parser<'_, '_> {
                 '`' => return Err(token("`")),
                 '$' => {
                     self.at += 1;
-                    self.dollar(false, &mut word.text, &mut word.is_expanded)?;
+                    self.dollar(false, &mut word.text, &mut word.expansion)?;
                 }
                 _ => {
                     self.at += c.len_utf8();
                     if c == '=' && !word.text.contains('=') {
                         word.has_bare_name = word.is_bare;
                     }
-                    word.is_expanded |= match c {
+                    let is_expanded = match c {
                         '*' | '?' => true,
                         // The command `[` is no pattern.
                         '[' => self.peek().is_some_and(|next| !is_end(next)),
                         '{' => self.peek().is_some_and(|next| next != '}'),
                         _ => false,
                     };
+                    if is_expanded {
+                        word.expansion = Expansion::Free;
+                    }
                     word.text.push(c);
                 }
             }
@@ -75,7 +80,7 @@ impl Parser<'_, '_> {
             match self.next().ok_or(AnalysisError::Unterminated)? {
                 '"' => return Ok(()),
                 '`' => return Err(token("`")),
-                '$' => self.dollar(true, &mut word.text, &mut word.is_expanded)?,
+                '$' => self.dollar(true, &mut word.text, &mut word.expansion)?,
                 '\\' => match self.peek() {
                     Some('\n') => self.at += 1,
                     Some(c @ ('\\' | '"' | '$' | '`')) => {
@@ -85,6 +90,9 @@ impl Parser<'_, '_> {
                     _ => word.text.push('\\'),
                 },
                 c => {
+                    if self.is_simple && matches!(c, '\n' | '\r') {
+                        return Err(token("newline"));
+                    }
                     if c == '\n' {
                         self.refuse_line_end("\n")?;
                     }
@@ -100,7 +108,7 @@ impl Parser<'_, '_> {
     }
 
     /// Parses what follows a dollar sign.
-    pub(super) fn dollar(&mut self, is_quoted: bool, out: &mut String, is_expanded: &mut bool) -> ScriptResult {
+    pub(super) fn dollar(&mut self, is_quoted: bool, out: &mut String, expansion: &mut Expansion) -> ScriptResult {
         let rest = self.rest();
         let start = self.at;
         let Some(next) = rest.chars().next() else {
@@ -108,6 +116,7 @@ impl Parser<'_, '_> {
             return Ok(());
         };
         match next {
+            '(' if self.is_simple => return Err(token("$()")),
             '(' => {
                 self.at += 1;
                 self.refuse_arithmetic("$((")?;
@@ -116,9 +125,7 @@ impl Parser<'_, '_> {
             '\'' | '"' if !is_quoted => return Err(token("$'")),
             '[' => return Err(token("$[")),
             '{' => {
-                let n =
-                    rest.find('}').filter(|_| is_plain_variable(self.tail(start - 1))).ok_or_else(|| token("${"))?;
-                self.at += n + 1;
+                self.at += plain_variable(rest).ok_or_else(|| token("${"))?;
             }
             c if c.is_ascii_alphanumeric() || c == '_' => {
                 let n = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
@@ -136,7 +143,11 @@ impl Parser<'_, '_> {
         if self.peek() == Some('[') {
             return Err(token("["));
         }
-        *is_expanded |= !is_home(rest);
+        *expansion = (*expansion).max(match is_quoted && next != '@' {
+            _ if is_home(rest) => Expansion::None,
+            true => Expansion::Quoted,
+            false => Expansion::Free,
+        });
         out.push('$');
         out.push_str(&self.text[start..self.at]);
         Ok(())
