@@ -8,9 +8,11 @@ pub mod modes;
 
 pub mod environment;
 
-pub mod analysis;
+mod programs;
 
 mod script;
+
+pub mod analysis;
 
 pub mod allowlist;
 

@@ -4,7 +4,7 @@
 //! A strict parser for what POSIX shells, bash and zsh read the same way. Anything else is an error with the construct found, and a person
 //! decides: redirections to files, functions, `case`, arithmetic, background jobs, process substitutions.
 
-use super::analysis::{AnalysisError, CommandAnalysis, Expansion};
+use super::programs::{AnalysisError, CommandAnalysis, Expansion};
 
 mod word;
 mod redirection;

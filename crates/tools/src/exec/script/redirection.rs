@@ -1,6 +1,6 @@
 //! Redirections and here-documents.
 
-use super::super::analysis::Expansion;
+use super::super::programs::Expansion;
 use super::{Parser, ScriptResult, is_end, token};
 
 /// A here-document whose text follows after the line.

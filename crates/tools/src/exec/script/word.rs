@@ -1,6 +1,6 @@
 //! Words: quotes, escapes, variables and substitutions.
 
-use super::super::analysis::{AnalysisError, Expansion, is_home, plain_variable};
+use super::super::programs::{AnalysisError, Expansion, is_home, plain_variable};
 use super::{Parser, ScriptResult, is_end, token};
 
 /// A word of a command.
