@@ -29,7 +29,7 @@ impl Hooks for DeleteGuard {
     fn before_tool<'a>(&'a self, call: &'a PendingCall) -> BoxFuture<'a, BeforeTool> {
         Box::pin(async move {
             if call.input["path"] == "/" {
-                return BeforeTool::Deny { reason: "the root directory must stay".into(), end_run: false };
+                return BeforeTool::deny("the root directory must stay");
             }
             BeforeTool::Allow
         })

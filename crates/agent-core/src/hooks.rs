@@ -157,7 +157,16 @@ pub enum BeforeTool {
         reason: String,
         /// Ends the run if every call of the message sets it.
         end_run: bool,
+        /// Details of the result, for programs; the model does not see them.
+        details: Option<Value>,
     },
+}
+
+impl BeforeTool {
+    /// Denies a call without ending the run. `reason`: text for the model.
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Self::Deny { reason: reason.into(), end_run: false, details: None }
+    }
 }
 
 /// A call that ran.

@@ -41,7 +41,7 @@ impl Extension for GuardExtension {
                 return Ok(BeforeTool::Allow);
             }
             println!("denied: {command}");
-            Ok(BeforeTool::Deny { reason: "the user did not allow it".to_owned(), end_run: false })
+            Ok(BeforeTool::deny("the user did not allow it"))
         })
     }
 }

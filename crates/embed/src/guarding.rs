@@ -59,7 +59,7 @@ impl RunGuardrail {
             }
             None => FAILED.to_owned(),
         };
-        BeforeTool::Deny { reason, end_run: false }
+        BeforeTool::deny(reason)
     }
 }
 

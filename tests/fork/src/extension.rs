@@ -30,7 +30,7 @@ impl Extension for NoDeletions {
 
     fn tool_call<'a>(&'a self, call: &'a PendingCall, _: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
         let action = match call.call.name.as_str() {
-            "delete" => BeforeTool::Deny { reason: "deletions are forbidden".into(), end_run: false },
+            "delete" => BeforeTool::deny("deletions are forbidden"),
             _ => BeforeTool::Allow,
         };
         Box::pin(async { Ok(action) })

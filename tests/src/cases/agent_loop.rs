@@ -85,9 +85,9 @@ impl Hooks for CaseHooks {
             }
             let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
             if answer["throw"].is_string() {
-                BeforeTool::Deny { reason: text("throw"), end_run: false }
+                BeforeTool::deny(text("throw"))
             } else if answer["block"] == true {
-                BeforeTool::Deny { reason: text("reason"), end_run: answer["terminate"] == true }
+                BeforeTool::Deny { reason: text("reason"), end_run: answer["terminate"] == true, details: None }
             } else {
                 BeforeTool::Allow
             }

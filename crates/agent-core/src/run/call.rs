@@ -45,9 +45,10 @@ pub(super) async fn prepare(
     match cancel.run(hooks.before_tool(&pending)).await.map_err(|_| ToolError::aborted())? {
         BeforeTool::Allow => {}
         BeforeTool::Rewrite(input) => pending.input = input,
-        BeforeTool::Deny { reason, end_run } => {
+        BeforeTool::Deny { reason, end_run, details } => {
             let reason = if reason.is_empty() { "Tool execution was blocked".to_owned() } else { reason };
-            return Err(ToolOutput { end_run, ..ToolError::new(reason).into() });
+            let denied = ToolOutput::from(ToolError::new(reason));
+            return Err(ToolOutput { end_run, details: details.or(denied.details), ..denied });
         }
     }
     // The run may have been cancelled while a hook was waiting for a person.

@@ -395,9 +395,7 @@ impl Extension for ProcessExtension {
             let payload = json!({"toolName": call.call.name, "toolCallId": call.call.id, "input": call.input});
             match self.ask(Point::ToolCall, payload, cx).await {
                 Ok(answer) => json_of::tool_call_answer(&answer),
-                Err(error @ ExtensionError::Gone { .. }) => {
-                    Ok(BeforeTool::Deny { reason: blocked(&error), end_run: false })
-                }
+                Err(error @ ExtensionError::Gone { .. }) => Ok(BeforeTool::deny(blocked(&error))),
                 Err(error) => Err(error),
             }
         })

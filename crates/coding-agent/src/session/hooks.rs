@@ -112,7 +112,7 @@ impl Hooks for SessionHooks {
             // Show the call to the user as it will run.
             let session = self.control.peek(|state| Arc::clone(&state.now));
             match (self.extensions().approved(&session.session_id, &now).await, now) {
-                (Approval::Denied { reason }, _) => BeforeTool::Deny { reason, end_run: false },
+                (Approval::Denied { reason }, _) => BeforeTool::deny(reason),
                 (Approval::Granted, Cow::Borrowed(_)) => BeforeTool::Allow,
                 (Approval::Granted, Cow::Owned(changed)) => BeforeTool::Rewrite(changed.input),
             }

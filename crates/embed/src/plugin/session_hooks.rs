@@ -68,7 +68,6 @@ impl PluginHooks {
 
     /// Asks the plugins about a call, until one blocks it.
     async fn before_tool_call(&self, call: &PendingCall, cx: &ExtensionCx) -> BeforeTool {
-        let deny = |reason: &str| BeforeTool::Deny { reason: reason.to_owned(), end_run: false };
         let (tool, call_id) = (call.call.name.clone(), call.call.id.to_string());
         let mut event = BeforeToolCall { tool, call_id, params: call.input.clone() };
         let mut is_changed = false;
@@ -77,7 +76,7 @@ impl PluginHooks {
             match one.ask(|plugin| Box::pin(async move { plugin.before_tool_call(&asked, &self.cx).await })).await {
                 Some(changes) => {
                     if let Some(reason) = changes.block {
-                        return deny(if reason.trim().is_empty() { BLOCKED } else { &reason });
+                        return BeforeTool::deny(if reason.trim().is_empty() { BLOCKED } else { &reason });
                     }
                     is_changed |= !changes.params.is_empty();
                     event.params.extend(changes.params);
@@ -85,10 +84,10 @@ impl PluginHooks {
                     let resolution = self.approve(&required, &event, cx).await;
                     self.tell_resolution(&one, &event, resolution);
                     if let Some(reason) = self.refusal(resolution, &required) {
-                        return deny(reason);
+                        return BeforeTool::deny(reason);
                     }
                 }
-                None if one.blocks_on_error() => return deny(GUARD_FAILED),
+                None if one.blocks_on_error() => return BeforeTool::deny(GUARD_FAILED),
                 None => {}
             }
         }

@@ -186,7 +186,7 @@ impl Extension for Guard {
     fn tool_call<'a>(&'a self, call: &'a PendingCall, _: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
         Box::pin(async move {
             Ok(match call.call.name.as_str() {
-                "time" => BeforeTool::Deny { reason: "not now".to_owned(), end_run: false },
+                "time" => BeforeTool::deny("not now"),
                 _ => BeforeTool::Allow,
             })
         })

@@ -94,6 +94,11 @@ impl GuardState {
     }
 }
 
+/// Returns the details of the result of a call that was blocked.
+fn blocked() -> Value {
+    json!({"status": "blocked", "deniedReason": "tool-loop"})
+}
+
 fn text_of(content: &[Block]) -> String {
     content.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n")
 }
@@ -102,7 +107,7 @@ impl Hooks for LoopGuard {
     fn before_tool<'a>(&'a self, call: &'a PendingCall) -> BoxFuture<'a, BeforeTool> {
         Box::pin(async move {
             match self.gate(call) {
-                Some((reason, end_run)) => BeforeTool::Deny { reason, end_run },
+                Some((reason, end_run)) => BeforeTool::Deny { reason, end_run, details: Some(blocked()) },
                 None => BeforeTool::Allow,
             }
         })
@@ -134,10 +139,9 @@ impl Hooks for LoopGuard {
             for result in &turn.results {
                 if let Message::ToolResult(result) = &**result {
                     let text = text_of(&result.content);
-                    let blocked = json!({"status": "blocked", "deniedReason": "tool-loop"});
-                    let outcome = match state.blocked_by.as_ref().is_some_and(|finding| finding.message == text) {
-                        true => CallEnd::Result { text: &text, details: &blocked },
-                        false => CallEnd::Error(&text),
+                    let outcome = match &result.details {
+                        Some(details) if *details == blocked() => CallEnd::Result { text: &text, details },
+                        _ => CallEnd::Error(&text),
                     };
                     state.history.record_outcome(result.tool_call_id.as_str(), outcome);
                 }

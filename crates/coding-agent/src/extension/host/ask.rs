@@ -262,7 +262,7 @@ impl Extensions {
                 Ok(deny @ BeforeTool::Deny { .. }) => return deny,
                 Err(error) => {
                     let reason = format!("Extension failed, blocking execution: {error}");
-                    return BeforeTool::Deny { reason, end_run: false };
+                    return BeforeTool::deny(reason);
                 }
             }
         }

@@ -272,7 +272,7 @@ pub(super) fn message_answer(answer: &Value) -> HandlerResult<MessageAction> {
 pub(super) fn tool_call_answer(answer: &Value) -> HandlerResult<BeforeTool> {
     if member(answer, "block")?.unwrap_or(false) {
         let reason = member(answer, "reason")?.unwrap_or_default();
-        return Ok(BeforeTool::Deny { reason, end_run: member(answer, "terminate")?.unwrap_or(false) });
+        return Ok(BeforeTool::Deny { reason, end_run: member(answer, "terminate")?.unwrap_or(false), details: None });
     }
     Ok(member::<JsonObject>(answer, "input")?.map_or(BeforeTool::Allow, BeforeTool::Rewrite))
 }

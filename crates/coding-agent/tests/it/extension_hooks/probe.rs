@@ -210,7 +210,7 @@ impl Extension for Probe {
         let input = JsonObject::from_iter([("text".to_owned(), Value::from(tagged(text, self.name)))]);
         let reason = format!("not with {}", self.name);
         self.note("tool_call");
-        self.answer(if deny { BeforeTool::Deny { reason, end_run: false } } else { BeforeTool::Rewrite(input) }, cx)
+        self.answer(if deny { BeforeTool::deny(reason) } else { BeforeTool::Rewrite(input) }, cx)
     }
 
     fn tool_result<'a>(&'a self, done: &'a FinishedCall, cx: &'a ExtensionCx) -> HandlerFuture<'a, ToolPatch> {
