@@ -25,7 +25,8 @@ use pinch_stdx::host::Host;
 pub use self::backend::{
     AgentAnswer, AgentQuestion, AgentQuestions, AnswerOption, ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel,
     ChatReply, ChatSession, ChatSessionInfo, ChatUpdate, CommandDecision, CommandQuestion, ElevatedMode,
-    GroupActivation, MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode, SessionPatch, UsageMode, Verbosity,
+    GroupActivation, MessageOutcome, OutgoingMessage, PermissionLimit, QueueMode, ReasoningMode, SessionPatch,
+    UsageMode, Verbosity,
 };
 use self::driver::ChatDriver;
 use self::last_session::LastSessions;

@@ -17,6 +17,7 @@ use pinch_embed::llm::model::Model;
 use pinch_embed::plugin::Plugin;
 use pinch_embed::plugin::process::start_plugins;
 use pinch_embed::replies::tool_notes::Verbose;
+use pinch_embed::run::request::PermissionMode;
 use pinch_embed::run::result::RunMeta;
 use pinch_embed::run::{RunError, RunRequest, RunResult};
 use pinch_embed::runner::RunEvent;
@@ -80,6 +81,10 @@ pub(crate) struct Args {
     /// Model to use instead of the configured one
     #[arg(long, value_name = "ID")]
     model: Option<String>,
+
+    /// Most that the run may do: read-only, guarded, workspace or full; never more than the configuration and the session allow
+    #[arg(long, value_name = "MODE")]
+    permission_mode: Option<String>,
 
     /// Runtime to use instead of the configured one: native (alias pi) or cli
     #[arg(long, value_name = "ID")]
@@ -468,8 +473,17 @@ async fn request(
     if let Some(secs) = args.timeout {
         request = request.timeout(Some(Duration::from_secs(secs)));
     }
-    request.provider.clone_from(&args.provider);
-    request.model.clone_from(&args.model);
+    if let Some(word) = &args.permission_mode {
+        let mode = PermissionMode::parse(word).ok_or_else(|| {
+            let names = PermissionMode::ALL.map(PermissionMode::name).join(", ");
+            CommandFailure::user(format!("Invalid permission mode \"{word}\". Valid values: {names}"))
+        })?;
+        request = request.permission_mode(mode);
+    }
+    if args.model.is_some() {
+        request.provider.clone_from(&args.provider);
+        request.model.clone_from(&args.model);
+    }
     if let Some(runtime) = given(args.runtime.as_deref()) {
         request = request.runtime(runtime);
     }

@@ -77,6 +77,37 @@ async fn a_run_may_apply_patches_unless_configured_otherwise() {
 }
 
 #[tokio::test]
+async fn the_settings_of_a_session_apply_and_its_limit_can_only_be_tightened() {
+    let user = user().await;
+    let tools = async |key: &str, args: &[&str]| {
+        user.answer("one");
+        assert_eq!(agent(&user, &[&["--session-key", key, "-m", "x"], args].concat()).await, prints("one\n"));
+        let body = user.server.requests().last().unwrap().json();
+        let names = body["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+        (body["model"].as_str().unwrap().to_owned(), names.collect::<Vec<_>>())
+    };
+    let (model, all) = tools("chat", &[]).await;
+    assert!(model == "claude-sonnet-4-5" && all.contains(&"write".to_owned()), "{model} {all:?}");
+    assert_eq!(tools("chat", &["--permission-mode", "read-only"]).await.1, ["read"]);
+    let path = user.path(".pinch/agents/main/sessions/sessions.json");
+    let mut index: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let entry = &mut index["agent:main:chat"];
+    entry["permissionMode"] = json!("read-only");
+    (entry["providerOverride"], entry["modelOverride"]) = (json!("anthropic"), json!("claude-opus-4-5"));
+    std::fs::write(&path, index.to_string()).unwrap();
+    for args in [&[][..], &["--permission-mode", "full"]] {
+        assert_eq!(tools("chat", args).await, ("claude-opus-4-5".to_owned(), vec!["read".to_owned()]), "{args:?}");
+    }
+    assert_eq!(tools("agent:main:chat:thread:1", &[]).await.1, ["read"], "a thread has the limit of its chat");
+    index["agent:main:chat"]["permissionMode"] = json!("some");
+    std::fs::write(&path, index.to_string()).unwrap();
+    let unknown = "Error: the session has the unknown permissionMode \"some\"; expected one of read-only, guarded, workspace, full";
+    fails(&user, &["--session-key", "chat", "-m", "x"], 2, unknown).await;
+    let invalid = "Error: Invalid permission mode \"some\". Valid values: read-only, guarded, workspace, full";
+    fails(&user, &["--session-id", "s", "-m", "x", "--permission-mode", "some"], 1, invalid).await;
+}
+
+#[tokio::test]
 async fn json_is_one_object_and_nothing_else() {
     let user = user().await;
     user.answer("one");

@@ -185,6 +185,8 @@ async fn commands_change_the_session_and_are_never_sent_to_the_model() {
     program.wait_for("| think low").await;
     program.keys("/verbose full\r").await;
     program.wait_for("| verbose full").await;
+    program.keys("/permissions guarded\r").await;
+    program.wait_for("Permissions: guarded").await;
     program.keys("/frobnicate\r").await;
     program.wait_for("Unknown command /frobnicate").await;
     program.keys("\u{3}").await;
@@ -194,6 +196,7 @@ async fn commands_change_the_session_and_are_never_sent_to_the_model() {
     program.wait_for("| local/m2").await;
     let entry = &index(&user)["agent:main:main"];
     assert_eq!((&entry["thinkingLevel"], &entry["verboseLevel"]), (&json!("low"), &json!("full")));
+    assert_eq!(entry["permissionMode"], "guarded");
     assert_eq!((&entry["providerOverride"], &entry["modelOverride"]), (&json!("local"), &json!("m2")));
     program.keys("/model nope\r").await;
     program.wait_for("Error:").await;

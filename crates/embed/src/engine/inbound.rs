@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pinch_coding_agent::store::SessionRef;
 use pinch_ports::{Fence, OverrideSource, PortError, SessionEntry};
+use pinch_tools::policy::PermissionMode;
 
 use super::replaced::ReplacedEntry;
 use super::{agents, entries, replaced, resolve};
@@ -17,7 +18,7 @@ use crate::replies::ReasoningLevel;
 use crate::replies::tool_notes::Verbose;
 use crate::run::result::RunMeta;
 use crate::run::{RunError, RunRequest, UsageLine};
-use crate::sessions::entry::{self, RunRecord};
+use crate::sessions::entry::{self, PERMISSION_MODE, RunRecord};
 use crate::sessions::reset;
 use crate::workspace;
 
@@ -65,7 +66,7 @@ pub(super) async fn message(parts: &Arc<Parts>, key: &str, text: &str) -> Result
     if let Some(file) = entries::session_file(parts, &key, &found) {
         request.session = SessionRef::Path(file);
     }
-    apply(&found, &mut request);
+    apply(&found, &mut request)?;
     pin(parts, &key, &found, found.session_id == session_id, &mut request).await?;
     Ok(request)
 }
@@ -79,8 +80,15 @@ pub(super) fn canonical(parts: &Parts, key: &str) -> Result<String, RunError> {
     })
 }
 
-/// Applies the settings of a session. Words unknown to this version are ignored.
-fn apply(entry: &SessionEntry, request: &mut RunRequest) {
+/// Applies the settings of a session. Words unknown to this version are ignored, except in a limit.
+fn apply(entry: &SessionEntry, request: &mut RunRequest) -> Result<(), RunError> {
+    if let Some(mode) = entry.extra.get(PERMISSION_MODE) {
+        let known = mode.as_str().and_then(PermissionMode::parse);
+        request.permission_mode = Some(known.ok_or_else(|| {
+            let names = PermissionMode::ALL.map(PermissionMode::name).join(", ");
+            RunError::Config(format!("the session has the unknown {PERMISSION_MODE} {mode}; expected one of {names}"))
+        })?);
+    }
     if let Some(level) = entry.thinking_level.as_deref().and_then(parse_level) {
         request.think_level = Some(level);
     }
@@ -101,6 +109,7 @@ fn apply(entry: &SessionEntry, request: &mut RunRequest) {
             request.fallbacks = Some(Vec::new());
         }
     }
+    Ok(())
 }
 
 /// Chooses the profile that the session sticks to, and stores the choice.

@@ -22,6 +22,9 @@ pub(crate) const CLAUDE_SESSION: &str = "claudeCliSessionId";
 /// The backend of Claude Code.
 pub(crate) const CLAUDE: &str = "claude-cli";
 
+/// The member with the most that the runs of a session may do.
+pub(crate) const PERMISSION_MODE: &str = "permissionMode";
+
 /// Members used by OpenClaw that belong to a single session and have no type in this version.
 const OF_ONE_SESSION: [&str; 12] = [
     "systemSent",
@@ -47,6 +50,9 @@ pub(crate) fn begin(session_id: &str, now_ms: i64, parent: Option<&SessionEntry>
         entry.reasoning_level.clone_from(&parent.reasoning_level);
         entry.provider_override.clone_from(&parent.provider_override);
         entry.model_override.clone_from(&parent.model_override);
+        if let Some(mode) = parent.extra.get(PERMISSION_MODE) {
+            entry.extra.insert(PERMISSION_MODE.to_owned(), mode.clone());
+        }
     }
     entry
 }

@@ -3,7 +3,7 @@
 use super::rules::ToolRules;
 
 /// An upper limit on what a session may do. The configuration can only restrict it further.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PermissionMode {
     /// Read files in the workspace. No changes and no commands.
     ReadOnly,
@@ -19,6 +19,20 @@ pub enum PermissionMode {
 const CHANGING: [&str; 5] = ["write", "edit", "apply_patch", "exec", "process"];
 
 impl PermissionMode {
+    /// All modes, strictest first.
+    pub const ALL: [Self; 4] = [Self::ReadOnly, Self::Guarded, Self::Workspace, Self::Full];
+
+    /// Parses the name of a mode; `None` if it is unknown.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+
+    /// Returns the stricter of two modes.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        self.min(other)
+    }
+
     /// Returns the name of the mode.
     pub fn name(self) -> &'static str {
         match self {

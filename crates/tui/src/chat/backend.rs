@@ -346,6 +346,8 @@ pub struct ChatSessionInfo {
     pub queue: Option<QueueMode>,
     /// Whether commands leave the sandbox; `None`: as configured.
     pub elevated: Option<ElevatedMode>,
+    /// The most that runs may do; `None`: as configured.
+    pub permissions: Option<PermissionLimit>,
     /// Which messages of a group the agent answers; `None`: as configured.
     pub activation: Option<GroupActivation>,
     /// The channel to which replies can be delivered; `None`: there is none.
@@ -373,6 +375,8 @@ pub enum SessionPatch {
     Queue(Option<QueueMode>),
     /// Whether commands leave the sandbox.
     Elevated(ElevatedMode),
+    /// The most that runs may do; `None`: as configured.
+    Permissions(Option<PermissionLimit>),
     /// Which messages of a group the agent answers.
     Activation(GroupActivation),
 }
@@ -470,6 +474,20 @@ words! {
         /// They do; the user must approve those that are not on the allow list.
         Ask "ask",
         /// They do, subject to the rules for all commands.
+        Full "full",
+    }
+}
+
+words! {
+    /// The most that the runs of a session may do.
+    PermissionLimit {
+        /// Read files in the workspace.
+        ReadOnly "read-only",
+        /// Change files in the workspace; the user must approve commands that are not on the allow list.
+        Guarded "guarded",
+        /// The same, with a reviewer asked about commands first, if there is one.
+        Workspace "workspace",
+        /// What the configuration allows.
         Full "full",
     }
 }

@@ -3,7 +3,7 @@
 use pinch_coding_agent::extension::Completion;
 use pinch_llm::thinking::ThinkingLevel;
 
-use super::backend::{ElevatedMode, GroupActivation, QueueMode, ReasoningMode, UsageMode, Verbosity};
+use super::backend::{ElevatedMode, GroupActivation, PermissionLimit, QueueMode, ReasoningMode, UsageMode, Verbosity};
 use crate::editor::complete::CommandSuggestion;
 use crate::keymap::{KeyAction, KeyContext, Keymap};
 use crate::slash::{self, InterfaceCommand, command};
@@ -24,6 +24,7 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("usage", "[off|tokens|full]", "Choose how token usage is shown"),
     command("queue", "<steer|followup|collect|interrupt|default>", "Choose what happens to messages during a run"),
     command("elevated", "<on|off|ask|full>", "Choose whether commands leave the sandbox"),
+    command("permissions", "<read-only|guarded|workspace|full|default>", "Limit what the agent may do in the session"),
     command("activation", "<mention|always>", "Choose which messages of a group the agent answers"),
     command("deliver", "<on|off>", "Choose whether replies are also delivered to the session's channel"),
     command("compact", "[instructions]", "Summarize the conversation to free up the context window"),
@@ -83,6 +84,7 @@ pub(crate) enum ChatCommand {
     Usage(Option<UsageMode>),
     Queue(Option<QueueMode>),
     Elevated(ElevatedMode),
+    Permissions(Option<PermissionLimit>),
     Activation(GroupActivation),
     Deliver(bool),
     Compact(Option<String>),
@@ -151,6 +153,11 @@ pub(crate) fn parse(text: &str, levels: &[ThinkingLevel]) -> Option<ChatCommand>
             Some(mode) => ChatCommand::Elevated(mode),
             None => valid("mode", &["on", "off", "ask", "full"]),
         },
+        "permissions" => match PermissionLimit::parse(&lower) {
+            Some(limit) => ChatCommand::Permissions(Some(limit)),
+            None if lower == DEFAULT => ChatCommand::Permissions(None),
+            None => valid("mode", &["read-only", "guarded", "workspace", "full", DEFAULT]),
+        },
         "activation" => match GroupActivation::parse(&lower) {
             Some(activation) => ChatCommand::Activation(activation),
             None => valid("mode", &["mention", "always"]),
@@ -187,6 +194,7 @@ pub(crate) fn suggestions(agents: &[String]) -> Vec<CommandSuggestion> {
             "usage" => words(&["off", "tokens", "full"]),
             "queue" => words(&["steer", "followup", "collect", "interrupt", DEFAULT]),
             "elevated" => words(&["on", "off", "ask", "full"]),
+            "permissions" => words(&["read-only", "guarded", "workspace", "full", DEFAULT]),
             "activation" => words(&["mention", "always"]),
             "deliver" => words(&["on", "off"]),
             _ => Vec::new(),

@@ -98,6 +98,7 @@ impl ChatBackend for FakeBackend {
             SessionPatch::Usage(mode) => facts.usage = mode,
             SessionPatch::Queue(mode) => facts.queue = mode,
             SessionPatch::Elevated(mode) => facts.elevated = Some(mode),
+            SessionPatch::Permissions(limit) => facts.permissions = limit,
             SessionPatch::Activation(activation) => facts.activation = Some(activation),
         }
         now(())

@@ -26,8 +26,8 @@ use pinch_embed::workspace;
 use pinch_embed::{Caller, InboundMessage};
 use pinch_tui::chat::{
     AgentAnswer, ChatAgent, ChatBackend, ChatError, ChatEvent, ChatModel, ChatSession, ChatSessionInfo, ChatUpdate,
-    CommandDecision, ElevatedMode, GroupActivation, MessageOutcome, OutgoingMessage, QueueMode, ReasoningMode,
-    SessionPatch, UsageMode, Verbosity,
+    CommandDecision, ElevatedMode, GroupActivation, MessageOutcome, OutgoingMessage, PermissionLimit, QueueMode,
+    ReasoningMode, SessionPatch, UsageMode, Verbosity,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -47,6 +47,7 @@ const MAX_EVENTS: usize = 256;
 /// Members of a session entry without their own field.
 const QUEUE_MODE: &str = "queueMode";
 const ELEVATED_LEVEL: &str = "elevatedLevel";
+const PERMISSION_MODE: &str = "permissionMode";
 const RESPONSE_USAGE: &str = "responseUsage";
 const GROUP_ACTIVATION: &str = "groupActivation";
 const MODEL_SOURCE: &str = "modelOverrideSource";
@@ -204,6 +205,7 @@ impl EmbeddedChat {
         facts.usage = extra(RESPONSE_USAGE).and_then(UsageMode::parse).unwrap_or_default();
         facts.queue = extra(QUEUE_MODE).and_then(InboxMode::parse).map(queue_mode);
         facts.elevated = extra(ELEVATED_LEVEL).and_then(ElevatedMode::parse);
+        facts.permissions = extra(PERMISSION_MODE).and_then(PermissionLimit::parse);
         facts.activation = extra(GROUP_ACTIVATION).and_then(GroupActivation::parse);
         facts.tokens = entry.total_tokens;
         facts.window = entry.context_tokens.or(facts.window);
@@ -340,6 +342,7 @@ fn apply(entry: &mut SessionEntry, patch: &SessionPatch, model: Option<&Model>) 
         SessionPatch::Reasoning(mode) => entry.reasoning_level = Some(mode.as_str().to_owned()),
         SessionPatch::Usage(mode) => member(RESPONSE_USAGE, Some(mode.as_str()).filter(|_| *mode != UsageMode::Off)),
         SessionPatch::Elevated(mode) => member(ELEVATED_LEVEL, Some(mode.as_str())),
+        SessionPatch::Permissions(limit) => member(PERMISSION_MODE, limit.map(PermissionLimit::as_str)),
         SessionPatch::Activation(activation) => member(GROUP_ACTIVATION, Some(activation.as_str())),
         SessionPatch::Queue(mode) => member(QUEUE_MODE, mode.map(QueueMode::as_str)),
     }

@@ -102,10 +102,10 @@ impl RunRequest {
         self
     }
 
-    /// Sets the upper limit for the run's permissions.
+    /// Limits the run's permissions. The stricter limit remains, if there is one already.
     #[must_use]
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
-        self.permission_mode = Some(mode);
+        self.permission_mode = Some(self.permission_mode.map_or(mode, |known| known.stricter(mode)));
         self
     }
 

@@ -43,6 +43,7 @@ impl ChatApp {
             }
             ChatCommand::Queue(mode) => patch(SessionPatch::Queue(mode)),
             ChatCommand::Elevated(mode) => patch(SessionPatch::Elevated(mode)),
+            ChatCommand::Permissions(limit) => patch(SessionPatch::Permissions(limit)),
             ChatCommand::Activation(activation) => patch(SessionPatch::Activation(activation)),
             ChatCommand::Deliver(delivers) => {
                 self.set_delivery(delivers);

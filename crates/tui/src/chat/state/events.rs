@@ -311,6 +311,10 @@ impl ChatApp {
                 self.facts.elevated = Some(*mode);
                 format!("Elevated: {mode}")
             }
+            SessionPatch::Permissions(limit) => {
+                self.facts.permissions = *limit;
+                format!("Permissions: {}", limit.map_or("as configured", |limit| limit.as_str()))
+            }
             SessionPatch::Activation(activation) => {
                 self.facts.activation = Some(*activation);
                 format!("Activation: {activation}")

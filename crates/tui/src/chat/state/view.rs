@@ -207,6 +207,9 @@ impl ChatApp {
         if let Some(mode) = facts.elevated.filter(|mode| *mode != ElevatedMode::Off) {
             parts.push(format!("elevated {mode}"));
         }
+        if let Some(limit) = facts.permissions {
+            parts.push(format!("permissions {limit}"));
+        }
         if let Some(activation) = facts.activation {
             parts.push(format!("activation {activation}"));
         }

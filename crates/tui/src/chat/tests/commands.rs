@@ -34,6 +34,8 @@ fn commands_change_the_session() {
         ("/queue steer", "Queue(Some(Steer))", "Queue: steer"),
         ("/elevated ask", "Elevated(Ask)", "Elevated: ask"),
         ("/elev off", "Elevated(Off)", "Elevated: off"),
+        ("/permissions guarded", "Permissions(Some(Guarded))", "| permissions guarded"),
+        ("/permissions default", "Permissions(None)", "Permissions: as configured"),
         ("/activation always", "Activation(Always)", "| activation always"),
         ("/activation mention", "Activation(Mention)", "Activation: mention"),
         ("/queue default", "Queue(None)", "Queue: as configured"),
