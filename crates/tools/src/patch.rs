@@ -15,6 +15,6 @@ mod journal;
 
 mod tool;
 
-pub use journal::finish_interrupted;
+pub use journal::{JournalPlace, finish_interrupted};
 pub use parse::{FilePatch, PatchSyntaxError};
 pub use tool::{ApplyPatchTool, PatchTarget};

@@ -226,8 +226,14 @@ fn command_tools(
         agent: agent.as_str().to_owned(),
         scope: request.scope_key().to_owned(),
         files: registered.files.clone(),
+        patch_journals: machines.outside.is_none().then(|| patch_journals(parts)),
     };
     own.tools(&names).map_err(|error| invalid_modes(&error))
+}
+
+/// Returns the directory for journals of patches that may change files outside of the workspace.
+pub(super) fn patch_journals(parts: &Parts) -> PathBuf {
+    parts.state_dir.join("patches")
 }
 
 /// Returns the tool that asks the person whose message started the run, if anybody can be asked.

@@ -17,12 +17,13 @@ use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_ports::Fence;
 use pinch_stdx::host::Env;
-use pinch_tools::patch::finish_interrupted;
+use pinch_tools::patch::{JournalPlace, finish_interrupted};
 use pinch_tools::policy::PolicyDecision;
 use serde_json::Value;
 
 use super::offering::{
-    RunMachines, SharedWithSession, credential_variables, elevated, loop_guard, offer, restricts_commands,
+    RunMachines, SharedWithSession, credential_variables, elevated, loop_guard, offer, patch_journals,
+    restricts_commands,
 };
 use super::{prompting, sandboxed};
 use crate::compaction::{self, SummaryPlan};
@@ -150,7 +151,10 @@ pub(super) async fn scope(
     let tools = offer(parts, &request, &workspace, machines, (&shared, &skills))?
         .in_sandbox(sandbox.is_some().then(|| parts.config.tools.sandbox(agent_id.as_str())));
     if tools.applies_patches() {
-        finish_patches(&workspace, &*machine).await;
+        let journals = patch_journals(parts);
+        for place in [JournalPlace::within(&workspace), JournalPlace::private(&journals)] {
+            finish_patches(place, &*machine).await;
+        }
     }
     let may_leave = elevated(&parts.config, &request, &agent_id);
     if let Some(sandbox) = sandbox.as_mut().filter(|_| may_leave.is_enabled && may_leave.is_allowed) {
@@ -192,10 +196,10 @@ pub(super) async fn scope(
 }
 
 /// Completes patches that a crash has interrupted, so that the model does not see files of which some are patched and others not.
-async fn finish_patches(workspace: &Path, machine: &dyn Machine) {
-    match finish_interrupted(workspace, machine).await {
+async fn finish_patches(place: JournalPlace<'_>, machine: &dyn Machine) {
+    match finish_interrupted(place, machine).await {
         Ok(0) => {}
-        Ok(n) => tracing::warn!(n, workspace = %workspace.display(), "completed patches that were interrupted"),
+        Ok(n) => tracing::warn!(n, ?place, "completed patches that were interrupted"),
         Err(error) => tracing::warn!(%error, "could not complete a patch that was interrupted"),
     }
 }

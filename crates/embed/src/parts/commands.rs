@@ -53,6 +53,8 @@ pub(crate) struct CommandParts<'a> {
     pub(crate) mode: Option<PermissionMode>,
     /// Whether patches may only change files in the workspace, regardless of other settings.
     pub(crate) workspace_only: bool,
+    /// Directory for the journals of patches that may change any file; `None` in a sandbox, which does not contain it.
+    pub(crate) patch_journals: Option<PathBuf>,
 }
 
 /// The tools for commands and patches.
@@ -78,6 +80,10 @@ impl CommandParts<'_> {
                 cwd: self.workspace.to_owned(),
                 home: self.home.map(Into::into),
                 root: in_workspace.then(|| self.workspace.to_owned()),
+                journals: self.patch_journals.filter(|dir| {
+                    // Without it, fewer files are completed after a crash.
+                    !in_workspace && pinch_stdx::fs::create_private_dir(dir).is_ok()
+                }),
             };
             // The tool checks paths to explain what is wrong with them; links may change after that.
             let machine: Arc<dyn Machine> = match in_workspace {

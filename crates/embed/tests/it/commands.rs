@@ -405,6 +405,25 @@ async fn a_program_replaced_while_approval_is_pending_does_not_run() {
 }
 
 #[tokio::test]
+async fn patches_outside_of_the_workspace_are_completed_after_a_crash() {
+    for (workspace_only, is_finished) in [(false, true), (true, false)] {
+        let world = World::with(|config| {
+            config["tools"] = json!({"exec": {"mode": "ask"}, "fs": {"workspaceOnly": workspace_only}});
+        })
+        .await;
+        let engine = engine(&world, |builder| builder);
+        let changes = json!([
+            {"path": world.path("elsewhere.txt"), "before": null, "content": "patched\n"},
+            {"path": world.path("state/exec-approvals.json"), "before": null, "content": "{}"},
+        ]);
+        world.write("state/patches/.pinch-patch-1.json", &json!({"version": 1, "changes": changes}).to_string());
+        result_of(&world, &engine, "s1", "read", json!({"path": "none"})).await;
+        assert_eq!(world.path("elsewhere.txt").exists(), is_finished, "workspaceOnly: {workspace_only}");
+        assert!(!world.path("state/exec-approvals.json").exists(), "what file tools may not change");
+    }
+}
+
+#[tokio::test]
 async fn file_tools_do_not_change_what_decides_about_commands() {
     let allowed = json!({"version": 1, "agents": {"*": {"allowlist": ["/**"]}}}).to_string();
     for (mode, is_written) in [("ask", false), ("deny", false), ("full", true)] {

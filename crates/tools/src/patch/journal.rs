@@ -1,6 +1,6 @@
 //! Atomic application of a plan.
 //!
-//! The new contents are first written to a journal, a file in the same root. From then on the patch counts as applied: an error rolls it
+//! The new contents are first written to a journal, a file in the same root or in a directory for journals. From then on the patch counts as applied: an error rolls it
 //! back, and after a crash the journal is completed. A journal names the process that works on it, so that no other one completes it early.
 
 use std::collections::BTreeSet;
@@ -79,16 +79,35 @@ pub(super) enum PatchWriteError {
     Conflict(PathBuf),
 }
 
-/// Applies all changes or none. `id` names the journal in `root`.
+/// Where journals are, and which files they may change.
+#[derive(Clone, Copy, Debug)]
+pub struct JournalPlace<'a> {
+    directory: &'a Path,
+    root: Option<&'a Path>,
+}
+
+impl<'a> JournalPlace<'a> {
+    /// Journals in a directory that others can write to as well. They only change files below it, because anyone could have put them there.
+    pub fn within(root: &'a Path) -> Self {
+        Self { directory: root, root: Some(root) }
+    }
+
+    /// Journals in a directory that only this program writes to. They can change any file.
+    pub fn private(directory: &'a Path) -> Self {
+        Self { directory, root: None }
+    }
+}
+
+/// Applies all changes or none. `id` names the journal.
 pub(super) async fn apply(
     changes: &[FileChange],
-    root: &Path,
+    place: JournalPlace<'_>,
     id: &str,
     machine: &dyn Machine,
 ) -> Result<(), ApplyError> {
     let created = missing_parents(changes, machine).await;
     // Replacing a single file is atomic anyway.
-    let journal = (changes.len() > 1).then(|| OwnJournal::begin(root, id));
+    let journal = (changes.len() > 1).then(|| OwnJournal::begin(place.directory, id));
     let journal = journal.as_ref().map(|journal| journal.path.as_path());
     if let Some(journal) = journal {
         machine.write(journal, content(changes)).await.map_err(|error| ApplyError::Undone(error.into()))?;
@@ -202,27 +221,27 @@ fn content(changes: &[FileChange]) -> Bytes {
     Bytes::from(json!({"version": VERSION, "writer": writer, "changes": changes}).to_string())
 }
 
-/// Completes patches in a directory that were interrupted by a crash, and returns their number. Changes only files below the directory that
-/// are unchanged since the patch was planned. Patches that are still being applied are left alone.
+/// Completes patches that were interrupted by a crash, and returns their number. Changes only files that are unchanged since the patch was
+/// planned. Patches that are still being applied are left alone.
 ///
 /// # Errors
 /// Fails if a file cannot be read or written; the journal is kept for the next call.
-pub async fn finish_interrupted(root: &Path, machine: &dyn Machine) -> Result<usize, MachineError> {
-    let Ok(names) = machine.list(root).await else { return Ok(0) };
+pub async fn finish_interrupted(place: JournalPlace<'_>, machine: &dyn Machine) -> Result<usize, MachineError> {
+    let Ok(names) = machine.list(place.directory).await else { return Ok(0) };
     let mut n_finished = 0;
     for name in names.iter().filter(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
         // Asked before reading: a journal that is gone by then was completed.
         if at_work().contains(name) {
             continue;
         }
-        let path = root.join(name);
+        let path = place.directory.join(name);
         let Ok(journal) = machine.read(&path, MAX_JOURNAL).await else { continue };
         let journal: Value = serde_json::from_slice(&journal).unwrap_or_default();
         if journal["version"] != VERSION || is_at_work(&journal) {
             continue;
         }
         for change in journal["changes"].as_array().into_iter().flatten() {
-            finish(change, root, machine).await?;
+            finish(change, place.root, machine).await?;
         }
         machine.remove(&path).await?;
         n_finished += 1;
@@ -230,14 +249,20 @@ pub async fn finish_interrupted(root: &Path, machine: &dyn Machine) -> Result<us
     Ok(n_finished)
 }
 
-async fn finish(change: &Value, root: &Path, machine: &dyn Machine) -> Result<(), MachineError> {
+async fn finish(change: &Value, root: Option<&Path>, machine: &dyn Machine) -> Result<(), MachineError> {
     let Some(path) = change["path"].as_str() else { return Ok(()) };
-    // A journal planted in the directory must not reach outside of it.
-    let Ok(target) = PathRoot::new(root).contain(path, machine).await else { return Ok(()) };
-    let now = contents(&target.path, machine).await?;
+    let path = match root {
+        // A journal planted in the directory must not reach outside of it.
+        Some(root) => match PathRoot::new(root).contain(path, machine).await {
+            Ok(target) => target.path,
+            Err(_) => return Ok(()),
+        },
+        None => PathBuf::from(path),
+    };
+    let now = contents(&path, machine).await?;
     if digest(now.as_ref()) != change["before"] {
         return Ok(());
     }
     let content = change["content"].as_str().map(|content| Bytes::copy_from_slice(content.as_bytes()));
-    carry_out(&target.path, content.as_ref(), machine).await
+    carry_out(&path, content.as_ref(), machine).await
 }

@@ -10,7 +10,7 @@ use pinch_llm::schema::Schema;
 use pinch_machine::Machine;
 use serde_json::{Value, json};
 
-use super::journal::{apply, finish_interrupted};
+use super::journal::{JournalPlace, apply, finish_interrupted};
 use super::parse::FilePatch;
 use super::plan::{PatchPath, ResolvedFile, plan};
 use crate::paths::PathRoot;
@@ -24,13 +24,23 @@ pub struct PatchTarget {
     pub home: Option<PathBuf>,
     /// Directory that must contain all changed files; `None` allows any.
     pub root: Option<PathBuf>,
+    /// Directory for the journals of patches that may change any file; only this program may write to it. Without one, such patches have
+    /// their journals in `cwd`, and only the files below it are completed after a crash.
+    pub journals: Option<PathBuf>,
 }
 
 impl PatchTarget {
     /// Creates a place that only allows files in a workspace to change.
     pub fn workspace(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
-        Self { cwd: root.clone(), home: None, root: Some(root) }
+        Self { cwd: root.clone(), home: None, root: Some(root), journals: None }
+    }
+
+    fn journals(&self) -> JournalPlace<'_> {
+        match (&self.root, &self.journals) {
+            (None, Some(journals)) => JournalPlace::private(journals),
+            (root, _) => JournalPlace::within(root.as_ref().unwrap_or(&self.cwd)),
+        }
     }
 
     async fn resolve(&self, path: &str, machine: &dyn Machine) -> Result<PatchPath, ToolError> {
@@ -107,8 +117,8 @@ impl ApplyPatchTool {
         if files.is_empty() {
             return Err(ToolError::new("No files were modified."));
         }
-        let root = self.place.root.as_deref().unwrap_or(&self.place.cwd);
-        finish_interrupted(root, machine).await?;
+        let journals = self.place.journals();
+        finish_interrupted(journals, machine).await?;
         let mut resolved = Vec::with_capacity(files.len());
         for file in files {
             let (path, move_to) = match &file {
@@ -140,7 +150,7 @@ impl ApplyPatchTool {
         let (changes, summary) = planned.map_err(|_| ToolError::aborted())??;
         cx.cancel.check().map_err(|_| ToolError::aborted())?;
         // From here on the patch is not cancelled.
-        apply(&changes, root, &cx.host.ids().uuid_v4(), machine).await?;
+        apply(&changes, journals, &cx.host.ids().uuid_v4(), machine).await?;
         Ok(ToolOutput { details: Some(summary.details()), ..ToolOutput::text(summary.text()) })
     }
 }

@@ -127,7 +127,11 @@ fn read_tree(root: &Path) -> Tree {
 }
 
 async fn apply_on(machine: Arc<dyn Machine>, root: &Path, patch: &str) -> Result<String, String> {
-    let tool = ApplyPatchTool::new(machine, PatchTarget::workspace(root), FileQueue::default());
+    apply_at(machine, PatchTarget::workspace(root), patch).await
+}
+
+async fn apply_at(machine: Arc<dyn Machine>, place: PatchTarget, patch: &str) -> Result<String, String> {
+    let tool = ApplyPatchTool::new(machine, place, FileQueue::default());
     let (cancel, host, progress) = (Cancel::new(), Host::system(), Progress::ignored());
     let call = "call-1".into();
     let cx = ToolCx { call: &call, cancel: &cancel, progress: &progress, host: &host };
@@ -224,8 +228,29 @@ async fn a_crash_at_any_change_leaves_all_or_nothing() {
         let machine = FaultyMachine::new(fails_at, PatchFault::Crash);
         let running = apply_on(machine, dir.path(), PATCH);
         tokio::time::timeout(Duration::from_millis(300), running).await.unwrap_err();
-        finish_interrupted(dir.path(), &LocalMachine).await.unwrap();
+        finish_interrupted(JournalPlace::within(dir.path()), &LocalMachine).await.unwrap();
         let found = read_tree(dir.path());
+        n_all += usize::from(found == after());
+        n_nothing += usize::from(found == before());
+    }
+    assert_eq!((n_all, n_nothing), (6, 1));
+}
+
+#[tokio::test]
+async fn a_crash_leaves_all_or_nothing_outside_of_the_workspace_too() {
+    let (mut n_all, mut n_nothing) = (0, 0);
+    for fails_at in 0..7 {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap().join("elsewhere");
+        write_tree(&root, &before());
+        let journals = dir.path().join("journals");
+        let cwd = dir.path().join("workspace");
+        let place = PatchTarget { root: None, journals: Some(journals.clone()), ..PatchTarget::workspace(cwd) };
+        let patch = PATCH.replace("File: ", "File: ../elsewhere/").replace("to: ", "to: ../elsewhere/");
+        let running = apply_at(FaultyMachine::new(fails_at, PatchFault::Crash), place, &patch);
+        tokio::time::timeout(Duration::from_millis(300), running).await.unwrap_err();
+        finish_interrupted(JournalPlace::private(&journals), &LocalMachine).await.unwrap();
+        let found = read_tree(&root);
         n_all += usize::from(found == after());
         n_nothing += usize::from(found == before());
     }
@@ -245,7 +270,7 @@ async fn a_patch_that_is_being_applied_is_not_completed_by_another() {
     expect.insert("other.txt".to_owned(), "O\n".to_owned());
     assert_eq!(read_tree(dir.path()), expect);
     drop(running);
-    assert_eq!(finish_interrupted(dir.path(), &LocalMachine).await.unwrap(), 1);
+    assert_eq!(finish_interrupted(JournalPlace::within(dir.path()), &LocalMachine).await.unwrap(), 1);
     assert_eq!(read_tree(dir.path())["moved.txt"], "two\n");
 }
 
@@ -259,7 +284,7 @@ async fn a_journal_of_another_process_waits_for_its_end() {
     let journal = |started: u64| {
         json!({"version": 1, "writer": {"pid": writer.id(), "started": started}, "changes": changes}).to_string()
     };
-    let finish = || finish_interrupted(dir.path(), &LocalMachine);
+    let finish = || finish_interrupted(JournalPlace::within(dir.path()), &LocalMachine);
     write_tree(dir.path(), &tree(&[(".pinch-patch-1.json", &journal(started))]));
     assert_eq!((finish().await.unwrap(), dir.path().join("a.txt").exists()), (0, false));
     // Of an earlier process with the same id.
@@ -282,7 +307,7 @@ async fn a_journal_changes_nothing_outside_and_no_file_modified_since() {
         {"path": "a.txt", "before": hash, "content": "theirs\n"},
     ]});
     write_tree(&root, &tree(&[(".pinch-patch-1.json", &journal.to_string())]));
-    assert_eq!(finish_interrupted(&root, &LocalMachine).await.unwrap(), 1);
+    assert_eq!(finish_interrupted(JournalPlace::within(&root), &LocalMachine).await.unwrap(), 1);
     assert_eq!(read_tree(dir.path()), tree(&[("work/a.txt", "mine\n")]));
 }
 

@@ -246,7 +246,7 @@ async fn a_killed_program_leaves_all_or_nothing() {
         host.kill().unwrap();
         host.wait().unwrap();
         n_interrupted += usize::from(files(&root).iter().any(|text| *text != files(&root)[0]));
-        finish_interrupted(&root, &LocalMachine).await.unwrap();
+        finish_interrupted(JournalPlace::within(&root), &LocalMachine).await.unwrap();
         let after = files(&root);
         assert!(after.iter().all(|text| *text == after[0]), "{after:?}");
         let left: Vec<String> = read_tree(&root).into_keys().filter(|name| name.contains(".pinch-patch")).collect();
