@@ -164,6 +164,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Reserves tools, whoever offers them, for the owner of the agent: other senders' runs do not have them. `cron`, `gateway`, `nodes` and
+    /// `whatsapp_login` always are. Whether a sender is the owner is in [`caller`](RunRequest::caller).
+    pub fn owner_only<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.parts.toolbox.reserve(names);
+        self
+    }
+
     /// Gives agents the first files of their workspaces, such as AGENTS.md and SOUL.md, unless `agents.defaults.skipBootstrap` is set. A
     /// brand-new workspace also gets instructions for a first conversation and, where git is installed, a repository. Nothing is
     /// overwritten, and a directory that a request names gets nothing.

@@ -174,6 +174,7 @@ pub(super) fn offer(
     Ok(ToolOffer::new(layers, foreground, Arc::clone(&parts.config.tools), request.caller.clone())
         .in_mode(request.permission_mode)
         .patches_by(patches)
+        .reserved_for_owner(parts.registered.toolbox.owner_only())
         .searched(tool_search(&parts.config, &request.agent(&parts.config.agents))))
 }
 

@@ -30,6 +30,7 @@ pub(crate) struct Toolbox {
     builtin: Vec<String>,
     tools: Vec<Arc<dyn Tool>>,
     tools_for: Vec<ToolsFor>,
+    owner_only: Vec<String>,
 }
 
 impl Toolbox {
@@ -46,6 +47,16 @@ impl Toolbox {
     /// Adds tools that depend on the run.
     pub(crate) fn add_for(&mut self, make: ToolsFor) {
         self.tools_for.push(make);
+    }
+
+    /// Reserves tools for the owner of the agent.
+    pub(crate) fn reserve<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
+        self.owner_only.extend(names.into_iter().map(str::to_owned));
+    }
+
+    /// Returns the names of tools reserved for the owner of the agent.
+    pub(crate) fn owner_only(&self) -> &[String] {
+        &self.owner_only
     }
 
     /// Returns enabled names that are not built-in tools.

@@ -47,6 +47,8 @@ pub struct ToolOffer {
     patches: PatchModels,
     /// Number of hits of a search for tools, if they are searched for.
     search: Option<usize>,
+    /// Names of tools reserved for the owner of the agent.
+    owner_only: Vec<String>,
 }
 
 /// The tools of a session with one model.
@@ -73,7 +75,14 @@ impl ToolOffer {
             mode: None,
             patches: PatchModels::default(),
             search: None,
+            owner_only: Vec::new(),
         }
+    }
+
+    /// Reserves tools for the owner of the agent.
+    pub(crate) fn reserved_for_owner(mut self, names: &[String]) -> Self {
+        self.owner_only = names.to_vec();
+        self
     }
 
     /// Sets the upper limit for the permissions of the session.
@@ -122,6 +131,7 @@ impl ToolOffer {
         let request = PolicyRequest::new(&self.caller, model.provider.as_str(), model.id.as_str());
         let setting = self.patches.denied_by(model.provider.as_str(), model.id.as_str());
         let request = setting.into_iter().fold(request, |request, setting| request.disabling(APPLY_PATCH, setting));
+        let request = request.owner_only(self.owner_only.iter().cloned());
         let request = self.mode.iter().fold(request, |request, mode| request.mode(*mode));
         match &self.sandbox {
             Some(rules) => request.sandbox(rules.clone()),

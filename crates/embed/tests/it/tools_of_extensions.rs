@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pinch_agent_core::tool::{FnTool, JsonObject, ToolError, ToolOutput, ToolSpec};
 use pinch_coding_agent::extension::{Extension, ExtensionError, ExtensionHandle, Points, Registrations};
 use pinch_coding_agent::tools::CODING;
+use pinch_embed::Caller;
 use pinch_embed::engine::Engine;
 use pinch_embed::run::RunError;
 use pinch_llm::schema::Schema;
@@ -48,6 +49,29 @@ async fn offered(tools: Value, file: &'static str) -> Result<Vec<String>, RunErr
     let body = world.server.requests()[0].json();
     let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
     Ok(body["tools"].as_array().into_iter().flatten().map(name).collect())
+}
+
+#[tokio::test]
+async fn tools_can_be_reserved_for_the_owner() {
+    const RESERVED: [&str; 3] = ["bash", "lobster_run", "probe"];
+    let world = World::new().await;
+    let probe = FnTool::new(
+        ToolSpec::new("probe", "Probes.", Schema::new(json!({"type": "object"}))),
+        |_: JsonObject, _| async { Ok::<_, ToolError>("fine") },
+    );
+    let engine = world.built(|builder| {
+        builder.builtin_tools(CODING).extension(Arc::new(Lobsters("/ext/lob.ts"))).tool(probe).owner_only(RESERVED)
+    });
+    for caller in [Caller::new(), Caller::new().owner()] {
+        world.server.reply(stream(answer("m1", "Hello.")));
+        let request = engine.request("s1", None, None, "hello").caller(caller.clone());
+        within(engine.run(request).finish()).await.unwrap();
+        let body = world.server.requests().last().unwrap().json();
+        let names: Vec<&str> =
+            body["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert!(names.contains(&"read") && names.contains(&"lobster_fail"), "{names:?}");
+        assert!(RESERVED.iter().all(|name| names.contains(name) == caller.is_owner), "{names:?}");
+    }
 }
 
 #[tokio::test]

@@ -39,13 +39,6 @@ impl OfferedTool {
         self.is_implied = true;
         self
     }
-
-    /// Reserves it for the owner of the agent.
-    #[must_use]
-    pub fn owner_only(mut self) -> Self {
-        self.is_owner_only = true;
-        self
-    }
 }
 
 /// How unknown entries of an allow list are treated.
@@ -144,10 +137,24 @@ impl fmt::Display for Explanation {
     }
 }
 
+/// Whether a message comes from the owner of the agent, and which tools the owner alone has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PolicySender {
+    pub(super) is_owner: bool,
+    /// Canonical names of reserved tools, besides those that say so themselves.
+    pub(super) reserved: Vec<String>,
+}
+
+impl PolicySender {
+    fn may_have(&self, tool: &OfferedTool) -> bool {
+        self.is_owner || !(tool.is_owner_only || self.reserved.contains(&canonical_name(&tool.name)))
+    }
+}
+
 /// A policy's decisions about a list of tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyDecision {
-    is_owner: bool,
+    sender: PolicySender,
     steps: Vec<PolicyStep>,
     plugins: PluginNames,
     verdicts: Vec<(OfferedTool, Option<(String, RemovalReason)>)>,
@@ -158,21 +165,22 @@ pub struct PolicyDecision {
 const OWNER_STEP: &str = "owner";
 
 impl PolicyDecision {
-    pub(super) fn new(is_owner: bool, steps: &[PolicyStep], tools: &[OfferedTool]) -> Self {
+    pub(super) fn new(sender: &PolicySender, steps: &[PolicyStep], tools: &[OfferedTool]) -> Self {
         let mut plugins = PluginNames::default();
         for tool in tools {
             if let Some(plugin) = &tool.plugin {
                 plugins.add(plugin, &tool.name);
             }
         }
-        let is_seen = |tool: &&OfferedTool| is_owner || !tool.is_owner_only;
+        let is_seen = |tool: &&OfferedTool| sender.may_have(tool);
         let core: Vec<String> = tools
             .iter()
             .filter(is_seen)
             .filter(|tool| tool.plugin.is_none())
             .map(|tool| canonical_name(&tool.name))
             .collect();
-        let mut decision = Self { is_owner, steps: Vec::new(), plugins, verdicts: Vec::new(), warnings: Vec::new() };
+        let sender = sender.clone();
+        let mut decision = Self { sender, steps: Vec::new(), plugins, verdicts: Vec::new(), warnings: Vec::new() };
         for step in steps {
             let step = decision.checked(step, &core);
             decision.steps.push(step);
@@ -214,7 +222,7 @@ impl PolicyDecision {
 
     /// Returns the step that removes a tool, and why.
     fn removal(&self, tool: &OfferedTool) -> Option<(String, RemovalReason)> {
-        if tool.is_owner_only && !self.is_owner {
+        if !self.sender.may_have(tool) {
             return Some((OWNER_STEP.to_owned(), RemovalReason::OwnerOnly));
         }
         let name = canonical_name(&tool.name);

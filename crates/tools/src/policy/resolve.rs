@@ -4,7 +4,7 @@ use pinch_ports::Caller;
 use serde_json::Value;
 
 use super::config::{ANY, ChannelGroups, LevelConfig, PolicyProblem, Reader, ToolsSection, joined};
-use super::decide::{OfferedTool, PolicyDecision, PolicyStep, UnknownEntries};
+use super::decide::{OfferedTool, PolicyDecision, PolicySender, PolicyStep, UnknownEntries};
 use super::group::{group_rules, sender_rules};
 use super::levels::{nesting_depth, sandbox_rules, subagent_rules};
 use super::mode::PermissionMode;
@@ -43,6 +43,8 @@ pub struct PolicyRequest<'a> {
     pub mode: Option<PermissionMode>,
     /// Tools that settings other than tool lists disable, each with the path of the setting.
     pub disabled: Vec<(String, String)>,
+    /// Tools that only the owner of the agent has, besides those that always are.
+    pub owner_only: Vec<String>,
     /// The stored nesting depth of the session; derived from its key if `None`.
     pub depth: Option<u32>,
 }
@@ -50,7 +52,16 @@ pub struct PolicyRequest<'a> {
 impl<'a> PolicyRequest<'a> {
     /// Creates a request without a sandbox.
     pub fn new(caller: &'a Caller, provider: &'a str, model: &'a str) -> Self {
-        Self { caller, provider, model, sandbox: None, mode: None, disabled: Vec::new(), depth: None }
+        Self {
+            caller,
+            provider,
+            model,
+            sandbox: None,
+            mode: None,
+            disabled: Vec::new(),
+            owner_only: Vec::new(),
+            depth: None,
+        }
     }
 
     /// Adds the rules of a sandbox.
@@ -74,6 +85,13 @@ impl<'a> PolicyRequest<'a> {
         self
     }
 
+    /// Reserves tools for the owner of the agent.
+    #[must_use]
+    pub fn owner_only(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.owner_only.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
     /// Sets the stored depth of the session.
     #[must_use]
     pub fn depth(mut self, depth: u32) -> Self {
@@ -85,14 +103,14 @@ impl<'a> PolicyRequest<'a> {
 /// The policy of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPolicy {
-    is_owner: bool,
+    sender: PolicySender,
     steps: Vec<PolicyStep>,
 }
 
 impl RunPolicy {
     /// Decides which of these tools remain.
     pub fn decide(&self, tools: &[OfferedTool]) -> PolicyDecision {
-        PolicyDecision::new(self.is_owner, &self.steps, tools)
+        PolicyDecision::new(&self.sender, &self.steps, tools)
     }
 
     /// Returns whether an allow list contains one of these entries literally.
@@ -193,7 +211,8 @@ impl ToolPolicies {
             let rules = self.subagent(Some(depth));
             add("subagent tools.allow".to_owned(), Some(rules), UnknownEntries::Unchecked);
         }
-        RunPolicy { is_owner: caller.is_owner, steps }
+        let reserved = request.owner_only.iter().map(|name| names::canonical_name(name)).collect();
+        RunPolicy { sender: PolicySender { is_owner: caller.is_owner, reserved }, steps }
     }
 }
 
