@@ -130,6 +130,9 @@ fn confinement(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> Re
         asked = asked.read_only();
     }
     asked = asked.network(network(settings)?);
+    if settings.hides_processes {
+        asked = asked.hide_processes();
+    }
     if let Some(home) = host.home() {
         asked = asked.toolchains_of(home);
     }

@@ -36,6 +36,8 @@ pub struct SandboxConfig {
     pub backend: Option<String>,
     /// Servers to which network access is limited; `None` if only the container settings limit it.
     pub domains: Option<Vec<String>>,
+    /// Whether processes outside must be hidden; a backend that cannot do that is refused.
+    pub hide_processes: bool,
     /// Container settings.
     pub container: ContainerConfig,
     /// The browser's container.
@@ -138,6 +140,7 @@ impl SandboxConfig {
         let workspace_root = reader.text(levels, "workspaceRoot").map(PathBuf::from);
         let backend = reader.text(levels, "backend");
         let domains = reader.strict_texts(levels, "domains");
+        let hide_processes = reader.strict_flag(levels, "hideProcesses");
         let own = if scope == SandboxScope::Shared { &none } else { own };
         let mut sections = |key: &str| (reader.member(own, key), reader.member(defaults, key));
         let (containers, browsers, prunes) = (sections("docker"), sections("browser"), sections("prune"));
@@ -149,6 +152,7 @@ impl SandboxConfig {
             session_tools_visibility: visibility.ok().flatten().unwrap_or_default(),
             backend,
             domains,
+            hide_processes,
             container: ContainerConfig::read(reader, &containers.0, &containers.1),
             browser: SandboxBrowser::read(reader, [&browsers.0, &browsers.1]),
             prune: prune(reader, [&prunes.0, &prunes.1]),

@@ -14,7 +14,7 @@ pub struct SandboxFacts {
     /// Access to the agent's workspace.
     pub access: WorkspaceAccess,
     /// Where the agent's workspace is readable, if the model works elsewhere.
-    pub agent_mount: Option<&'static str>,
+    pub agent_mount: Option<PathBuf>,
     /// URL for controlling the sandbox's browser.
     pub browser_bridge_url: Option<String>,
     /// URL that shows the browser's screen.
@@ -31,7 +31,7 @@ impl SandboxFacts {
         Self {
             workspace,
             access,
-            agent_mount: (access == WorkspaceAccess::ReadOnly).then_some(AGENT_MOUNT),
+            agent_mount: (access == WorkspaceAccess::ReadOnly).then(|| PathBuf::from(AGENT_MOUNT)),
             browser_bridge_url: None,
             browser_screen_url: None,
             host_browser_allowed: false,

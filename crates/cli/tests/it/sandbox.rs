@@ -66,6 +66,38 @@ async fn backends(user: &TestUser) -> Vec<String> {
     working.into_iter().map(str::to_owned).collect()
 }
 
+/// Landlock does not hide them; the other backends do.
+#[tokio::test]
+async fn hidden_processes_are_a_demand_that_is_met_or_refused() {
+    let user = TestUser::new().await;
+    for backend in backends(&user).await {
+        for (setting, is_demanded) in [(json!(true), true), (json!("no"), true), (json!(false), false)] {
+            let user = TestUser::new().await;
+            user.write("agent/settings.json", &json!({"sandbox": {"hideProcesses": setting}}).to_string());
+            let flag = format!("--sandbox={backend}");
+            let (output, _) = call(&user, &[&flag], "bash", json!({"command": "true"})).await;
+            let is_refused = is_demanded && backend == "landlock";
+            assert_eq!(output.code, Some(if is_refused { 2 } else { 0 }), "{flag} {setting}: {output:?}");
+            assert_eq!(output.err.contains("hide processes"), is_refused, "{flag} {setting}: {output:?}");
+
+            let config = json!({
+                "agents": {"defaults": {
+                    "model": "local/m1",
+                    "sandbox": {"mode": "all", "workspaceAccess": "rw", "backend": backend, "hideProcesses": setting},
+                }},
+                "models": {"providers": {"local": {
+                    "baseUrl": user.server.url(), "api": "anthropic-messages", "apiKey": "none", "models": [{"id": "m1"}],
+                }}},
+            });
+            user.write(".pinch/pinch.json", &config.to_string());
+            user.answer("Done.");
+            let ran = user.run_program(&["agent", "--session-id", "s1", "-m", "x"]).await;
+            assert_eq!(ran.code, Some(if is_refused { 2 } else { 0 }), "{flag} {setting}: {ran:?}");
+            assert_eq!(ran.err.contains("hide processes"), is_refused, "{flag} {setting}: {ran:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_model_in_a_sandbox_reaches_the_project_and_nothing_else() {
     let user = TestUser::new().await;

@@ -298,6 +298,12 @@ pub const GROUPS: &[KeyGroup] = &[
                 "Servers for `\"network\": \"domains\"`: `example.com`, `*.example.com` for its subdomains, or an address, each with an optional `:port` (default: 80 and 443)",
             ),
             of_user(
+                "sandbox.hideProcesses",
+                ValueType::StrictFlag,
+                "false",
+                "Whether processes outside must be hidden from commands in the sandbox. Bubblewrap and containers always hide them; landlock cannot, and is refused then",
+            ),
+            of_user(
                 "sandbox.image",
                 ValueType::Text,
                 "\"debian:stable-slim\"",

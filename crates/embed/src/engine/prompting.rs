@@ -76,7 +76,7 @@ pub(super) async fn prompt(
         model_aliases: aliases(&parts.config.agents),
         time_zone: parts.host.time_zone(config.time_zone.as_deref()),
         today: Some(parts.host.local_day(parts.host.now_ms(), config.time_zone.as_deref())),
-        sandbox: sandbox.map(|sandbox| sandbox.prompt.clone()),
+        sandbox: sandbox.map(RunSandbox::prompt),
         owners: request.owner_numbers.clone(),
         extra: request.extra_system_prompt.clone(),
         reactions: reactions(parts, request),

@@ -157,8 +157,9 @@ pub(super) async fn scope(
         }
     }
     let may_leave = elevated(&parts.config, &request, &agent_id);
-    if let Some(sandbox) = sandbox.as_mut().filter(|_| may_leave.is_enabled && may_leave.is_allowed) {
-        sandbox.prompt.elevated = Some(may_leave.level.name().to_owned());
+    if let Some(sandbox) = &mut sandbox {
+        let (is_enabled, is_allowed, level) = (may_leave.is_enabled, may_leave.is_allowed, may_leave.level.name());
+        sandbox.facts = sandbox.facts.clone().with_elevated(is_enabled, is_allowed, Some(level));
     }
     let prompt = prompting::prompt(parts, &request, (&agent_id, &workspace), &hooks, &skills, sandbox.as_ref()).await;
     let (place, confined) = (workspace.clone(), sandbox.as_ref().map(|sandbox| Arc::clone(&sandbox.machine)));
@@ -177,7 +178,7 @@ pub(super) async fn scope(
         agent_id,
         workspace,
         machine,
-        sandbox: sandbox.map(|sandbox| sandbox.prompt),
+        sandbox: sandbox.map(|sandbox| sandbox.prompt()),
         images: shared.images,
         block_images: parts.settings.images.block,
         facts: shared.facts,

@@ -9,6 +9,7 @@ use pinch_sandbox::config::SandboxConfig;
 use pinch_sandbox::confinement::{Confinement, NetworkAccess, PathAccess};
 use pinch_sandbox::container::{ContainerOptions, check_network, container_environment};
 use pinch_sandbox::contract::SandboxUnavailable;
+use pinch_sandbox::facts::SandboxFacts;
 use pinch_sandbox::scope::{SandboxScope, WorkspaceAccess, is_sandboxed};
 use pinch_stdx::fs::{create_private_dir, real_path};
 
@@ -37,10 +38,26 @@ pub(super) struct SandboxPlan<'a> {
 /// The sandbox of a run.
 pub(super) struct RunSandbox {
     pub(super) machine: Arc<dyn Machine>,
-    /// Description of the sandbox for the system prompt.
-    pub(super) prompt: SandboxPrompt,
+    /// What the model is told about it.
+    pub(super) facts: SandboxFacts,
+    pub(super) backend: String,
     /// Environment variables of its commands.
     pub(super) variables: Vec<(String, String)>,
+}
+
+impl RunSandbox {
+    /// Describes the sandbox for the system prompt.
+    pub(super) fn prompt(&self) -> SandboxPrompt {
+        let SandboxFacts { workspace, access, agent_mount, elevated, .. } = &self.facts;
+        SandboxPrompt {
+            workspace: Some(workspace.display().to_string()),
+            access: Some(access.as_str().to_owned()),
+            mount: agent_mount.as_ref().map(|dir| dir.display().to_string()),
+            elevated: elevated.clone(),
+            backend: Some(self.backend.clone()),
+            ..SandboxPrompt::default()
+        }
+    }
 }
 
 /// The backend without a sandbox.
@@ -110,20 +127,18 @@ impl SandboxPlan<'_> {
         let entered = parts.registered.sandboxes.enter(asked).await.map_err(|error| self.unavailable(&error))?;
         let is_copy = self.workspace != self.agent_workspace;
         let mount = is_copy && self.config.workspace_access == WorkspaceAccess::ReadOnly;
-        let environment = container_environment(&self.config.container.env, &[]);
+        let environment = container_environment(&self.config.container.env);
         for what in environment.blocked.iter().chain(&environment.warnings) {
             tracing::warn!(what, "a variable of the sandbox's configuration");
         }
+        let mut facts = SandboxFacts::new(self.workspace.clone(), self.config.workspace_access);
+        // Containers show it there as well.
+        facts.agent_mount = mount.then(|| self.agent_workspace.clone());
         Ok(RunSandbox {
             machine: entered.machine,
             variables: environment.allowed,
-            prompt: SandboxPrompt {
-                workspace: Some(self.workspace.display().to_string()),
-                access: Some(self.config.workspace_access.as_str().to_owned()),
-                mount: mount.then(|| self.agent_workspace.display().to_string()),
-                backend: Some(entered.backend.to_owned()),
-                ..SandboxPrompt::default()
-            },
+            facts,
+            backend: entered.backend.to_owned(),
         })
     }
 
@@ -173,6 +188,9 @@ impl SandboxPlan<'_> {
         let mut asked = Confinement::new(&self.workspace).network(network);
         if let Some(home) = parts.host.home() {
             asked = asked.toolchains_of(home);
+        }
+        if self.config.hide_processes {
+            asked = asked.hide_processes();
         }
         if self.config.workspace_access == WorkspaceAccess::ReadOnly {
             asked = asked.root(&self.agent_workspace, PathAccess::Read);

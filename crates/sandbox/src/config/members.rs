@@ -124,6 +124,16 @@ impl SectionReader {
         self.read(levels, key, strings, "a list of strings")
     }
 
+    /// Reads a boolean that restricts something. An invalid value restricts it.
+    pub(super) fn strict_flag(&mut self, levels: [&SectionMembers<'_>; 2], key: &str) -> bool {
+        let Some((value, path)) = levels.iter().find_map(|level| level.get(key)) else { return false };
+        let flag = value.as_bool();
+        if flag.is_none() {
+            self.problem(&path, "expected true or false; true is used");
+        }
+        flag.unwrap_or(true)
+    }
+
     /// Reads a list of strings that allows something. An invalid value allows nothing.
     pub(super) fn strict_texts(&mut self, levels: [&SectionMembers<'_>; 2], key: &str) -> Option<Vec<String>> {
         let (value, path) = levels.iter().find_map(|level| level.get(key))?;

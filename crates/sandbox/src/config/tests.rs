@@ -15,6 +15,11 @@ fn an_invalid_list_of_servers_allows_none() {
     assert_eq!(problems, ["agents.list[0].sandbox.domains: expected a list of strings; an empty one is used"]);
     assert_eq!(read(json!({"domains": ["a.test"]}), json!({})).0.domains.as_deref(), Some(&["a.test".to_owned()][..]));
     assert_eq!(read(json!({}), json!({})).0.domains, None);
+    let (config, problems) = read(json!({"hideProcesses": false}), json!({"hideProcesses": "no"}));
+    assert!(config.hide_processes);
+    assert_eq!(problems, ["agents.list[0].sandbox.hideProcesses: expected true or false; true is used"]);
+    assert!(read(json!({"hideProcesses": true}), json!({})).0.hide_processes);
+    assert!(!read(json!({"hideProcesses": true}), json!({"hideProcesses": false})).0.hide_processes);
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl ContainerSpec<'_> {
         let without = ContainerConfig { binds: Vec::new(), ..config.clone() };
         let mut args = Arguments(ContainerSpec { config: &without, ..self.clone() }.limits());
         args.0.push("--init".to_owned());
-        for (key, value) in container_environment(&config.env, &[]).allowed {
+        for (key, value) in container_environment(&config.env).allowed {
             args.push("--env", format!("{key}={value}"));
         }
         args.push("--workdir", config.workdir.as_str());

@@ -23,17 +23,16 @@ pub struct ContainerEnvironment {
     pub warnings: Vec<String>,
 }
 
-/// Blocks variables that look like keys, except those in `declared`, and values that are not a single line.
-pub fn container_environment(variables: &[(String, String)], declared: &[String]) -> ContainerEnvironment {
+/// Blocks variables that look like keys, and values that are not a single line.
+pub fn container_environment(variables: &[(String, String)]) -> ContainerEnvironment {
     let mut environment = ContainerEnvironment::default();
     for (name, value) in variables {
         let name = name.trim();
         if name.is_empty() {
             continue;
         }
-        let is_declared = declared.iter().any(|known| known == name);
         let is_line = !value.contains(['\0', '\n', '\r']) && !name.contains(['\0', '\n', '\r', '=']);
-        if !is_line || (is_secret(name) && !is_declared) {
+        if !is_line || is_secret(name) {
             environment.blocked.push(name.to_owned());
             continue;
         }
@@ -79,10 +78,13 @@ mod tests {
             variable(" ", "x"),
             variable("BLOB", &"A".repeat(80)),
         ];
-        let found = container_environment(&variables, &["DB_PASSWORD".to_owned()]);
+        let found = container_environment(&variables);
         let names: Vec<&str> = found.allowed.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["LANG", "DB_PASSWORD", "BLOB"]);
-        assert_eq!(found.blocked, ["my_api_key", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "LINES", "NUL"]);
+        assert_eq!(names, ["LANG", "BLOB"]);
+        assert_eq!(
+            found.blocked,
+            ["my_api_key", "GITHUB_TOKEN", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "LINES", "NUL"]
+        );
         assert_eq!(found.warnings, ["BLOB: the value looks like a key"]);
     }
 }

@@ -95,7 +95,7 @@ pub(super) fn security(input: &Value, case: &Case<'_>) -> Result<Value, String> 
     if let Some(env) = input["env"].as_object() {
         let variables: Vec<(String, String)> =
             env.iter().map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned())).collect();
-        let found = container_environment(&variables, &[]);
+        let found = container_environment(&variables);
         let allowed = match wanted(case)["allowed"].is_object() {
             true => {
                 Value::Object(found.allowed.into_iter().map(|(key, value)| (key, value.into())).collect::<Map<_, _>>())

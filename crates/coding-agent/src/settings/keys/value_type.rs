@@ -29,6 +29,8 @@ pub enum ValueType {
     Word(&'static [&'static str]),
     /// One of these words. A restriction: anything else counts as the first of them.
     StrictWord(&'static [&'static str]),
+    /// A boolean. A restriction: anything else counts as true.
+    StrictFlag,
     /// A thinking level.
     Level,
     /// A boolean, number or string, not interpreted here.
@@ -46,7 +48,7 @@ impl ValueType {
     pub fn description(self) -> String {
         let whole = "a whole number from 0 up";
         match self {
-            Self::Flag => "true or false".to_owned(),
+            Self::Flag | Self::StrictFlag => "true or false".to_owned(),
             Self::FlagOr(words) => format!("true, false or {}", words.join(", ")),
             Self::Count | Self::Within(..) => whole.to_owned(),
             Self::AtLeastOne => "a number".to_owned(),
@@ -67,7 +69,7 @@ impl ValueType {
         let keep = |is_good: bool| is_good.then(|| value.clone());
         let is_word = |words: &[&str]| value.as_str().is_some_and(|word| words.contains(&word));
         let read = match self {
-            Self::Flag => keep(value.is_boolean()),
+            Self::Flag | Self::StrictFlag => keep(value.is_boolean()),
             Self::FlagOr(words) => keep(value.is_boolean() || is_word(words)),
             Self::Count | Self::Within(..) => count(value).map(Value::from),
             Self::AtLeastOne => value.as_f64().map(|n| Value::from(n.floor().clamp(1.0, f64::from(u32::MAX)) as u64)),
@@ -92,6 +94,7 @@ impl ValueType {
             (Self::Tools, Value::String(_)) => Value::Array(vec![value.clone()]),
             // An invalid list of tools was still meant to replace the defaults.
             (Self::Tools, _) => Value::Array(Vec::new()),
+            (Self::StrictFlag, _) => Value::Bool(true),
             (Self::StrictWord(words), _) => words.first().map_or(Value::Null, |word| Value::from(*word)),
             _ => Value::Null,
         }

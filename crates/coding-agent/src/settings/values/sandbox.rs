@@ -20,6 +20,8 @@ pub struct SandboxDefaults {
     pub domains: Option<Vec<String>>,
     /// Whether servers are listed although network access is not limited to them.
     pub has_unused_domains: bool,
+    /// Whether processes outside must be hidden.
+    pub hides_processes: bool,
     /// Additional files and directories as written; `true` if they are writable.
     pub extra_roots: Vec<(String, bool)>,
 }
@@ -41,6 +43,7 @@ impl SettingsReader<'_> {
             rootfs: self.text("sandbox.rootfs"),
             can_write: self.str("sandbox.workspaceAccess") == Some("rw"),
             has_network: self.str("sandbox.network") == Some("on"),
+            hides_processes: self.flag("sandbox.hideProcesses"),
             extra_roots: roots.into_iter().map(root).collect(),
         }
     }

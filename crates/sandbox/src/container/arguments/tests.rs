@@ -60,6 +60,6 @@ fn the_last_bind_of_a_target_wins_and_keys_stay_outside() {
     let document = json!({"agents": {"defaults": {"sandbox": {"docker": docker}}}});
     let (config, _) = SandboxConfig::read(&document, "main");
     assert_eq!(last_of_each_target(&config.container.binds), ["/home/u/a/2:/e", "/home/u/a/3:/d/:ro"]);
-    let found = container_environment(&config.container.env, &[]);
+    let found = container_environment(&config.container.env);
     assert_eq!(found.blocked, ["OPENAI_API_KEY"]);
 }

@@ -151,7 +151,7 @@ impl ContainerPlan {
             mounts.push(bind(source, source, PathAccess::Read));
         }
         mounts.extend(bound.iter().map(|bound| bind(&bound.source, &bound.target, bound.access)));
-        let variables = container_environment(&config.env, &[]).allowed;
+        let variables = container_environment(&config.env).allowed;
         let env = std::iter::once(SEARCH_PATH.to_owned());
         Ok(Self {
             root: root.to_owned(),
