@@ -157,6 +157,28 @@ pub(crate) async fn sandboxed() -> Option<World> {
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[tokio::test]
+async fn a_command_outside_of_the_sandbox_runs_in_a_directory_there() {
+    use pinch_embed::{Caller, Sender};
+
+    let Some(world) = sandboxed().await else { return };
+    let approvals = Arc::new(Allowing::default()) as Arc<dyn ApprovalBroker>;
+    let host = Host::builder().home(world.path("")).env(Env::from_iter([("PATH", "/usr/bin:/bin")])).build();
+    let engine = world.built(|builder| builder.host(host).builtin_tools(["exec"]).approvals(approvals));
+    for (elevated, expect) in [(true, "hush"), (false, "is unavailable")] {
+        let input = json!({"command": "cat secret.txt", "workdir": world.path(""), "elevated": elevated});
+        world.server.reply(stream(call("c1", "exec", &input))).reply(stream(answer("m1", "Done.")));
+        let mut from = Sender::default();
+        from.id = Some("7".to_owned());
+        let request = engine.request("s1", None, None, "go").caller(Caller::new().channel("telegram").sender(from));
+        within(engine.run(request).finish()).await.unwrap();
+        let body = world.server.requests().last().unwrap().json();
+        let result = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+        assert!(result.contains(expect), "{elevated}: {result}");
+    }
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[tokio::test]
 async fn commands_leave_the_sandbox_only_for_permitted_senders() {
     use pinch_embed::{Caller, Sender};
 

@@ -85,7 +85,8 @@ impl ExecTool {
         let options = &self.options;
         let rules = tightened(input, (options.security, options.ask));
         let chosen = options.hosts.choose(input, rules, &options.scope)?;
-        let cwd = self.workdir(input.get("workdir").and_then(Value::as_str), &mut warnings).await;
+        let machine = chosen.outside.as_ref().unwrap_or(&self.machine);
+        let cwd = self.workdir(input.get("workdir").and_then(Value::as_str), &**machine, &mut warnings).await;
         let env = self.environment(input)?;
         let is_inside = options.hosts.outside.is_some() && chosen.outside.is_none();
         let mut call = CommandCall {
@@ -167,7 +168,8 @@ impl ExecTool {
         output
     }
 
-    async fn workdir(&self, workdir: Option<&str>, warnings: &mut Vec<String>) -> PathBuf {
+    /// Returns the directory on a machine where a command runs: the one that the call names, or else the usual one, with a warning.
+    async fn workdir(&self, workdir: Option<&str>, machine: &dyn Machine, warnings: &mut Vec<String>) -> PathBuf {
         let Some(workdir) = workdir.map(str::trim).filter(|workdir| !workdir.is_empty()) else {
             return self.options.cwd.clone();
         };
@@ -178,11 +180,11 @@ impl ExecTool {
             home: options.home.clone(),
         };
         let found = match &options.root {
-            Some(_) => place.contain(workdir, &*self.machine).await.ok().map(|found| found.path),
+            Some(_) => place.contain(workdir, machine).await.ok().map(|found| found.path),
             None => Some(place.absolute(workdir)),
         };
         if let Some(path) = found
-            && self.machine.stat(&path).await.is_ok_and(|stat| stat.kind == FileKind::Directory)
+            && machine.stat(&path).await.is_ok_and(|stat| stat.kind == FileKind::Directory)
         {
             return path;
         }
