@@ -35,7 +35,7 @@ pub(super) fn variables<'a>(
             if value.is_empty() || is_set || is_known {
                 continue;
             }
-            if check_overrides([name]).is_err() || (is_secret && !declares(name)) {
+            if check_overrides([(name, value)]).is_err() || (is_secret && !declares(name)) {
                 tracing::warn!(skill = skill.name, variable = name, "skipping a variable of a skill");
                 continue;
             }

@@ -75,6 +75,52 @@ const BLOCKED: [&str; 65] = [
 ];
 const BLOCKED_PREFIXES: [&str; 3] = ["DYLD_", "LD_", "BASH_FUNC_"];
 
+/// Variables that shells evaluate as numbers or patterns, or that change how they read commands. A call may not set them.
+const OF_SHELLS: [&str; 42] = [
+    "BASHOPTS",
+    "BAUD",
+    "DIRSTACKSIZE",
+    "EGID",
+    "ERRNO",
+    "EUID",
+    "EXECIGNORE",
+    "EXECSHELL",
+    "FPATH",
+    "FUNCNEST",
+    "GID",
+    "HISTCHARS",
+    "HISTCMD",
+    "HISTFILESIZE",
+    "HISTSIZE",
+    "KEYTIMEOUT",
+    "LINENO",
+    "LISTMAX",
+    "LOCPATH",
+    "LOGCHECK",
+    "MAILCHECK",
+    "MODULE_PATH",
+    "OPTARG",
+    "OPTIND",
+    "PERIOD",
+    "POSIXLY_CORRECT",
+    "PPID",
+    "PROMPT4",
+    "RANDOM",
+    "REPLY",
+    "REPORTMEMORY",
+    "REPORTTIME",
+    "SAVEHIST",
+    "SECONDS",
+    "SHLVL",
+    "SRANDOM",
+    "STTY",
+    "TMOUT",
+    "TTYIDLE",
+    "UID",
+    "USER_ID",
+    "ZLE_RPROMPT_INDENT",
+];
+
 /// Variables that may be inherited from the host but not set by a call.
 const NO_OVERRIDE: [&str; 76] = [
     "HOME",
@@ -219,6 +265,16 @@ pub enum EnvironmentError {
         /// Name of the variable.
         name: String,
     },
+    /// Shells would evaluate the value, or read commands in another character set.
+    #[error("the variable {name} must have {expected} as its value, not {value:?}")]
+    Value {
+        /// Name of the variable.
+        name: String,
+        /// The value.
+        value: String,
+        /// What is possible.
+        expected: &'static str,
+    },
     /// It is not a valid variable name.
     #[error("{name:?} cannot be the name of an environment variable")]
     NotAName {
@@ -239,8 +295,8 @@ fn is_blocked(name: &str) -> bool {
 ///
 /// # Errors
 /// Names the first forbidden variable.
-pub fn check_overrides<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), EnvironmentError> {
-    for name in names {
+pub fn check_overrides<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), EnvironmentError> {
+    for (name, value) in variables {
         let upper = name.trim().to_uppercase();
         if upper == "PATH" {
             return Err(EnvironmentError::Path);
@@ -250,6 +306,7 @@ pub fn check_overrides<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(
         }
         // Some variables may be passed on to a child but not chosen by a model.
         let is_forbidden = (upper != "SHELL" && is_blocked(&upper))
+            || OF_SHELLS.contains(&upper.as_str())
             || NO_OVERRIDE.contains(&upper.as_str())
             || NO_OVERRIDE_MORE.contains(&upper.as_str())
             || NO_OVERRIDE_RUNS.contains(&upper.as_str())
@@ -257,8 +314,25 @@ pub fn check_overrides<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(
         if is_forbidden {
             return Err(EnvironmentError::Forbidden { name: name.to_owned() });
         }
+        let expected = match upper.as_str() {
+            "COLUMNS" | "LINES" if !value.chars().all(|c| c.is_ascii_digit()) => "digits",
+            name if (name == "LANG" || name.starts_with("LC_")) && !is_locale(value) => "C, POSIX or a UTF-8 locale",
+            _ => continue,
+        };
+        return Err(EnvironmentError::Value { name: name.to_owned(), value: value.to_owned(), expected });
     }
     Ok(())
+}
+
+/// Returns whether a locale has a character set in which no character contains a quote or a backslash.
+fn is_locale(value: &str) -> bool {
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
+    match value.split_once('.') {
+        Some((name, charset)) => {
+            is_name(name) && ["utf-8", "utf8"].iter().any(|known| charset.eq_ignore_ascii_case(known))
+        }
+        None => matches!(value, "" | "C" | "POSIX"),
+    }
 }
 
 /// How to build the environment of a command.
@@ -283,7 +357,7 @@ impl ChildEnvironment {
         host: impl IntoIterator<Item = (&'a str, &'a str)>,
         overrides: &[(String, String)],
     ) -> Result<Vec<(String, String)>, EnvironmentError> {
-        check_overrides(overrides.iter().map(|(name, _)| name.as_str()))?;
+        check_overrides(overrides.iter().map(|(name, value)| (name.as_str(), value.as_str())))?;
         let is_usual = |name: &str| INHERITED.contains(&name) || name.starts_with("LC_");
         let is_named =
             |name: &str| self.named.iter().any(|named| named.trim() == name) && !is_blocked(&name.to_uppercase());
@@ -361,7 +435,7 @@ mod tests {
 
     #[test]
     fn calls_cannot_set_variables_that_load_code() {
-        let refused = |name: &str| check_overrides([name]).map_err(|error| error.to_string());
+        let refused = |name: &str| check_overrides([(name, "1")]).map_err(|error| error.to_string());
         let text = "Security Violation: Environment variable 'ld_Preload' is forbidden during host execution.";
         assert_eq!(refused("ld_Preload"), Err(text.to_owned()));
         assert_eq!(refused("Path").unwrap_err(), EnvironmentError::Path.to_string());
@@ -375,6 +449,23 @@ mod tests {
         {
             assert!(refused(name).is_err(), "{name}");
         }
-        assert_eq!(check_overrides(["CI", "FOO_BAR", "SHELL", "DEBUG", "CARGO_TARGET_DIR"]), Ok(()));
+        for name in ["CI", "FOO_BAR", "SHELL", "DEBUG", "CARGO_TARGET_DIR"] {
+            assert_eq!(check_overrides([(name, "1")]), Ok(()));
+        }
+        for (name, value, is_allowed) in [
+            ("COLUMNS", "80", true),
+            ("COLUMNS", "path[$(rm x)]", false),
+            ("LINES", "-1", false),
+            ("LANG", "de_DE.UTF-8", true),
+            ("LC_ALL", "C.utf8", true),
+            ("LC_ALL", "", true),
+            ("LC_ALL", "zh_CN.GBK", false),
+            ("LC_CTYPE", "zh_CN", false),
+            ("LANG", "/tmp/x.UTF-8", false),
+            ("RANDOM", "1", false),
+            ("bashopts", "extglob", false),
+        ] {
+            assert_eq!(check_overrides([(name, value)]).is_ok(), is_allowed, "{name}={value}");
+        }
     }
 }

@@ -94,6 +94,15 @@ const KEYWORDS: [&str; 44] = [
 /// Builtins that change nothing beyond the command's shell.
 const HARMLESS: [&str; 6] = ["cd", "pwd", "true", "false", ":", "echo"];
 
+/// The special builtins of POSIX shells.
+const SPECIAL: [&str; 15] = [
+    ":", ".", "break", "continue", "eval", "exec", "exit", "export", "readonly", "return", "set", "shift", "times",
+    "trap", "unset",
+];
+
+/// Builtins of some shells that wrap or check others, if no program has their name.
+const BUILTIN_WRAPPERS: [&str; 4] = ["time", "command", "printf", "test"];
+
 /// Returns whether a call is a builtin that only looks at files and texts, reads a line, ends a loop, or sets how the shell treats errors.
 fn is_harmless_builtin(argv: &[String], expansion: Expansion) -> bool {
     let arguments = argv.get(1..).unwrap_or_default();
@@ -106,7 +115,7 @@ fn is_harmless_builtin(argv: &[String], expansion: Expansion) -> bool {
         Some("break" | "continue" | "exit") => arguments.iter().all(is_number),
         Some("set") => {
             let is_option = |word: &String| {
-                word.strip_prefix('-')
+                word.strip_prefix(['-', '+'])
                     .is_some_and(|flags| !flags.is_empty() && flags.chars().all(|c| "euxo".contains(c)))
             };
             let options = arguments.strip_suffix(&["pipefail".to_owned()]).unwrap_or(arguments);
@@ -124,26 +133,24 @@ fn is_harmless_builtin(argv: &[String], expansion: Expansion) -> bool {
     }
 }
 
-/// Returns whether a test evaluates no variables: some shells calculate what they compare as numbers, and an expanded word could be an
-/// operator unless its place says that it is not.
+/// Returns whether a test evaluates no variables: some shells calculate what they compare as numbers, and a word could be an operator
+/// unless its place says that it is not.
 fn is_harmless_test(words: &[String], expansion: Expansion) -> bool {
-    let is_number = |word: &String| matches!(word.as_str(), "$?" | "$#") || word.chars().all(|c| c.is_ascii_digit());
-    let is_comparison = |word: &String| matches!(word.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
-    if words.iter().all(|word| is_number(word) || is_comparison(word)) {
-        return true;
-    }
+    let is_number = |word: &str| matches!(word, "$?" | "$#") || word.chars().all(|c| c.is_ascii_digit());
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let evaluates = |word: &&str| is_comparison(&(*word).to_owned()) || matches!(*word, "-v" | "-R" | "-t");
-    match expansion {
-        Expansion::None => !words.iter().any(evaluates),
-        Expansion::Quoted => match words.strip_prefix(&["!"]).unwrap_or(&words) {
-            [question, _] => {
-                matches!(*question, "-e" | "-f" | "-d" | "-h" | "-L" | "-r" | "-w" | "-x" | "-s" | "-n" | "-z")
-            }
-            [_, comparison, _] => matches!(*comparison, "=" | "!="),
-            _ => false,
-        },
-        Expansion::Free => false,
+    match words.strip_prefix(&["!"]).unwrap_or(&words) {
+        [one, comparison, other] if matches!(*comparison, "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge") => {
+            is_number(one) && is_number(other)
+        }
+        _ if expansion == Expansion::Free => false,
+        [text] => !text.starts_with('-'),
+        [question, _] => {
+            matches!(*question, "-e" | "-f" | "-d" | "-h" | "-L" | "-r" | "-w" | "-x" | "-s" | "-n" | "-z")
+        }
+        [one, comparison, _] => {
+            matches!(*comparison, "=" | "==" | "!=" | "-nt" | "-ot" | "-ef") && !one.starts_with(['-', '!', '('])
+        }
+        _ => false,
     }
 }
 
@@ -213,22 +220,23 @@ impl CommandRules<'_> {
         }
         let n_assigned = argv.iter().take_while(|word| place.may_assign && is_assignment(word)).count();
         let (assigned, argv) = argv.split_at(n_assigned);
-        let assigned_names = || assigned.iter().filter_map(|word| Some(word.split_once('=')?.0));
+        let variables = || assigned.iter().filter_map(|word| word.split_once('='));
+        let assigned_names = || variables().map(|(name, _)| name);
         // Not all shells take this for an assignment.
         if assigned_names().any(|name| name.ends_with('+')) {
             return judgement.reject("a variable of the shell is extended");
         }
         // Without separators, lines are read as they are.
         let reads_lines = assigned == ["IFS="] && argv.first().is_some_and(|name| name == "read");
-        if let Err(error) = check_overrides(assigned_names().filter(|_| !reads_lines)) {
+        if let Err(error) = check_overrides(variables().filter(|_| !reads_lines)) {
             return judgement.reject(&error.to_string());
         }
-        let Some(name) = argv.first() else {
-            if let Some(name) = assigned_names().find(|name| !may_set(name)) {
-                judgement.reject(&format!("the variable {name} of the shell is set"));
-            }
-            return;
-        };
+        // Variables before a special builtin stay set.
+        let sets = argv.first().is_none_or(|name| SPECIAL.contains(&name.as_str()));
+        if let Some(name) = assigned_names().find(|name| sets && !may_set(name)) {
+            return judgement.reject(&format!("the variable {name} of the shell is set"));
+        }
+        let Some(name) = argv.first() else { return };
         let is_harmless = HARMLESS.contains(&name.as_str()) || is_harmless_builtin(argv, place.expansion);
         let is_strange = |c: char| "$*?[]{}!`\"'\\".contains(c) || c.is_whitespace();
         if !is_harmless && (KEYWORDS.contains(&name.as_str()) || name.contains(is_strange)) {
@@ -258,8 +266,9 @@ impl CommandRules<'_> {
         if place.is_fed_by_input && (is_program && is_choosing || base == "find") {
             return judgement.reject(&format!("{base} would get unknown arguments from {XARGS}"));
         }
-        // Any file can have the name of a shell or of a wrapper. A name that is found nowhere is a builtin of the shell.
-        let is_itself = call.program.as_deref().map_or(!name.contains('/'), |path| self.safe_bins.is_in_trusted(path));
+        // Any file can have the name of a shell or of a wrapper; what is found nowhere could be a function that the shell loads.
+        let is_builtin = BUILTIN_WRAPPERS.contains(&name.as_str());
+        let is_itself = call.program.as_deref().map_or(is_builtin, |path| self.safe_bins.is_in_trusted(path));
         if !is_program && !is_itself {
             self.cover(&call, place, judgement);
         }

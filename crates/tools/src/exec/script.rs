@@ -19,9 +19,10 @@ const RESERVED: [&str; 14] =
     ["}", "then", "else", "elif", "fi", "do", "done", "esac", "in", "case", "select", "function", "[[", "coproc"];
 
 /// Variables that scripts may set: their names mean nothing to shells or programs.
-const VARIABLES: [&str; 21] = [
+const VARIABLES: [&str; 29] = [
     "file", "files", "dir", "name", "item", "line", "word", "pkg", "package", "crate", "module", "branch", "commit",
-    "tag", "target", "result", "output", "count", "version", "root", "src",
+    "tag", "target", "result", "output", "count", "version", "root", "src", "ext", "rc", "url", "msg", "num", "DIR",
+    "FILE", "BRANCH",
 ];
 
 /// Returns whether a script may set a variable.
@@ -57,6 +58,8 @@ struct Parser<'a, 'f> {
     operator: Option<&'static str>,
     /// Number of chains after the last program of the current pipeline.
     piped: Option<usize>,
+    /// Whether this is in a substitution.
+    is_substituted: bool,
 }
 
 type ScriptResult<T = ()> = Result<T, AnalysisError>;
@@ -72,7 +75,17 @@ fn is_end(c: char) -> bool {
 
 impl<'a, 'f> Parser<'a, 'f> {
     fn new(text: &'a str, is_simple: bool, found: &'f mut CommandAnalysis) -> Self {
-        Self { text, at: 0, depth: 0, pending: Vec::new(), found, is_simple, operator: None, piped: None }
+        Self {
+            text,
+            at: 0,
+            depth: 0,
+            pending: Vec::new(),
+            found,
+            is_simple,
+            operator: None,
+            piped: None,
+            is_substituted: false,
+        }
     }
 
     fn rest(&self) -> &'a str {
@@ -111,8 +124,16 @@ impl<'a, 'f> Parser<'a, 'f> {
 
     /// Skips blanks and, before a word, a comment.
     fn skip_blanks(&mut self) {
-        while self.take(" ") || self.take("\t") || self.take("\\\n") {}
-        if !self.is_simple && self.peek() == Some('#') {
+        let mut is_continued = false;
+        loop {
+            let is_blank = self.take(" ") || self.take("\t");
+            if !is_blank && !self.take("\\\n") {
+                break;
+            }
+            is_continued = !is_blank;
+        }
+        // Shells differ in whether a comment begins right after a continued line.
+        if !self.is_simple && !is_continued && self.peek() == Some('#') {
             self.at += self.rest().find('\n').unwrap_or(self.rest().len());
         }
     }
@@ -212,6 +233,10 @@ impl<'a, 'f> Parser<'a, 'f> {
     fn pipeline(&mut self) -> ScriptResult {
         self.skip_blanks();
         if self.take_word("!") {
+            // Some shells take this for a pattern.
+            if self.peek() == Some('(') {
+                return Err(token("!("));
+            }
             self.skip_blanks();
         }
         let outer = self.piped.take();

@@ -192,6 +192,14 @@ fn everyday_commands_run_without_asking() {
         "x=$(git branch --show-current); if [ \"$x\" != \"main\" ]; then git switch main; fi",
         "x=$(git status --porcelain); [ -z \"$x\" ] && echo clean",
         "cargo test \"${name:-all}\"",
+        "LC_ALL=C.UTF-8 COLUMNS=80 cargo test",
+        "for ext in rs toml; do git ls-files \"*.$ext\"; done",
+        "DIR=$(pwd); ls \"$DIR\"",
+        "if [ Cargo.lock -nt Cargo.toml ] && [ \"$x\" == \"y\" ]; then cargo build; fi",
+        "set +e; cargo test; set -e",
+        "bash -o pipefail -c 'cargo test | tail -n 5'",
+        "cat <<'EOF'\ncurl a \\\n  b\nEOF",
+        "x=1 y=2; echo \"$x:$y ${x}:src\"",
     ] {
         let found = judged(command);
         assert!(found.is_allowed(), "{command}: {found:?}");

@@ -224,7 +224,11 @@ fn shell(base: &str, argv: &[String]) -> Unwrapped {
                 };
             }
             Some(letters) if letters.chars().all(|c| "eluxv".contains(c)) => {}
-            _ if word == "-o" => drop(rest.next()),
+            // Others change how the shell reads commands.
+            _ if word == "-o" => match rest.next().map(String::as_str) {
+                Some("pipefail" | "errexit" | "nounset" | "xtrace") => {}
+                _ => return Unwrapped::Unknown(format!("{base}: an option of the shell is not known")),
+            },
             _ if word.starts_with('-') || word.starts_with('+') => {
                 return Unwrapped::Unknown(format!("{base}: the flag {word} is not known"));
             }

@@ -77,6 +77,10 @@ impl<'a> Parser<'a, '_> {
             let line = &self.rest()[..n];
             let line = if document.is_indented { line.trim_start_matches('\t') } else { line };
             self.at += n;
+            // Some shells join such a line with the next one.
+            if self.is_substituted && line.ends_with('\\') {
+                return Err(token("<<"));
+            }
             if line == document.delimiter {
                 let text = &self.text[start..line_start];
                 return if document.is_quoted { Ok(()) } else { self.expanded_text(text) };
@@ -90,7 +94,11 @@ impl<'a> Parser<'a, '_> {
     /// Parses a text whose variables and substitutions are expanded.
     fn expanded_text(&mut self, text: &'a str) -> ScriptResult {
         let (depth, mut expansion, mut out) = (self.depth, Expansion::None, String::new());
-        let mut inner = Parser { depth, ..Parser::new(text, self.is_simple, &mut *self.found) };
+        let mut inner = Parser {
+            depth,
+            is_substituted: self.is_substituted,
+            ..Parser::new(text, self.is_simple, &mut *self.found)
+        };
         while let Some(c) = inner.next() {
             match c {
                 // The next line would become a part of this one, and might be the delimiter.

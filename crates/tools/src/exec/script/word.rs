@@ -19,6 +19,9 @@ impl Parser<'_, '_> {
     pub(super) fn word(&mut self) -> ScriptResult<ShellWord> {
         let mut word =
             ShellWord { text: String::new(), expansion: Expansion::None, is_bare: true, has_bare_name: false };
+        if self.peek() == Some('#') && !self.is_simple {
+            return Err(token("#"));
+        }
         while let Some(c) = self.peek() {
             match c {
                 c if is_end(c) => break,
@@ -131,7 +134,14 @@ impl Parser<'_, '_> {
                 let n = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
                 self.at += n;
             }
-            '?' | '#' | '@' | '*' | '!' | '$' | '-' => self.at += 1,
+            '?' | '#' | '@' | '*' | '!' | '$' | '-' => {
+                self.at += 1;
+                // In zsh, the length of a parameter.
+                let is_length = |c: char| c.is_ascii_alphanumeric() || "_*?@#$!-".contains(c);
+                if next == '#' && self.peek_over_lines().is_some_and(is_length) {
+                    return Err(token("$#"));
+                }
+            }
             c if is_end(c) || (is_quoted && c == '"') => {
                 out.push('$');
                 return Ok(());
@@ -139,9 +149,17 @@ impl Parser<'_, '_> {
             // Some of these expand something in zsh.
             _ => return Err(token("$")),
         }
-        // zsh evaluates such a subscript.
-        if self.peek() == Some('[') {
+        // zsh evaluates such a subscript, and modifiers after a parameter without braces.
+        let behind = self.rest().trim_start_matches("\\\n");
+        if behind.starts_with('[') {
             return Err(token("["));
+        }
+        let mut after = behind.chars();
+        if !matches!(next, '{' | '(')
+            && after.next() == Some(':')
+            && after.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '\\')
+        {
+            return Err(token(":"));
         }
         *expansion = (*expansion).max(match is_quoted && next != '@' {
             _ if is_home(rest) => Expansion::None,
@@ -153,16 +171,54 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
+    /// Returns the next character after escaped line ends.
+    fn peek_over_lines(&self) -> Option<char> {
+        self.rest().trim_start_matches("\\\n").chars().next()
+    }
+
     /// Parses the commands of a substitution, and its closing parenthesis.
     fn substitution(&mut self) -> ScriptResult {
+        let start = self.at;
         // Shells differ in where a here-document begins that crosses the border of a substitution.
         if !self.pending.is_empty() {
             return Err(token("<<"));
         }
+        let was_substituted = std::mem::replace(&mut self.is_substituted, true);
         self.nested(|parser| parser.list(&[]))?;
+        self.is_substituted = was_substituted;
         if !self.pending.is_empty() {
             return Err(token("<<"));
         }
-        if self.take(")") { Ok(()) } else { Err(AnalysisError::Unterminated) }
+        if !self.take(")") {
+            return Err(AnalysisError::Unterminated);
+        }
+        // Old shells look for the end without understanding comments and here-documents.
+        match end_by_quotes(self.tail(start)) {
+            Some(n) if start + n != self.at => Err(token("$()")),
+            _ => Ok(()),
+        }
     }
+}
+
+/// Returns where a substitution ends if only quotes and parentheses count; `None` if it does not.
+fn end_by_quotes(text: &str) -> Option<usize> {
+    let (mut depth, mut quote) = (1_usize, None);
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match (quote, c) {
+            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
+            (Some('\''), _) => {}
+            (_, '\\') => drop(chars.next()),
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(') => depth += 1,
+            (None, ')') => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }

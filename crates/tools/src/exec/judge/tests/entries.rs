@@ -21,7 +21,7 @@ fn an_entry_with_arguments_applies_to_these_arguments_in_this_directory() {
             path: &["/usr/bin".into()],
             syntax: CommandSyntax::Scripts,
             sets_env,
-            is_executable: &|path| ["/usr/bin/git", "/usr/bin/xargs"].map(Path::new).contains(&path),
+            is_executable: &|path| ["/usr/bin/git", "/usr/bin/xargs", "/usr/bin/bash"].map(Path::new).contains(&path),
             exists: &|_| false,
             changed: &|known| known.contains_key("/w/changed").then(|| "/w/changed".into()),
         };
