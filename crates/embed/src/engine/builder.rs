@@ -17,6 +17,7 @@ use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_llm::provider::ProviderRegistry;
 use pinch_ports::{ApprovalBroker, DenyAll, Guardrail, HealthStore, QuestionBroker, RunLeases, SessionIndex};
 use pinch_stdx::host::Host;
+use pinch_tools::pipeline::PluginTools;
 use pinch_tools::process::{ProcessLimits, ProcessRegistry};
 
 use super::configured::{AgentDocuments, DocumentSources, set_slots};
@@ -148,6 +149,19 @@ impl EngineBuilder {
     pub fn tools_for(mut self, make: impl Fn(&RunRequest) -> Vec<Arc<dyn Tool>> + Send + Sync + 'static) -> Self {
         let make: ToolsFor = Arc::new(make);
         self.parts.toolbox.add_for(make);
+        self
+    }
+
+    /// Offers a tool of a channel, such as one that sends messages. It comes after the built-in tools, and never replaces another one.
+    pub fn channel_tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.parts.toolbox.add_for_channel(Arc::new(tool));
+        self
+    }
+
+    /// Offers the tools of a plugin. They come after those of channels and never replace others. Tool lists can name them all by the
+    /// plugin's id or as `group:plugins`; optional ones are offered only if an allow list names them. Extensions bring their own tools.
+    pub fn plugin_tools(mut self, plugin: PluginTools) -> Self {
+        self.parts.toolbox.add_plugin(plugin);
         self
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pinch_agent_core::tool::{Tool, ToolSet};
 use pinch_coding_agent::tools::{ALL, ToolParts, all_tools};
-use pinch_tools::pipeline::ToolLayers;
+use pinch_tools::pipeline::{PluginTools, ToolLayers};
 use pinch_tools::policy::canonical_name;
 
 use super::commands;
@@ -31,6 +31,8 @@ pub(crate) struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     tools_for: Vec<ToolsFor>,
     owner_only: Vec<String>,
+    channels: Vec<Arc<dyn Tool>>,
+    plugins: Vec<PluginTools>,
 }
 
 impl Toolbox {
@@ -47,6 +49,16 @@ impl Toolbox {
     /// Adds tools that depend on the run.
     pub(crate) fn add_for(&mut self, make: ToolsFor) {
         self.tools_for.push(make);
+    }
+
+    /// Adds a tool of a channel.
+    pub(crate) fn add_for_channel(&mut self, tool: Arc<dyn Tool>) {
+        self.channels.push(tool);
+    }
+
+    /// Adds the tools of a plugin.
+    pub(crate) fn add_plugin(&mut self, plugin: PluginTools) {
+        self.plugins.push(plugin);
     }
 
     /// Reserves tools for the owner of the agent.
@@ -88,13 +100,16 @@ impl Toolbox {
         let builtin = all_tools(parts).filter(|tool| self.builtin.contains(&tool.spec().name));
         let own: ToolSet =
             self.tools.iter().cloned().chain(self.tools_for.iter().flat_map(|make| make(request))).collect();
-        let own = own.filter(|tool| !(request.disable_message_tool && tool.spec().name == MESSAGE_TOOL));
+        let is_disabled = |tool: &dyn Tool| request.disable_message_tool && tool.spec().name == MESSAGE_TOOL;
+        let own = own.filter(|tool| !is_disabled(tool));
+        let channels = self.channels.iter().filter(|tool| !is_disabled(&***tool)).cloned().collect();
         let name = |tool: &Arc<dyn Tool>| canonical_name(&tool.spec().name);
         let takes_place = |tool: &Arc<dyn Tool>| builtin.iter().chain(&commands).any(|other| name(other) == name(tool));
         let (mut replacements, host): (Vec<_>, Vec<_>) = own.iter().cloned().partition(takes_place);
         let of_commands = commands.iter().filter(|tool| own.iter().all(|other| name(other) != name(tool)));
         replacements.extend(of_commands.cloned());
-        ToolLayers { base: builtin, replacements, host, ..ToolLayers::default() }
+        let plugins = self.plugins.clone();
+        ToolLayers { base: builtin, replacements, channels, plugins, host, ..ToolLayers::default() }
     }
 }
 

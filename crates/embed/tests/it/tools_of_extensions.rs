@@ -9,6 +9,7 @@ use pinch_embed::Caller;
 use pinch_embed::engine::Engine;
 use pinch_embed::run::RunError;
 use pinch_llm::schema::Schema;
+use pinch_tools::pipeline::PluginTools;
 use serde_json::{Value, json};
 
 use crate::world::{World, answer, call, stream, within};
@@ -49,6 +50,40 @@ async fn offered(tools: Value, file: &'static str) -> Result<Vec<String>, RunErr
     let body = world.server.requests()[0].json();
     let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
     Ok(body["tools"].as_array().into_iter().flatten().map(name).collect())
+}
+
+#[tokio::test]
+async fn tools_of_channels_and_plugins_come_in_their_order_and_under_the_lists() {
+    fn tool(name: &str) -> FnTool {
+        let spec = ToolSpec::new(name, "A tool.", Schema::new(json!({"type": "object"})));
+        FnTool::new(spec, |_: JsonObject, _| async { Ok::<_, ToolError>("fine") })
+    }
+    let plugin = PluginTools {
+        id: "garden".to_owned(),
+        tools: vec![Arc::new(tool("plant")), Arc::new(tool("dig")), Arc::new(tool("read"))],
+        optional: vec!["dig".to_owned()],
+    };
+    for (tools, disabled, expect) in [
+        (json!({}), false, &["read", "message", "plant", "own"][..]),
+        (json!({}), true, &["read", "plant", "own"]),
+        (json!({"allow": ["read", "garden"]}), false, &["read", "plant", "dig"]),
+        (json!({"deny": ["group:plugins"]}), false, &["read", "message", "own"]),
+        (json!({"deny": ["message"]}), false, &["read", "plant", "own"]),
+    ] {
+        let world = World::with(|config| config["tools"] = tools.clone()).await;
+        let engine = world.built(|builder| {
+            let builder = builder.builtin_tools(["read"]).channel_tool(tool("message"));
+            builder.tool(tool("own")).plugin_tools(plugin.clone())
+        });
+        world.server.reply(stream(answer("m1", "Hello.")));
+        let mut request = engine.request("s1", None, None, "hello");
+        request.disable_message_tool = disabled;
+        within(engine.run(request).finish()).await.unwrap();
+        let body = world.server.requests()[0].json();
+        let names: Vec<&str> =
+            body["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, expect, "{tools} {disabled}");
+    }
 }
 
 #[tokio::test]
