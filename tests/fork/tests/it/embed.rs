@@ -13,12 +13,13 @@ use pinch_embed::replies::blocks::BlockBreak;
 use pinch_embed::runner::RunEvent;
 use pinch_embed::runtime::Capabilities;
 use pinch_embed::runtime_suite::{self, RuntimeBed, RuntimeFixture, RuntimeTurn};
-use pinch_embed::{BlockReplies, Config, Engine, EngineBuilder, EngineRun, RunRequest, RunTarget};
+use pinch_embed::{BlockReplies, Caller, Config, Engine, EngineBuilder, EngineRun, RunRequest, RunTarget};
 use pinch_fork::replies::{Mask, ReplyBoard};
 use pinch_fork::runtime::{ID, MemoryRuntime};
-use pinch_fork::tools::word_count;
+use pinch_fork::tools::{add_tools, word_count};
 use pinch_llm::event::StreamEvent;
 use pinch_llm::message::Message;
+use pinch_llm::normalise::system;
 use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply, ScriptedStep};
 use pinch_llm::stdx::cancel::CancelReason;
 use serde_json::json;
@@ -79,6 +80,26 @@ impl ForkWorld {
             other => other.role().to_owned(),
         };
         self.runtime.conversation("s1").iter().map(line).collect()
+    }
+}
+
+#[tokio::test]
+async fn tools_of_channels_and_plugins_are_offered_in_their_place() {
+    let usual = &["word_count"][..];
+    for (tools, is_owner, expect) in [
+        (json!({}), false, usual),
+        (json!({}), true, &["post", "word_count"]),
+        (json!({"allow": ["post", "garden"]}), true, &["post", "word_count", "delete"]),
+    ] {
+        let change = |document: &mut serde_json::Value| document["tools"] = tools.clone();
+        let world = ForkWorld::with([ScriptedReply::text("Hello.")], change, add_tools);
+        let mut caller = Caller::new();
+        caller.is_owner = is_owner;
+        world.engine.run(world.request("hello").caller(caller)).finish().await.unwrap();
+        let request = world.provider.requests().pop().unwrap();
+        let declared = system::collapse(&request.system, &request.tools, &request.messages).head.tools;
+        let names: Vec<&str> = declared.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, expect, "{tools} {is_owner}");
     }
 }
 
