@@ -27,10 +27,10 @@ pub struct ToolLayers {
     pub base: ToolSet,
     /// Tools that replace the coding tools with the same canonical name (`exec` replaces `bash`); the others are appended.
     pub replacements: Vec<Arc<dyn Tool>>,
-    /// Tools of channels.
-    pub channels: Vec<Arc<dyn Tool>>,
     /// Sessions, schedules, web access and other tools that need more than a machine.
     pub services: Vec<Arc<dyn Tool>>,
+    /// Tools of channels.
+    pub channels: Vec<Arc<dyn Tool>>,
     /// Tools of plugins.
     pub plugins: Vec<PluginTools>,
     /// Tools of the embedding program.
@@ -115,7 +115,7 @@ impl ToolLayers {
         for tool in &self.replacements {
             add(Arc::clone(tool), None);
         }
-        for tool in self.channels.iter().chain(&self.services) {
+        for tool in self.services.iter().chain(&self.channels) {
             conflicts
                 .extend(add(Arc::clone(tool), None).map(|tool| format!("tool name conflict: {}", tool.spec().name)));
         }
@@ -218,6 +218,7 @@ mod tests {
             base: ["read", "bash", "edit"].into_iter().map(|name| tool(name, "base")).collect(),
             replacements: vec![tool("apply_patch", "own"), tool("exec", "own"), tool("process", "own")],
             services: vec![tool("cron", "own")],
+            channels: vec![tool("message", "channel")],
             plugins: vec![
                 PluginTools {
                     id: "lobster".into(),
@@ -243,6 +244,7 @@ mod tests {
             "apply_patch own",
             "process own",
             "cron own",
+            "message channel",
             "lobster_run ",
             "ticket host",
         ];
@@ -277,7 +279,7 @@ mod tests {
         assert!(offered.tools.get("lobster_burn").is_some());
         let offered = offer(&layers(), &json!({"tools": {"deny": ["bash", "lobster*"]}}));
         let names: Vec<&str> = offered.tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-        assert_eq!(names, ["read", "edit", "apply_patch", "process", "cron", "ticket"]);
+        assert_eq!(names, ["read", "edit", "apply_patch", "process", "cron", "message", "ticket"]);
         assert_eq!(offered.decision.explain("exec").to_string(), "exec is denied by tools.deny (bash)");
     }
 }

@@ -440,6 +440,16 @@ pub(crate) fn load_config(
     }
 }
 
+/// Limits a request by the permission mode with this name, if there is one.
+pub(super) fn limited(request: RunRequest, mode: Option<&str>) -> Result<RunRequest, CommandFailure> {
+    let Some(word) = mode else { return Ok(request) };
+    let mode = PermissionMode::parse(word).ok_or_else(|| {
+        let names = PermissionMode::ALL.map(PermissionMode::name).join(", ");
+        CommandFailure::user(format!("Invalid permission mode \"{word}\". Valid values: {names}"))
+    })?;
+    Ok(request.permission_mode(mode))
+}
+
 async fn request(
     args: &Args,
     message: &str,
@@ -473,13 +483,7 @@ async fn request(
     if let Some(secs) = args.timeout {
         request = request.timeout(Some(Duration::from_secs(secs)));
     }
-    if let Some(word) = &args.permission_mode {
-        let mode = PermissionMode::parse(word).ok_or_else(|| {
-            let names = PermissionMode::ALL.map(PermissionMode::name).join(", ");
-            CommandFailure::user(format!("Invalid permission mode \"{word}\". Valid values: {names}"))
-        })?;
-        request = request.permission_mode(mode);
-    }
+    request = limited(request, args.permission_mode.as_deref())?;
     if args.model.is_some() {
         request.provider.clone_from(&args.provider);
         request.model.clone_from(&args.model);

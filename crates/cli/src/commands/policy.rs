@@ -73,6 +73,10 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     stranger: bool,
 
+    /// Permission mode of the session: read-only, guarded, workspace or full
+    #[arg(long, value_name = "MODE")]
+    permission_mode: Option<String>,
+
     /// Provider of the model
     #[arg(long, value_name = "NAME", requires = "model")]
     provider: Option<String>,
@@ -101,13 +105,13 @@ fn explain(args: &ExplainArgs) -> Result<ExitCode, CommandFailure> {
     let (state_dir, config) = args.config.load(&host)?;
     let engine = Engine::builder(&state_dir).host(host).config(config).builtin_tools(agent::TOOLS).build();
     let around = FailureContext { documents: state_dir.join("agent"), names_model: args.model.is_some() };
-    let decision = engine.tool_policy(request(args, &engine)).map_err(|error| embedded::failure(&error, &around))?;
+    let decision = engine.tool_policy(request(args, &engine)?).map_err(|error| embedded::failure(&error, &around))?;
     print(args, &decision).map_err(|error| unwritten(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the request of the caller described by the arguments.
-fn request(args: &ExplainArgs, engine: &Engine) -> RunRequest {
+fn request(args: &ExplainArgs, engine: &Engine) -> Result<RunRequest, CommandFailure> {
     let mut request = engine.request("policy", args.session_key.as_deref(), args.agent.as_deref(), "");
     request.model.clone_from(&args.model);
     request.provider.clone_from(&args.provider);
@@ -123,7 +127,7 @@ fn request(args: &ExplainArgs, engine: &Engine) -> RunRequest {
     sender.phone.clone_from(&args.sender_phone);
     caller.spawned_by = args.spawned_by.as_deref().map(Into::into);
     caller.sender = sender;
-    request
+    agent::limited(request, args.permission_mode.as_deref())
 }
 
 fn print(args: &ExplainArgs, decision: &PolicyDecision) -> std::io::Result<()> {

@@ -28,6 +28,8 @@ async fn the_deciding_rule_is_printed() {
     assert_eq!(user.run_program(&group).await.out, "read is allowed\nedit is not in group tools.allow\n");
     let stranger = user.run_program(&["policy", "explain", "cron", "--stranger"]).await.out;
     assert_eq!(stranger, "cron is reserved for the owner of the agent, and the sender is someone else\n");
+    let limited = user.run_program(&["policy", "explain", "write", "--permission-mode", "read-only"]).await.out;
+    assert_eq!(limited, "write is denied by the session mode read-only (write)\n");
 }
 
 #[tokio::test]

@@ -165,7 +165,7 @@ impl ChannelsConfig {
     }
 }
 
-/// Returns the tool policies of a channel, its accounts, guilds, teams and rooms, which are not enforced. Those of groups are enforced.
+/// Returns the tool policies of a channel's accounts, guilds, teams and rooms, which are not enforced. Those of the channel and of groups are.
 fn restrictions(channel: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<String> {
     let accounts = channel.get("accounts");
     let accounts: Vec<Node<'_>> = match accounts.is_object() {
@@ -173,9 +173,11 @@ fn restrictions(channel: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<String> 
         false => Vec::new(),
     };
     let mut found = Vec::new();
-    for part in std::iter::once(channel).chain(&accounts).filter(|part| part.is_object()) {
-        let mut chats = vec![part.clone()];
-        // Group policies are read together with all tool policies.
+    // Policies of the channel and of groups are read together with all tool policies.
+    channel.get("tools").value();
+    channel.get("toolsBySender").value();
+    for (at, part) in std::iter::once(channel).chain(&accounts).enumerate().filter(|(_, part)| part.is_object()) {
+        let mut chats = if at == 0 { Vec::new() } else { vec![part.clone()] };
         if part.get("groups").is_object() {
             for (_, group) in part.get("groups").members(problems) {
                 group.get("tools").value();

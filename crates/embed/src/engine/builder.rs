@@ -159,7 +159,8 @@ impl EngineBuilder {
     }
 
     /// Offers the tools of a plugin. They come after those of channels and never replace others. Tool lists can name them all by the
-    /// plugin's id or as `group:plugins`; optional ones are offered only if an allow list names them. Extensions bring their own tools.
+    /// plugin's id or as `group:plugins`; optional ones are offered only if an allow list names them. Tools of extensions come
+    /// after all others.
     pub fn plugin_tools(mut self, plugin: PluginTools) -> Self {
         self.parts.toolbox.add_plugin(plugin);
         self

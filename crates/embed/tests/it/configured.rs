@@ -252,7 +252,7 @@ async fn a_provider_whose_key_is_set_needs_no_configuration() {
 #[tokio::test]
 async fn an_unenforced_tool_policy_of_a_chat_prevents_runs() {
     for (channels, key) in [
-        (json!({"telegram": {"tools": {"deny": ["exec"]}}}), "channels.telegram.tools"),
+        (json!({"telegram": {"accounts": {"a": {"tools": {"deny": ["exec"]}}}}}), "channels.telegram.accounts.a.tools"),
         (
             json!({"discord": {"accounts": {"a": {"guilds": {"g": {"toolsBySender": {"*": {}}}}}}}}),
             "channels.discord.accounts.a.guilds.g.toolsBySender",

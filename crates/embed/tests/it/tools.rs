@@ -89,10 +89,13 @@ async fn every_level_of_the_tool_policy_is_applied() {
 }
 
 #[tokio::test]
-async fn groups_and_senders_can_have_separate_rules() {
+async fn channels_groups_and_senders_can_have_separate_rules() {
     let world = World::with(|config| {
         config["tools"] = json!({"toolsBySender": {"id:7": {"deny": ["write"]}}});
-        config["channels"] = json!({"telegram": {"groups": {"-100": {"tools": {"deny": ["bash"]}}}}});
+        config["channels"] = json!({
+            "telegram": {"groups": {"-100": {"tools": {"deny": ["bash"]}}}},
+            "slack": {"tools": {"deny": ["bash"]}, "toolsBySender": {"id:7": {"deny": ["read"]}}},
+        });
     })
     .await;
     let ask = |session: &'static str, caller: Caller| {
@@ -104,9 +107,13 @@ async fn groups_and_senders_can_have_separate_rules() {
     let mut sender = Sender::default();
     sender.id = Some("7".into());
     ask("s1", Caller::new().channel("telegram").group("-100")).await.unwrap();
-    ask("s2", Caller::new().channel("telegram").sender(sender)).await.unwrap();
+    ask("s2", Caller::new().channel("telegram").sender(sender.clone())).await.unwrap();
+    ask("s3", Caller::new().channel("slack")).await.unwrap();
+    ask("s4", Caller::new().channel("slack").sender(sender)).await.unwrap();
     let names: Vec<Vec<String>> = world.server.requests().iter().map(names_of).collect();
-    assert_eq!(names, [["read", "edit", "write"], ["read", "bash", "edit"]]);
+    let expect: [&[&str]; 4] =
+        [&["read", "edit", "write"], &["read", "bash", "edit"], &["read", "edit", "write"], &["bash", "edit"]];
+    assert_eq!(names, expect);
 }
 
 #[tokio::test]

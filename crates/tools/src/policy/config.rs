@@ -93,6 +93,10 @@ pub(super) struct GroupRules {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ChannelGroups {
     pub(super) id: String,
+    /// Rules for the whole channel.
+    pub(super) tools: Option<LevelConfig>,
+    /// Rules for the whole channel by sender.
+    pub(super) senders: Vec<(String, LevelConfig)>,
     pub(super) groups: Option<Vec<GroupRules>>,
     /// Groups by account.
     pub(super) accounts: Vec<(String, Vec<GroupRules>)>,
@@ -274,7 +278,8 @@ impl Reader {
         let mut all = Vec::new();
         let (channels, is_broken) = self.object(channels, "channels");
         if is_broken {
-            all.push(ChannelGroups { id: ANY.to_owned(), groups: Some(no_groups()), accounts: Vec::new() });
+            let groups = Some(no_groups());
+            all.push(ChannelGroups { id: ANY.to_owned(), groups, ..ChannelGroups::default() });
         }
         for (id, channel) in channels.into_iter().flatten() {
             let path = format!("channels.{id}");
@@ -283,6 +288,8 @@ impl Reader {
                 true => Some(no_groups()),
                 false => self.groups(channel.get("groups"), &format!("{path}.groups")),
             };
+            let tools = self.level(channel.get("tools"), &format!("{path}.tools"));
+            let senders = self.levels(channel.get("toolsBySender"), &format!("{path}.toolsBySender"));
             let mut accounts = Vec::new();
             let (known, no_accounts) = self.object(channel.get("accounts"), &format!("{path}.accounts"));
             let groups = if no_accounts { Some(no_groups()) } else { groups };
@@ -295,7 +302,7 @@ impl Reader {
                     accounts.push((account.trim().to_lowercase(), groups));
                 }
             }
-            all.push(ChannelGroups { id: id.trim().to_lowercase(), groups, accounts });
+            all.push(ChannelGroups { id: id.trim().to_lowercase(), tools, senders, groups, accounts });
         }
         all
     }

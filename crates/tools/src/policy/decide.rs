@@ -48,6 +48,8 @@ pub(super) enum UnknownEntries {
     Closed,
     /// A list without an entry for an existing tool is dropped, as in OpenClaw.
     Dropped,
+    /// The list is not checked, but someone wrote it.
+    Written,
     /// The list is not checked: it is built in or was checked elsewhere.
     Unchecked,
 }
@@ -192,7 +194,11 @@ impl PolicyDecision {
     /// Reports unknown entries of a step's allow list, and drops a list that contains only plugin entries.
     fn checked(&mut self, step: &PolicyStep, core: &[String]) -> PolicyStep {
         let mut step = step.clone();
-        let Some(allow) = step.rules.allowed_entries().filter(|_| step.unknown != UnknownEntries::Unchecked) else {
+        let Some(allow) = step
+            .rules
+            .allowed_entries()
+            .filter(|_| matches!(step.unknown, UnknownEntries::Closed | UnknownEntries::Dropped))
+        else {
             return step;
         };
         let is_strict = step.unknown == UnknownEntries::Closed;

@@ -24,6 +24,14 @@ fn without_topic(id: &str) -> &str {
     at.filter(|at| *at > 0).map_or(id, |at| &id[..at])
 }
 
+/// Returns the rules for the caller's channel, with its name: those for the sender, or else for all.
+pub(super) fn channel_rules<'a>(caller: &Caller, channels: &'a [ChannelGroups]) -> Option<(&'a str, &'a LevelConfig)> {
+    let name = caller.channel.as_deref()?.trim().to_lowercase();
+    let channel = channels.iter().find(|known| known.id == name)?;
+    let rules = sender_rules(&channel.senders, caller).or(channel.tools.as_ref())?;
+    Some((&channel.id, rules))
+}
+
 /// Returns the rules for the caller's group: those for its sender, then its own, then those of `*` in the same order. A sub-agent has the
 /// group of the session that spawned it.
 pub(super) fn group_rules<'a>(caller: &Caller, channels: &'a [ChannelGroups]) -> Option<&'a LevelConfig> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::config::{ANY, ChannelGroups, LevelConfig, PolicyProblem, Reader, ToolsSection, joined};
 use super::decide::{OfferedTool, PolicyDecision, PolicySender, PolicyStep, UnknownEntries};
-use super::group::{group_rules, sender_rules};
+use super::group::{channel_rules, group_rules, sender_rules};
 use super::levels::{nesting_depth, sandbox_rules, subagent_rules};
 use super::mode::PermissionMode;
 use super::names;
@@ -191,6 +191,9 @@ impl ToolPolicies {
         add("tools.byProvider.allow".to_owned(), rules(global_provider.as_ref()), unknown);
         add(format!("agents.{agent_id}.tools.allow"), rules(agent.map(|tools| &tools.level)), unknown);
         add(format!("agents.{agent_id}.tools.byProvider.allow"), rules(agent_provider.as_ref()), unknown);
+        if let Some((channel, level)) = channel_rules(caller, &self.channels) {
+            add(format!("channels.{channel}.tools.allow"), level.rules(), unknown);
+        }
         add("group tools.allow".to_owned(), rules(group_rules(caller, &self.channels)), unknown);
         add("tools.toolsBySender.allow".to_owned(), rules(sender_rules(&self.tools.senders, caller)), unknown);
         let senders = agent.and_then(|tools| sender_rules(&tools.senders, caller));
@@ -203,7 +206,12 @@ impl ToolPolicies {
             let rules = ToolRules { allow: None, deny: vec![tool.clone()] };
             add(setting.clone(), Some(rules), UnknownEntries::Unchecked);
         }
-        add("sandbox tools.allow".to_owned(), request.sandbox.clone(), UnknownEntries::Unchecked);
+        let lists = [agent.map(|tools| &tools.sandbox), Some(&self.tools.sandbox)];
+        let unknown = match lists.into_iter().flatten().any(|list| list.allow.is_some()) {
+            true => UnknownEntries::Written,
+            false => UnknownEntries::Unchecked,
+        };
+        add("sandbox tools.allow".to_owned(), request.sandbox.clone(), unknown);
         let parent = caller.spawned_by.as_deref().filter(|parent| !parent.trim().is_empty());
         let depth = request.depth.unwrap_or_else(|| nesting_depth(key, parent, &|_| None));
         // A spawned session is a sub-agent, whatever its key looks like or whatever depth is stored.

@@ -127,6 +127,42 @@ fn every_decision_names_its_rule() {
 }
 
 #[test]
+fn a_channel_has_rules_for_all_its_chats() {
+    let config = json!({"channels": {"telegram": {
+        "tools": {"deny": ["exec"]},
+        "toolsBySender": {"id:7": {"deny": ["read"]}},
+        "groups": {"-100": {"tools": {"deny": ["message"]}}},
+    }}});
+    let from = |channel: &str, sender: &str, group: Option<&str>| {
+        let mut caller = caller().channel(channel).sender(pinch_ports::Sender::new(sender));
+        caller.group = group.map(str::to_owned);
+        let decision = decide(&config, &caller);
+        ["bash", "read", "message"].map(|tool| decision.allows(tool))
+    };
+    assert_eq!(from("Telegram", "8", None), [false, true, true], "a direct chat");
+    assert_eq!(from("telegram", "7", None), [true, false, true]);
+    assert_eq!(from("telegram", "8", Some("-100")), [false, true, false], "and those of the group");
+    assert_eq!(from("slack", "8", None), [true, true, true]);
+}
+
+#[test]
+fn a_list_of_the_sandbox_that_leaves_nothing_is_noticed_if_someone_wrote_it() {
+    let tools = [OfferedTool::new("read"), OfferedTool::new("exec")];
+    for (config, is_emptied) in [
+        (json!({}), false),
+        (json!({"tools": {"sandbox": {"tools": {"allow": ["raed"]}}}}), true),
+        (json!({"tools": {"sandbox": {"tools": {"allow": ["read"]}}}}), false),
+        (json!({"agents": {"list": [{"id": "main", "tools": {"sandbox": {"tools": {"allow": ["raed"]}}}}]}}), true),
+        (json!({"tools": {"sandbox": {"tools": {"deny": ["*"]}}}}), false),
+    ] {
+        let (policies, _) = ToolPolicies::read(&config);
+        let caller = Caller::new();
+        let request = PolicyRequest::new(&caller, "openai", "gpt-5").sandbox(policies.sandbox("main"));
+        assert_eq!(policies.resolve(&request).decide(&tools).is_emptied(), is_emptied, "{config}");
+    }
+}
+
+#[test]
 fn a_subagent_keeps_its_rules_whatever_depth_is_stored() {
     let child = speaking_in("agent:main:subagent:x").owner();
     let (policies, _) = ToolPolicies::read(&json!({"agents": {"defaults": {"subagents": {"maxSpawnDepth": 9}}}}));

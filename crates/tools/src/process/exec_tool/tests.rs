@@ -3,7 +3,7 @@ use std::sync::Mutex;
 
 use pinch_agent_core::tool::Progress;
 use pinch_machine::LocalMachine;
-use pinch_ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest};
+use pinch_ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest, DenyAll};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 

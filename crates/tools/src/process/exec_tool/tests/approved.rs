@@ -153,29 +153,33 @@ impl ApprovalBroker for NeverAnswering {
 
 #[tokio::test]
 async fn without_an_answer_the_fallback_of_the_approvals_file_decides() {
-    let denied = "exec denied: nobody answered in time";
     for (fallback, ask, command, expect) in [
-        ("full", ExecAsk::OnMiss, "echo `echo hi`", Ok("hi")),
-        ("allowlist", ExecAsk::OnMiss, "echo `echo hi`", Err(denied)),
-        ("allowlist", ExecAsk::Always, "echo hi | head -n 1", Ok("hi")),
-        ("deny", ExecAsk::Always, "echo hi | head -n 1", Err(denied)),
-        ("none", ExecAsk::OnMiss, "echo `echo hi`", Err(denied)),
+        ("full", ExecAsk::OnMiss, "echo `echo hi`", Some("hi")),
+        ("allowlist", ExecAsk::OnMiss, "echo `echo hi`", None),
+        ("allowlist", ExecAsk::Always, "echo hi | head -n 1", Some("hi")),
+        ("deny", ExecAsk::Always, "echo hi | head -n 1", None),
+        ("none", ExecAsk::OnMiss, "echo `echo hi`", None),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("exec-approvals.json");
         std::fs::write(&file, json!({"version": 1, "defaults": {"askFallback": fallback}}).to_string()).unwrap();
-        let (exec, _) = tools(CommandOptions {
-            security: ExecSecurity::Allowlist,
-            ask,
-            approvals: Arc::new(NeverAnswering),
-            approvals_file: Some(file),
-            approval_timeout: Duration::from_millis(50),
-            ..options(dir.path())
-        });
-        match (call(&exec, json!({"command": command})).await, expect) {
-            (Ok((text, _)), Ok(expect)) => assert_eq!(text, expect, "{fallback}"),
-            (Err(error), Err(expect)) => assert!(error.starts_with(expect), "{fallback}: {error}"),
-            (found, _) => panic!("{fallback}: {found:?}"),
+        // Also if nobody can be asked at all.
+        let brokers: [(Arc<dyn ApprovalBroker>, &str); 2] =
+            [(Arc::new(NeverAnswering), "exec denied: nobody answered in time"), (Arc::new(DenyAll), "exec denied: ")];
+        for (approvals, denied) in brokers {
+            let (exec, _) = tools(CommandOptions {
+                security: ExecSecurity::Allowlist,
+                ask,
+                approvals,
+                approvals_file: Some(file.clone()),
+                approval_timeout: Duration::from_millis(50),
+                ..options(dir.path())
+            });
+            match (call(&exec, json!({"command": command})).await, expect) {
+                (Ok((text, _)), Some(expect)) => assert_eq!(text, expect, "{fallback}"),
+                (Err(error), None) => assert!(error.starts_with(denied), "{fallback}: {error}"),
+                (found, _) => panic!("{fallback}: {found:?}"),
+            }
         }
     }
 }

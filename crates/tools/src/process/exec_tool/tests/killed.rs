@@ -26,16 +26,20 @@ fn pid(dir: &Path, name: &str) -> Option<u32> {
     std::fs::read_to_string(dir.join(name)).ok()?.trim().parse().ok()
 }
 
+/// Starts [`host`] in a directory.
+fn start_host(dir: &Path) -> std::process::Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "process::exec_tool::tests::killed::host", "--nocapture"])
+        .env(DIRECTORY, dir)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
 #[tokio::test]
 async fn a_killed_host_leaves_nothing_running() {
     let dir = tempfile::tempdir().unwrap();
-    let name = "process::exec_tool::tests::killed::host";
-    let mut host = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(DIRECTORY, dir.path())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut host = start_host(dir.path());
     while !dir.path().join("ready").exists() {
         assert!(host.try_wait().unwrap().is_none(), "the host ended early");
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -52,6 +56,37 @@ async fn a_killed_host_leaves_nothing_running() {
     for name in ["daemon", "shell", "bare"] {
         assert!(!is_alive(name), "{name} is still running");
     }
+}
+
+/// Returns the processes that work in a directory.
+#[cfg(target_os = "linux")]
+fn working_in(dir: &Path) -> Vec<PathBuf> {
+    let all = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    all.filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == dir)).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_host_killed_at_any_moment_leaves_nothing_running() {
+    let mut n_started = 0;
+    for round in 0..24_u64 {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().canonicalize().unwrap();
+        let mut host = start_host(&place);
+        // From before the command starts until all of it runs.
+        tokio::time::sleep(Duration::from_millis(2 + 4 * round)).await;
+        n_started += usize::from(!working_in(&place).is_empty());
+        host.kill().unwrap();
+        host.wait().unwrap();
+        for _ in 0..6000 {
+            if working_in(&place).is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(working_in(&place), [""; 0].map(PathBuf::from), "round {round}");
+    }
+    assert!(n_started > 0, "every host was killed before its command started");
 }
 
 #[tokio::test]
