@@ -60,6 +60,8 @@ struct Parser<'a, 'f> {
     piped: Option<usize>,
     /// Whether this is in a substitution.
     is_substituted: bool,
+    /// Number of bytes that were scanned for the ends of substitutions.
+    n_scanned: usize,
 }
 
 type ScriptResult<T = ()> = Result<T, AnalysisError>;
@@ -85,6 +87,7 @@ impl<'a, 'f> Parser<'a, 'f> {
             operator: None,
             piped: None,
             is_substituted: false,
+            n_scanned: 0,
         }
     }
 

@@ -125,6 +125,11 @@ fn what_shells_read_differently_or_what_does_more_is_rejected() {
     ] {
         assert_eq!(programs(script).unwrap_err(), error, "{script}");
     }
+    // Each end would be searched for in the whole rest.
+    let open_ended = "a $(cat <<'E'\n(\nE\n)\n";
+    assert!(parse(open_ended, false).is_ok());
+    assert_eq!(parse(&open_ended.repeat(1_000), false), Err(AnalysisError::TooDeep));
+    assert!(parse(&"a $(b $(c) \"$(d)\")\n".repeat(1_000), false).is_ok());
     let deep = format!("{}a{}", "(".repeat(100_000), ")".repeat(100_000));
     assert!(parse(&deep, false).is_err());
     let deep = format!("{}a{}", "$(".repeat(100_000), ")".repeat(100_000));

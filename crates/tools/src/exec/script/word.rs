@@ -1,7 +1,7 @@
 //! Words: quotes, escapes, variables and substitutions.
 
 use super::super::programs::{AnalysisError, Expansion, is_home, plain_variable};
-use super::{Parser, ScriptResult, is_end, token};
+use super::{MAX_DEPTH, Parser, ScriptResult, is_end, token};
 
 /// A word of a command.
 pub(super) struct ShellWord {
@@ -138,7 +138,7 @@ impl Parser<'_, '_> {
                 self.at += 1;
                 // In zsh, the length of a parameter.
                 let is_length = |c: char| c.is_ascii_alphanumeric() || "_*?@#$!-".contains(c);
-                if next == '#' && self.peek_over_lines().is_some_and(is_length) {
+                if next == '#' && self.after_line_ends().starts_with(is_length) {
                     return Err(token("$#"));
                 }
             }
@@ -150,7 +150,7 @@ impl Parser<'_, '_> {
             _ => return Err(token("$")),
         }
         // zsh evaluates such a subscript, and modifiers after a parameter without braces.
-        let behind = self.rest().trim_start_matches("\\\n");
+        let behind = self.after_line_ends();
         if behind.starts_with('[') {
             return Err(token("["));
         }
@@ -171,9 +171,9 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Returns the next character after escaped line ends.
-    fn peek_over_lines(&self) -> Option<char> {
-        self.rest().trim_start_matches("\\\n").chars().next()
+    /// Returns the rest after escaped line ends.
+    fn after_line_ends(&self) -> &str {
+        self.rest().trim_start_matches("\\\n")
     }
 
     /// Parses the commands of a substitution, and its closing parenthesis.
@@ -192,19 +192,28 @@ impl Parser<'_, '_> {
         if !self.take(")") {
             return Err(AnalysisError::Unterminated);
         }
-        // Old shells look for the end without understanding comments and here-documents.
-        match end_by_quotes(self.tail(start)) {
+        // Old shells look for the end without understanding comments and here-documents. Where they find it in the same place, a nested
+        // substitution is scanned once a level; otherwise the whole rest could be scanned each time.
+        let limit = self.text.len().saturating_mul(MAX_DEPTH).saturating_sub(self.n_scanned);
+        let (found, n_scanned) = end_by_quotes(self.tail(start), limit);
+        self.n_scanned += n_scanned;
+        match found {
+            _ if n_scanned >= limit => Err(AnalysisError::TooDeep),
             Some(n) if start + n != self.at => Err(token("$()")),
             _ => Ok(()),
         }
     }
 }
 
-/// Returns where a substitution ends if only quotes and parentheses count; `None` if it does not.
-fn end_by_quotes(text: &str) -> Option<usize> {
+/// Returns where a substitution ends if only quotes and parentheses count, `None` if it does not; and how many bytes were scanned, about
+/// `limit` at most.
+fn end_by_quotes(text: &str, limit: usize) -> (Option<usize>, usize) {
     let (mut depth, mut quote) = (1_usize, None);
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
+        if at >= limit {
+            return (None, at);
+        }
         match (quote, c) {
             (Some('\''), '\'') | (Some('"'), '"') => quote = None,
             (Some('\''), _) => {}
@@ -214,11 +223,11 @@ fn end_by_quotes(text: &str) -> Option<usize> {
             (None, ')') => {
                 depth -= 1;
                 if depth == 0 {
-                    return Some(at + 1);
+                    return (Some(at + 1), at + 1);
                 }
             }
             _ => {}
         }
     }
-    None
+    (None, text.len())
 }
