@@ -82,7 +82,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID")]
     model: Option<String>,
 
-    /// Most that the run may do: read-only, guarded, workspace or full; never more than the configuration and the session allow
+    /// Limit what the run may do: read-only, guarded, workspace or full; cannot loosen the limits of the configuration and the session
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
 

@@ -172,12 +172,12 @@ fn restrictions(channel: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<String> 
         true => accounts.members(problems).into_iter().map(|(_, account)| account).collect(),
         false => Vec::new(),
     };
-    let mut found = Vec::new();
     // Policies of the channel and of groups are read together with all tool policies.
     channel.get("tools").value();
     channel.get("toolsBySender").value();
-    for (at, part) in std::iter::once(channel).chain(&accounts).enumerate().filter(|(_, part)| part.is_object()) {
-        let mut chats = if at == 0 { Vec::new() } else { vec![part.clone()] };
+    let own = accounts.iter().filter(|account| account.is_object());
+    let mut chats: Vec<Node<'_>> = own.cloned().collect();
+    for part in std::iter::once(channel).chain(&accounts).filter(|part| part.is_object()) {
         if part.get("groups").is_object() {
             for (_, group) in part.get("groups").members(problems) {
                 group.get("tools").value();
@@ -190,10 +190,9 @@ fn restrictions(channel: &Node<'_>, problems: &mut Vec<Problem>) -> Vec<String> 
                 chats.extend(all.members(problems).into_iter().map(|(_, chat)| chat).filter(Node::is_object));
             }
         }
-        let policies = chats.iter().flat_map(|chat| [chat.get("tools"), chat.get("toolsBySender")]);
-        found.extend(policies.filter(|policy| policy.value().is_some()).map(|policy| policy.path().to_owned()));
     }
-    found
+    let policies = chats.iter().flat_map(|chat| [chat.get("tools"), chat.get("toolsBySender")]);
+    policies.filter(|policy| policy.value().is_some()).map(|policy| policy.path().to_owned()).collect()
 }
 
 #[cfg(test)]

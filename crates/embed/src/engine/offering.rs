@@ -16,6 +16,7 @@ use pinch_tools::ask_user::AskUserTool;
 use pinch_tools::exec::approvals::{ApprovalDefaults, ApprovalsFile};
 use pinch_tools::exec::modes::{ExecAsk, ExecSecurity, ModeError, modes_of_session};
 use pinch_tools::loops::{LoopConfig, LoopGuard};
+use pinch_tools::patch::{JournalPlace, finish_interrupted};
 use pinch_tools::policy::PermissionMode;
 use pinch_tools::process::{CommandHosts, ElevatedRules};
 use pinch_tools::results::read_budget;
@@ -233,8 +234,22 @@ fn command_tools(
 }
 
 /// Returns the directory for journals of patches that may change files outside of the workspace.
-pub(super) fn patch_journals(parts: &Parts) -> PathBuf {
+fn patch_journals(parts: &Parts) -> PathBuf {
     parts.state_dir.join("patches")
+}
+
+/// Completes patches that a crash has interrupted, so that the model does not see files of which some are patched and others not. A sandbox
+/// does not contain the journals of patches outside of the workspace.
+pub(super) async fn finish_patches(parts: &Parts, workspace: &Path, machine: &dyn Machine, is_sandboxed: bool) {
+    let journals = patch_journals(parts);
+    let outside = (!is_sandboxed).then(|| JournalPlace::private(&journals));
+    for place in std::iter::once(JournalPlace::within(workspace)).chain(outside) {
+        match finish_interrupted(place, machine).await {
+            Ok(0) => {}
+            Ok(n) => tracing::warn!(n, ?place, "completed patches that were interrupted"),
+            Err(error) => tracing::warn!(%error, "could not complete a patch that was interrupted"),
+        }
+    }
 }
 
 /// Returns the tool that asks the person whose message started the run, if anybody can be asked.

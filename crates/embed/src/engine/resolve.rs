@@ -8,7 +8,6 @@ use std::sync::Arc;
 use pinch_coding_agent::compaction::CompactionRules;
 use pinch_coding_agent::document::{self, Problem};
 use pinch_coding_agent::extension::{Extension, Extensions};
-use pinch_coding_agent::machine::Machine;
 use pinch_coding_agent::models::ModelRegistry;
 use pinch_coding_agent::models::pattern::NotFound;
 use pinch_coding_agent::store::SessionRef;
@@ -17,12 +16,11 @@ use pinch_llm::ids::ProviderId;
 use pinch_llm::model::Model;
 use pinch_ports::Fence;
 use pinch_stdx::host::Env;
-use pinch_tools::patch::{JournalPlace, finish_interrupted};
 use pinch_tools::policy::PolicyDecision;
 use serde_json::Value;
 
 use super::offering::{
-    RunMachines, SharedWithSession, credential_variables, elevated, loop_guard, offer, patch_journals,
+    RunMachines, SharedWithSession, credential_variables, elevated, finish_patches, loop_guard, offer,
     restricts_commands,
 };
 use super::{prompting, sandboxed};
@@ -151,10 +149,7 @@ pub(super) async fn scope(
     let tools = offer(parts, &request, &workspace, machines, (&shared, &skills))?
         .in_sandbox(sandbox.is_some().then(|| parts.config.tools.sandbox(agent_id.as_str())));
     if tools.applies_patches() {
-        let journals = patch_journals(parts);
-        for place in [JournalPlace::within(&workspace), JournalPlace::private(&journals)] {
-            finish_patches(place, &*machine).await;
-        }
+        finish_patches(parts, &workspace, &*machine, sandbox.is_some()).await;
     }
     let may_leave = elevated(&parts.config, &request, &agent_id);
     if let Some(sandbox) = &mut sandbox {
@@ -194,15 +189,6 @@ pub(super) async fn scope(
         fence,
         request,
     })
-}
-
-/// Completes patches that a crash has interrupted, so that the model does not see files of which some are patched and others not.
-async fn finish_patches(place: JournalPlace<'_>, machine: &dyn Machine) {
-    match finish_interrupted(place, machine).await {
-        Ok(0) => {}
-        Ok(n) => tracing::warn!(n, ?place, "completed patches that were interrupted"),
-        Err(error) => tracing::warn!(%error, "could not complete a patch that was interrupted"),
-    }
 }
 
 fn not_created(workspace: &Path, error: &std::io::Error) -> RunError {

@@ -177,7 +177,7 @@ impl RunHooks {
     }
 
     /// Like [`Self::written`], for a result that stands in for a missing one.
-    pub(crate) async fn written_in_place(&self, result: Arc<Message>) -> Arc<Message> {
+    pub(crate) async fn written_placeholder(&self, result: Arc<Message>) -> Arc<Message> {
         self.as_written(result, true).await
     }
 

@@ -22,7 +22,7 @@ pub(crate) const CLAUDE_SESSION: &str = "claudeCliSessionId";
 /// The backend of Claude Code.
 pub(crate) const CLAUDE: &str = "claude-cli";
 
-/// The member with the most that the runs of a session may do.
+/// The member that limits what the runs of a session may do.
 pub(crate) const PERMISSION_MODE: &str = "permissionMode";
 
 /// Members used by OpenClaw that belong to a single session and have no type in this version.

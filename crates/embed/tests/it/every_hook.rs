@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{FnTool, JsonObject, ToolOutput, ToolSpec};
-use pinch_coding_agent::extension::{Extension, ExtensionError, HandlerFuture, Points};
+use pinch_coding_agent::extension::{Extension, HandlerFuture, Points};
 use pinch_embed::engine::Engine;
 use pinch_embed::plugin::{
     AfterToolCall, AgentBootstrap, AgentEnd, AgentStartChanges, ApprovalResolved, BeforeAgentRun, BeforeMessageWrite,
@@ -46,9 +46,7 @@ impl Misbehaving {
         Box::pin(async move {
             self.called.lock().unwrap().push(hook);
             match self.at {
-                Some((bad, Behaviour::Fails)) if bad == hook => Err(ExtensionError::new("no")),
-                Some((bad, Behaviour::Panics)) if bad == hook => panic!("{hook:?}"),
-                Some((bad, Behaviour::Hangs)) if bad == hook => std::future::pending().await,
+                Some((bad, how)) if bad == hook => how.act(hook.name()).await.map(|()| usual),
                 _ => Ok(usual),
             }
         })

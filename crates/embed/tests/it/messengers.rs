@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use pinch_coding_agent::extension::{Extension, ExtensionError, HandlerFuture, Points};
+use pinch_coding_agent::extension::{Extension, HandlerFuture, Points};
 use pinch_embed::delivery::{OutgoingBlock, Receipt, ReplySink, SendFailure};
 use pinch_embed::engine::{DeliveredRun, Engine};
 use pinch_embed::plugin::{
@@ -43,9 +43,7 @@ impl MessageWatcher {
         Box::pin(async move {
             self.log.lock().unwrap().push(format!("{hook} {what}"));
             match self.bad {
-                Some((bad, Behaviour::Fails)) if bad == hook => Err(ExtensionError::new("no")),
-                Some((bad, Behaviour::Panics)) if bad == hook => panic!("{hook}"),
-                Some((bad, Behaviour::Hangs)) if bad == hook => std::future::pending().await,
+                Some((bad, how)) if bad == hook => how.act(hook).await.map(|()| answer),
                 _ => Ok(answer),
             }
         })

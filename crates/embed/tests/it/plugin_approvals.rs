@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{FnTool, JsonObject, ToolOutput, ToolSpec};
-use pinch_coding_agent::extension::{Extension, ExtensionError, HandlerFuture, Points};
+use pinch_coding_agent::extension::{Extension, HandlerFuture, Points};
 use pinch_embed::plugin::{ApprovalResolved, BeforeToolCall, HookContext, Plugin, RequiredApproval, ToolCallChanges};
 use pinch_embed::ports::{ApprovalBroker, ApprovalDecision, ApprovalRequest, ApprovalSeverity};
 use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
@@ -38,14 +38,7 @@ impl Plugin for Careful {
 
     fn on_approval_resolved<'a>(&'a self, event: &'a ApprovalResolved, _: &'a HookContext) -> HandlerFuture<'a, ()> {
         self.1.lock().unwrap().push(format!("{} {} {}", event.tool, event.call_id, event.resolution.name()));
-        Box::pin(async {
-            match self.2 {
-                Behaviour::Fine => Ok(()),
-                Behaviour::Fails => Err(ExtensionError::new("no")),
-                Behaviour::Panics => panic!("approval_resolved"),
-                Behaviour::Hangs => std::future::pending().await,
-            }
-        })
+        Box::pin(self.2.act("approval_resolved"))
     }
 }
 

@@ -51,6 +51,17 @@ pub(crate) enum Behaviour {
     Hangs,
 }
 
+impl Behaviour {
+    pub(crate) async fn act(self, hook: &str) -> Result<(), ExtensionError> {
+        match self {
+            Self::Fine => Ok(()),
+            Self::Fails => Err(ExtensionError::new("no")),
+            Self::Panics => panic!("{hook}"),
+            Self::Hangs => std::future::pending().await,
+        }
+    }
+}
+
 /// Misbehaves in one hook, and records its calls.
 struct Suspect {
     hook: &'static str,
@@ -62,13 +73,8 @@ struct Suspect {
 impl Suspect {
     async fn act(&self, hook: &str) -> Result<(), ExtensionError> {
         self.calls.lock().unwrap().push(hook.to_owned());
-        match self.how {
-            _ if self.hook != hook => Ok(()),
-            Behaviour::Fine => Ok(()),
-            Behaviour::Fails => Err(ExtensionError::new("no")),
-            Behaviour::Panics => panic!("{hook}"),
-            Behaviour::Hangs => std::future::pending().await,
-        }
+        let how = if self.hook == hook { self.how } else { Behaviour::Fine };
+        how.act(hook).await
     }
 
     fn answer<'a, T: Default + Send>(&'a self, hook: &'static str) -> HandlerFuture<'a, T> {

@@ -1,9 +1,9 @@
-//! Finding the programs that a command starts, in the syntax that is understood.
+//! Finding the programs that a command starts.
 
 pub use super::programs::{AnalysisError, CommandAnalysis, Expansion};
 use super::script;
 
-/// What is understood of a command. Commands with anything else need an approval.
+/// Which commands are understood. All others need an approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommandSyntax {
     /// Scripts of POSIX shells: lists, loops, conditions, groups, substitutions, here-documents, comments; redirections that discard output.

@@ -266,7 +266,7 @@ pub enum EnvironmentError {
         name: String,
     },
     /// Shells would evaluate the value, or read commands in another character set.
-    #[error("the variable {name} must have {expected} as its value, not {value:?}")]
+    #[error("the value of the variable {name} must be {expected}, not {value:?}")]
     Value {
         /// Name of the variable.
         name: String,

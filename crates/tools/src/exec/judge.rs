@@ -31,7 +31,7 @@ pub struct CommandRules<'a> {
     pub home: Option<&'a Path>,
     /// The directories searched for programs.
     pub path: &'a [PathBuf],
-    /// What is understood of commands.
+    /// Which commands are understood.
     pub syntax: CommandSyntax,
     /// Whether the call sets environment variables.
     pub sets_env: bool,

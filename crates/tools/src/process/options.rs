@@ -57,7 +57,7 @@ pub struct CommandOptions {
     pub timeout: Option<Duration>,
     /// Limits on what is stored about a command.
     pub limits: CommandLimits,
-    /// What is understood of commands under an allow list.
+    /// Which commands are understood under an allow list.
     pub syntax: CommandSyntax,
     /// Whether code on the command line of an interpreter, like `python -c`, needs an approval even if everything else may run.
     pub strict_inline_eval: bool,

@@ -125,7 +125,7 @@ impl CommandOptions {
         Ok(CommandPermit { judged: Some((effective, judgement, identity)) })
     }
 
-    /// Asks a person. If nobody answers in time, what is allowed without an answer decides.
+    /// Asks a person. If nobody can be asked or answers in time, what is allowed without an answer decides.
     async fn ask(
         &self,
         call: &CommandCall<'_>,
@@ -140,25 +140,24 @@ impl CommandOptions {
         request.session_key = Some(SessionKey::from(&self.scope));
         let programs = judgement.programs.iter().filter_map(|call| call.program.as_ref());
         request.programs = programs.map(|path| path.display().to_string()).collect();
-        if !self.approvals.is_available() {
-            // Nobody can answer, so nothing is waited for.
-            return Ok(match fallback {
-                ExecSecurity::Full => ApprovalDecision::AllowOnce,
-                ExecSecurity::Allowlist if judgement.is_allowed() => ApprovalDecision::AllowOnce,
-                ExecSecurity::Allowlist | ExecSecurity::Deny => ApprovalDecision::Deny,
-            });
-        }
-        let asked = tokio::time::timeout(limit, self.approvals.request(&request));
-        let answer = cx.cancel.run(asked).await.map_err(|_| ToolError::aborted())?;
+        let can_ask = self.approvals.is_available();
+        let answer = match can_ask {
+            true => {
+                let asked = tokio::time::timeout(limit, self.approvals.request(&request));
+                cx.cancel.run(asked).await.map_err(|_| ToolError::aborted())?.ok()
+            }
+            false => None,
+        };
         match (answer, fallback) {
-            (Ok(answer), _) => Ok(answer),
-            (Err(_), ExecSecurity::Full) => Ok(ApprovalDecision::AllowOnce),
-            (Err(_), ExecSecurity::Allowlist) if judgement.is_allowed() => Ok(ApprovalDecision::AllowOnce),
-            (Err(_), _) if limit < self.approval_timeout => Err(ToolError::new(format!(
+            (Some(answer), _) => Ok(answer),
+            (None, ExecSecurity::Full) => Ok(ApprovalDecision::AllowOnce),
+            (None, ExecSecurity::Allowlist) if judgement.is_allowed() => Ok(ApprovalDecision::AllowOnce),
+            (None, _) if !can_ask => Ok(ApprovalDecision::Deny),
+            (None, _) if limit < self.approval_timeout => Err(ToolError::new(format!(
                 "exec denied: nobody answered within the {} seconds that the time limit of this run allows ({reason})",
                 limit.as_secs()
             ))),
-            (Err(_), _) => Err(ToolError::new(format!("exec denied: nobody answered in time ({reason})"))),
+            (None, _) => Err(ToolError::new(format!("exec denied: nobody answered in time ({reason})"))),
         }
     }
 

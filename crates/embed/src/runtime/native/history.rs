@@ -129,7 +129,7 @@ pub(in crate::runtime) async fn answer_interrupted_calls(
     let calls = log.awaited_calls();
     for call in &calls {
         let result = ToolResult::text(call, MISSING_RESULT, true, host.now_ms());
-        let result = hooks.written_in_place(Arc::new(Message::ToolResult(result))).await;
+        let result = hooks.written_placeholder(Arc::new(Message::ToolResult(result))).await;
         log.append(EntryBody::Message(result)).await?;
     }
     Ok(!calls.is_empty())
