@@ -90,8 +90,7 @@ impl ToolSpec {
 
     /// Returns the declaration for a model.
     pub fn declaration(&self) -> ToolDecl {
-        let parameters = std::sync::Arc::clone(self.parameters.raw());
-        let mut declaration = ToolDecl::new(self.name.as_str(), self.description.as_str(), parameters);
+        let mut declaration = ToolDecl::new(self.name.as_str(), self.description.as_str(), self.parameters.clone());
         declaration.constrained_sampling = self.constrained_sampling.clone();
         declaration
     }

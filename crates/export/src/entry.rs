@@ -237,7 +237,7 @@ fn system(out: &mut PageWriter<'_>, message: &SystemMessage) -> io::Result<()> {
         out.text(&declared.name)?;
         out.html("</b></summary>")?;
         markdown(out, &declared.description)?;
-        tool::json(out, &declared.parameters)?;
+        tool::json(out, declared.parameters.raw())?;
         out.html("</details>")?;
     }
     out.html("</details>")

@@ -12,7 +12,7 @@
 mod args;
 
 use pinch_llm::message::{ToolDecl, ToolResult};
-use pinch_llm::schema::{Schema, validate_tool_call};
+use pinch_llm::schema::Schema;
 use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]
@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "type": "object", "required": ["a", "b"],
         "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
     }));
-    let add = ToolDecl::new("add", "Add two numbers.", schema.raw().clone());
+    let add = ToolDecl::new("add", "Add two numbers.", schema.clone());
     let chat = args::Args::read()?.chat().system("You calculate with tools, never by yourself.").tool(add);
     let mut chat = chat.user("How much is 17 + 25?");
     for _turn in 0..5 {
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         chat = chat.message(reply.message.clone());
         for call in reply.tool_calls() {
             // Models make mistakes: arguments that do not match the schema are returned as an error that the model can learn from.
-            let (text, is_error) = match validate_tool_call(&schema, call) {
+            let (text, is_error) = match call.validated_arguments(&schema) {
                 Ok(args) => (args["a"].as_f64().zip(args["b"].as_f64()).map_or(0.0, |(a, b)| a + b).to_string(), false),
                 Err(error) => (error.text, true),
             };

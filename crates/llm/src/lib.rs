@@ -22,9 +22,9 @@ pub mod ids;
 
 pub mod thinking;
 
-pub mod message;
-
 pub mod schema;
+
+pub mod message;
 
 pub mod model;
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::schema::Schema;
+
 pub mod block;
 mod image_type;
 pub mod usage;
@@ -148,24 +150,41 @@ pub struct SystemMessage {
 }
 
 /// The declaration of a tool to a model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolDecl {
     /// The name the model uses.
     pub name: String,
     /// What the tool does, for the model.
     pub description: String,
-    /// JSON Schema of the arguments.
-    pub parameters: Arc<Value>,
+    /// JSON Schema of the arguments. Whether it is lenient does not make declarations differ.
+    pub parameters: Schema,
     /// Constrained sampling settings, as written (see `wire`): strict JSON Schema or a grammar.
     pub constrained_sampling: Option<Value>,
 }
 
 impl ToolDecl {
     /// Creates a tool with the JSON Schema of its arguments.
-    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: impl Into<Arc<Value>>) -> Self {
+    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: impl Into<Schema>) -> Self {
         let (name, description) = (name.into(), description.into());
         Self { name, description, parameters: parameters.into(), constrained_sampling: None }
+    }
+}
+
+#[cfg(feature = "schemars")]
+impl ToolDecl {
+    /// Creates a tool whose arguments deserialize to a `T`.
+    pub fn of<T: schemars::JsonSchema>(name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self::new(name, description, crate::schema::derived::schema_of::<T>())
+    }
+}
+
+impl PartialEq for ToolDecl {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.description == other.description
+            && self.parameters.raw() == other.parameters.raw()
+            && self.constrained_sampling == other.constrained_sampling
     }
 }
 

@@ -1,8 +1,10 @@
-//! JSON Schemas of tool arguments: parsed once and, with the feature `schema`, compiled on first use to validate arguments.
+//! JSON Schemas of tool arguments: parsed once, cleaned once for each form that models accept and, with the feature `schema`, compiled on
+//! first use to validate arguments.
 
 use std::fmt;
 use std::sync::Arc;
 
+use clean::{Cleaned, SchemaDialect};
 use serde_json::Value;
 
 pub mod clean;
@@ -16,15 +18,16 @@ mod coerce;
 mod validate;
 
 #[cfg(feature = "schema")]
-pub use validate::{ArgumentsError, validate_tool_arguments, validate_tool_call};
+pub use validate::{ArgumentsError, validate_tool_arguments};
 
-/// The schema of a tool's arguments. Clones are cheap and share the compiled schema.
+/// The schema of a tool's arguments. Clones are cheap and share the compiled schema and the cleaned ones.
 #[derive(Clone)]
 pub struct Schema(Arc<SchemaInner>);
 
 struct SchemaInner {
     raw: Arc<Value>,
     lenient: bool,
+    cleaned: Cleaned,
     #[cfg(feature = "schema")]
     compiled: compiled::Compiled,
 }
@@ -45,6 +48,7 @@ impl Schema {
         Self(Arc::new(SchemaInner {
             raw,
             lenient,
+            cleaned: Cleaned::default(),
             #[cfg(feature = "schema")]
             compiled: compiled::Compiled::default(),
         }))
@@ -55,9 +59,32 @@ impl Schema {
         &self.0.raw
     }
 
+    /// Returns the schema in the form of a family of models: an object at the root, and only keywords that they accept. With `hints`, the
+    /// limits that are removed are added to the descriptions of their schemas, such as `(at least 1)`. Each form is computed once.
+    pub fn cleaned(&self, family: SchemaDialect, hints: bool) -> &Value {
+        self.0.cleaned.get(&self.0.raw, family, hints)
+    }
+
+    /// Returns the schema as changed by [`clean::without_const`]. Computed once.
+    pub fn without_const(&self) -> &Value {
+        self.0.cleaned.without_const(&self.0.raw)
+    }
+
     /// Returns whether arguments are parsed leniently.
     pub fn is_lenient(&self) -> bool {
         self.0.lenient
+    }
+}
+
+impl From<Value> for Schema {
+    fn from(raw: Value) -> Self {
+        Self::new(raw)
+    }
+}
+
+impl From<Arc<Value>> for Schema {
+    fn from(raw: Arc<Value>) -> Self {
+        Self::new(raw)
     }
 }
 

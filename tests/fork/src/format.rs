@@ -15,7 +15,6 @@ use pinch_llm::frame::Frame;
 use pinch_llm::message::{Block, Content, Image, Message, StopReason, Text as TextBlock, Thinking, ToolCall, Usage};
 use pinch_llm::normalise::{ids, system, transform};
 use pinch_llm::request::{Request, ThinkingChoice, ToolChoice};
-use pinch_llm::schema::clean;
 use pinch_llm::wire::frame_json::{self, TextMember, TextQuality};
 use pinch_llm::wire::headers::{self, HeaderLayers};
 use pinch_llm::wire::reply::{OpenBlock, ReplyBuilder};
@@ -78,7 +77,8 @@ fn body(request: &Request) -> Value {
     let messages = transform(&conversation.messages, model, Some(&|id, _, _| ids::anthropic_id(id)));
     put("messages", messages.iter().filter_map(|message| written(message)).collect());
     let tools = conversation.head.tools.iter().map(|tool| {
-        let parameters = clean::clean(&tool.parameters, model.dialect.schema.family);
+        let rules = &model.dialect.schema;
+        let parameters = tool.parameters.cleaned(rules.family, rules.hints);
         json!({"name": tool.name, "description": tool.description, "parameters": parameters})
     });
     put("tools", tools.collect());

@@ -9,7 +9,7 @@ use pinch_llm::message::{AssistantMessage, Message};
 use pinch_llm::model::thinking::{clamp_word, supported};
 use pinch_llm::model::{Model, Rates};
 use pinch_llm::normalise::{ids, transform};
-use pinch_llm::schema::clean::{SchemaDialect, clean};
+use pinch_llm::schema::clean::SchemaDialect;
 use pinch_llm::schema::{Schema, validate_tool_arguments};
 use pinch_llm::stdx::json::repair::parse_streaming;
 use pinch_llm::stdx::text::from_utf16_dropping;
@@ -144,7 +144,8 @@ pub(super) fn execute_schema(case: &Case<'_>) -> CaseOutcome {
         actual["isXai"] = is_xai.collect();
     }
     if let Some(parameters) = input.get("parameters") {
-        actual["parameters"] = clean(parameters, SchemaDialect::of(&text(&input["provider"]), &text(&input["model"])));
+        let family = SchemaDialect::of(&text(&input["provider"]), &text(&input["model"]));
+        actual["parameters"] = Schema::new(parameters.clone()).cleaned(family, false).clone();
     }
     let mut named = expect.as_object().into_iter().flatten();
     named.try_for_each(|(name, value)| same(value, &actual[name.as_str()])).into()

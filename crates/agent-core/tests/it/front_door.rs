@@ -134,7 +134,7 @@ async fn the_schema_of_a_tool_function_is_derived_from_its_arguments() {
     let schema = json!({
         "type": "object", "properties": {"city": {"description": "A city.", "type": "string"}}, "required": ["city"],
     });
-    assert_eq!(*declared.tools_added[0].parameters, schema);
+    assert_eq!(**declared.tools_added[0].parameters.raw(), schema);
 }
 
 /// Returns what an example prints if the server gives these answers.

@@ -117,6 +117,23 @@ impl ToolCall {
             namespace: None,
         }
     }
+
+    /// Validates the arguments and returns them, coerced where the schema is unambiguous.
+    ///
+    /// # Errors
+    /// Returns [`ArgumentsError`](crate::schema::ArgumentsError) if they are invalid, or if the text of the arguments was not a JSON object.
+    #[cfg(feature = "schema")]
+    pub fn validated_arguments(
+        &self,
+        schema: &crate::schema::Schema,
+    ) -> Result<Map<String, Value>, crate::schema::ArgumentsError> {
+        match &self.arguments_error {
+            Some(why) => Err(crate::schema::ArgumentsError {
+                text: format!("Validation failed for tool \"{}\":\n  - root: {why}", self.name),
+            }),
+            None => crate::schema::validate_tool_arguments(&self.name, schema, &self.arguments),
+        }
+    }
 }
 
 /// A block of an unknown type.
@@ -124,4 +141,20 @@ impl ToolCall {
 pub struct RawBlock {
     /// The whole block.
     pub raw: Value,
+}
+
+#[cfg(all(test, feature = "schema"))]
+mod tests {
+    use super::*;
+    use crate::schema::Schema;
+
+    #[test]
+    fn arguments_that_are_no_object_are_invalid_for_every_schema() {
+        let schema = Schema::new(serde_json::json!({}));
+        let mut call = ToolCall::new("1", "t", Map::new());
+        assert_eq!(call.validated_arguments(&schema), Ok(Map::new()));
+        call.arguments_error = Some("invalid JSON: x".into());
+        let error = call.validated_arguments(&schema).unwrap_err();
+        assert_eq!(error.text, "Validation failed for tool \"t\":\n  - root: invalid JSON: x");
+    }
 }

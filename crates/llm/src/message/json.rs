@@ -85,7 +85,7 @@ impl Serialize for ToolDecl {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("name", &self.name)?;
         map.serialize_entry("description", &self.description)?;
-        map.serialize_entry("parameters", &*self.parameters)?;
+        map.serialize_entry("parameters", &**self.parameters.raw())?;
         if let Some(sampling) = &self.constrained_sampling {
             map.serialize_entry("constrainedSampling", sampling)?;
         }

@@ -38,6 +38,7 @@ fn apply_flag(dialect: &mut Dialect, name: &str, on: bool) {
         "requiresToolsWithToolHistory" => &mut history.tools_with_tool_history,
         "zaiToolStream" => &mut wire.zai_tool_stream,
         "supportsStrictMode" | "supportsStrictTools" => &mut schema.strict,
+        "toolSchemaHints" => &mut schema.hints,
         "supportsOpenAIGrammarTools" => &mut schema.grammar_tools,
         "sendSessionAffinityHeaders" => &mut wire.affinity.send,
         "supportsLongCacheRetention" => &mut wire.long_cache_retention,

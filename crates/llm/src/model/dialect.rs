@@ -237,6 +237,8 @@ pub struct SchemaRules {
     pub grammar_tools: bool,
     /// The accepted JSON Schema keywords.
     pub family: SchemaDialect,
+    /// Whether limits whose keywords are not accepted are told in descriptions.
+    pub hints: bool,
 }
 
 /// Properties of replies.

@@ -179,7 +179,7 @@ mod tests {
         ToolDecl {
             name: name.into(),
             description: String::new(),
-            parameters: Arc::new(serde_json::json!({})),
+            parameters: serde_json::json!({}).into(),
             constrained_sampling: None,
         }
     }

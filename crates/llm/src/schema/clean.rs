@@ -1,8 +1,11 @@
 //! Tool schemas for providers: an object at the root, and without unsupported keywords.
 
+use std::sync::OnceLock;
+
 use serde_json::{Map, Value, json};
 
 mod gemini;
+mod hints;
 mod root;
 
 /// Keywords that Gemini rejects.
@@ -63,6 +66,9 @@ pub enum SchemaDialect {
     Kimi,
 }
 
+/// Number of families.
+const N_FAMILIES: usize = 4;
+
 impl SchemaDialect {
     /// Parses the name used in models.json.
     pub fn parse(name: &str) -> Option<Self> {
@@ -93,14 +99,39 @@ impl SchemaDialect {
     }
 }
 
+/// The forms of one schema that were requested so far.
+#[derive(Default)]
+pub(super) struct Cleaned {
+    /// By family, without and with hints.
+    families: [[OnceLock<Box<Value>>; 2]; N_FAMILIES],
+    without_const: OnceLock<Box<Value>>,
+}
+
+impl Cleaned {
+    pub(super) fn get(&self, raw: &Value, family: SchemaDialect, hints: bool) -> &Value {
+        self.families[family as usize][usize::from(hints)].get_or_init(|| Box::new(clean(raw, family, hints)))
+    }
+
+    pub(super) fn without_const(&self, raw: &Value) -> &Value {
+        self.without_const.get_or_init(|| Box::new(without_const(raw)))
+    }
+}
+
 /// Returns the schema in the family's form. An empty schema becomes that of an object.
-pub fn clean(parameters: &Value, family: SchemaDialect) -> Value {
-    let shaped = root::shaped(parameters);
+fn clean(parameters: &Value, family: SchemaDialect, hints: bool) -> Value {
+    let mut shaped = root::shaped(parameters);
+    let refused = match family {
+        SchemaDialect::Plain => return shaped,
+        SchemaDialect::Gemini => GEMINI_REFUSES,
+        SchemaDialect::Xai => XAI_REFUSES,
+        SchemaDialect::Kimi => KIMI_REFUSES,
+    };
+    if hints {
+        shaped = hints::described(&shaped, refused);
+    }
     match family {
-        SchemaDialect::Plain => shaped,
         SchemaDialect::Gemini => gemini::clean(&shaped),
-        SchemaDialect::Xai => without(&shaped, XAI_REFUSES),
-        SchemaDialect::Kimi => without(&shaped, KIMI_REFUSES),
+        _ => without(&shaped, refused),
     }
 }
 

@@ -4,8 +4,6 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use crate::message::ToolDecl;
-
 /// Returns the JSON Schema of a type in a form that providers accept: nested types are inlined, and parts that matter only to programs
 /// (`$schema`, the type name as `title`, formats of Rust's numbers) are omitted.
 pub fn schema_of<T: JsonSchema>() -> Value {
@@ -22,13 +20,6 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     }
     remove_rust_formats(&mut schema);
     schema
-}
-
-impl ToolDecl {
-    /// Creates a tool whose arguments deserialize to a `T`.
-    pub fn of<T: JsonSchema>(name: impl Into<String>, description: impl Into<String>) -> Self {
-        Self::new(name, description, schema_of::<T>())
-    }
 }
 
 const RUST_FORMATS: [&str; 14] = [

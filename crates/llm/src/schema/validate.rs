@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use super::Schema;
 use super::coerce::coerce;
-use crate::message::ToolCall;
 
 /// Invalid arguments. The text is for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,19 +15,6 @@ use crate::message::ToolCall;
 pub struct ArgumentsError {
     /// The violations and their locations, and the received arguments.
     pub text: String,
-}
-
-/// Validates a call and returns its arguments, coerced where the schema is unambiguous.
-///
-/// # Errors
-/// Returns [`ArgumentsError`] if they are invalid, or if the text of the arguments was not a JSON object.
-pub fn validate_tool_call(schema: &Schema, call: &ToolCall) -> Result<Map<String, Value>, ArgumentsError> {
-    match &call.arguments_error {
-        Some(why) => {
-            Err(ArgumentsError { text: format!("Validation failed for tool \"{}\":\n  - root: {why}", call.name) })
-        }
-        None => validate_tool_arguments(&call.name, schema, &call.arguments),
-    }
 }
 
 /// Validates arguments against a schema and returns them, coerced where the schema is unambiguous. Defaults are not filled in, and unknown

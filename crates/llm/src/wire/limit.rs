@@ -107,7 +107,7 @@ fn block_characters(block: &Block) -> usize {
 }
 
 fn tool_characters(tool: &ToolDecl) -> usize {
-    tool.name.len() + tool.description.len() + json_characters(&*tool.parameters)
+    tool.name.len() + tool.description.len() + json_characters(&**tool.parameters.raw())
 }
 
 fn json_characters(value: &impl serde::Serialize) -> usize {

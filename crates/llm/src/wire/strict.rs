@@ -57,7 +57,7 @@ pub fn schema_for(tool: &ToolDecl, limits: StrictDialect, supported: bool) -> Re
     if strictness == Strictness::Plain || !supported {
         return Ok(None);
     }
-    let made = match tool.parameters.as_object() {
+    let made = match tool.parameters.raw().as_object() {
         Some(root) if root.get("type").is_some_and(|t| t == "object") => strict_object(root, limits),
         _ => Err("the root is not an object"),
     };
@@ -252,13 +252,12 @@ fn allows_null(schema: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     fn tool(parameters: Value, strict: &str) -> ToolDecl {
         ToolDecl {
             name: "t".into(),
             description: String::new(),
-            parameters: Arc::new(parameters),
+            parameters: parameters.into(),
             constrained_sampling: Some(json!({"type": "json_schema", "strict": strict})),
         }
     }

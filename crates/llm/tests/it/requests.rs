@@ -252,7 +252,7 @@ fn required_strictness_without_a_strict_form_fails() {
     let mut request = request(model_with(APIS[1], "http://localhost", compat));
     request.tools = Arc::new([tool.clone()]);
     assert_eq!(body(&request)["tools"][0]["function"]["strict"], true);
-    tool.parameters = Arc::new(json!({"type": "object", "properties": {}, "additionalProperties": true}));
+    tool.parameters = json!({"type": "object", "properties": {}, "additionalProperties": true}).into();
     request.tools = Arc::new([tool]);
     let call = pinch_llm::wire::WireCall::new(&request, 0);
     let error = crate::support::format_of(APIS[1]).encode(&call).unwrap_err();
@@ -307,6 +307,9 @@ fn tools_are_declared_with_the_keywords_a_model_takes() {
         assert_eq!(declared(api, "google-proxy", json!({})), "type", "{api}");
         let overridden = json!({"compat": {"toolSchemaKeywords": "plain"}});
         assert_eq!(declared(api, "xai", overridden), "type minLength format", "{api}");
+        let hinted = json!({"compat": {"toolSchemaHints": true}});
+        assert_eq!(declared(api, "p", hinted.clone()), "type minLength format", "{api}");
+        assert_eq!(declared(api, "xai", hinted), "type format description", "{api}");
     }
 }
 

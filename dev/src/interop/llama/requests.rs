@@ -14,7 +14,6 @@ use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, ToolCall,
 use pinch_llm::model::Model;
 use pinch_llm::provider::ProviderRegistry;
 use pinch_llm::request::{Auth, CallOptions, Request, SystemPrompt, Timeouts, ToolChoice};
-use pinch_llm::schema::{Schema, validate_tool_call};
 use pinch_llm::stdx::cancel::{Cancel, CancelReason};
 use pinch_llm::stdx::host::Host;
 use serde_json::{Map, Value, json};
@@ -144,9 +143,9 @@ impl LlamaClient {
         // The grammar lets the model call again and again until the limit cuts off the last call.
         let stop = end.message.stop_reason;
         ensure(matches!(stop, StopReason::ToolUse | StopReason::Length), || format!("stop {stop:?}"))?;
-        let schema = Schema::new(Self::tool().parameters);
+        let schema = Self::tool().parameters;
         let arguments = Value::Object(call.arguments.clone());
-        validate_tool_call(&schema, call).map_err(|why| why.text)?;
+        call.validated_arguments(&schema).map_err(|why| why.text)?;
         let mut answer = (*end.message).clone();
         answer.content.retain(|block| block.as_tool_call().is_none_or(|other| other.id == call.id));
         let told = format!("{} {arguments}, {} calls, {}", call.name, end.message.tool_calls().count(), stop.as_str());

@@ -491,7 +491,7 @@ impl<'de> Deserialize<'de> for ToolDecl {
         Ok(Self {
             name: wire.name,
             description: wire.description,
-            parameters: Arc::new(wire.parameters),
+            parameters: wire.parameters.into(),
             constrained_sampling: wire.constrained_sampling,
         })
     }

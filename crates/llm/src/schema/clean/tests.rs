@@ -1,8 +1,9 @@
 use super::*;
+use crate::schema::Schema;
 
 #[track_caller]
 fn check(family: SchemaDialect, schema: Value, expect: Value) {
-    assert_eq!(clean(&schema, family), expect);
+    assert_eq!(clean(&schema, family, false), expect);
 }
 
 /// Checks the cleaned rule for one member of an object.
@@ -48,6 +49,53 @@ fn keywords_are_removed_but_members_of_the_same_name_stay() {
     check_member(SchemaDialect::Plain, rule.clone(), rule.clone());
     check_member(SchemaDialect::Gemini, rule.clone(), json!({"type": "array", "items": {"type": "string"}}));
     check_member(SchemaDialect::Xai, rule, json!({"type": "array", "items": {"type": "string", "pattern": "x"}}));
+}
+
+#[test]
+fn limits_that_are_removed_are_told_in_descriptions_if_asked() {
+    let items = json!({"type": "string", "pattern": "^a", "format": "uri", "maxLength": 1});
+    let properties = json!({
+        "n": {"type": "integer", "description": "How many.", "minimum": 1, "maximum": 9.5, "multipleOf": 2},
+        "l": {"type": "array", "items": items, "minItems": 2, "uniqueItems": true, "maxItems": "x"},
+        "minimum": {"type": "object", "maxProperties": 3, "additionalProperties": false},
+    });
+    let schema = json!({"type": "object", "properties": properties});
+    let described = |family, hints| {
+        let cleaned = clean(&schema, family, hints);
+        let text = |path: &str| cleaned.pointer(&format!("/properties/{path}/description")).cloned();
+        ["n", "l", "l/items", "minimum"]
+            .map(|path| text(path).map_or(String::new(), |text| text.as_str().unwrap().to_owned()))
+    };
+    let untold = ["How many.", "", "", ""];
+    let of_items = "(matches the regular expression ^a, format uri, at most 1 character)";
+    let all = [
+        "How many. (at least 1, at most 9.5, a multiple of 2)",
+        "(at least 2 items, no item twice)",
+        of_items,
+        "(at most 3 members)",
+    ];
+    for family in [SchemaDialect::Gemini, SchemaDialect::Kimi] {
+        assert_eq!(described(family, false), untold);
+        assert_eq!(described(family, true), all);
+    }
+    // What is sent anyway is not repeated.
+    let few = ["How many.", "(at least 2 items)", "(at most 1 character)", ""];
+    assert_eq!(described(SchemaDialect::Xai, true), few);
+    assert_eq!(clean(&schema, SchemaDialect::Plain, true), schema);
+}
+
+#[test]
+fn a_schema_is_cleaned_once_for_each_form() {
+    let schema = Schema::new(json!({"type": "object", "properties": {"p": {"const": 1, "minLength": 1}}}));
+    let shared = schema.clone();
+    for family in [SchemaDialect::Plain, SchemaDialect::Gemini, SchemaDialect::Xai, SchemaDialect::Kimi] {
+        for hints in [false, true] {
+            assert_eq!(*schema.cleaned(family, hints), clean(schema.raw(), family, hints));
+            assert!(std::ptr::eq(schema.cleaned(family, hints), shared.cleaned(family, hints)));
+        }
+    }
+    assert_eq!(*schema.without_const(), without_const(schema.raw()));
+    assert!(std::ptr::eq(schema.without_const(), shared.without_const()));
 }
 
 #[test]

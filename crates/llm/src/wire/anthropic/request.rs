@@ -15,7 +15,7 @@ use crate::model::thinking::{LevelRule, clamp};
 use crate::normalise;
 use crate::normalise::system::{self, Conversation, PromptBlocks};
 use crate::request::{BETAS, CacheRetention, NativeThinking, ONE_MILLION_BETA, Request, ThinkingChoice};
-use crate::schema::clean::{self, SchemaDialect};
+use crate::schema::clean::SchemaDialect;
 use crate::thinking::ThinkingLevel;
 use crate::wire::headers::{self, AuthKey, HeaderLayers};
 use crate::wire::strict::{self, StrictDialect};
@@ -315,6 +315,7 @@ impl Tools {
             strict: model.dialect.schema.strict,
             encoding: call.encoding,
             family: model.dialect.schema.family,
+            hints: model.dialect.schema.hints,
         };
         let written = listed(model, conversation).iter().map(|tool| style.write(tool)).collect::<Result<Vec<_>, _>>();
         let initial = written
@@ -381,6 +382,7 @@ struct ToolStyle {
     strict: bool,
     encoding: Encoding,
     family: SchemaDialect,
+    hints: bool,
 }
 
 impl ToolStyle {
@@ -395,17 +397,17 @@ impl ToolStyle {
         if strict.is_some() {
             written.insert("strict".into(), true.into());
         }
-        written.insert("input_schema".into(), strict.unwrap_or_else(|| input_schema(tool, self.family)));
+        written.insert(
+            "input_schema".into(),
+            strict.unwrap_or_else(|| input_schema(tool.parameters.cleaned(self.family, self.hints))),
+        );
         Ok(Value::Object(written))
     }
 }
 
 /// Returns the complete schema, with Anthropic's required root members filled in.
-fn input_schema(tool: &ToolDecl, family: SchemaDialect) -> Value {
-    let mut schema = match clean::clean(&tool.parameters, family) {
-        Value::Object(schema) => schema,
-        _ => Map::new(),
-    };
+fn input_schema(cleaned: &Value) -> Value {
+    let mut schema = cleaned.as_object().cloned().unwrap_or_default();
     schema.insert("type".into(), "object".into());
     schema.entry("properties").or_insert_with(|| json!({}));
     schema.entry("required").or_insert_with(|| json!([]));

@@ -9,7 +9,6 @@ use crate::model::thinking::clamp;
 use crate::normalise;
 use crate::normalise::system::{self, PromptBlocks, SystemState};
 use crate::request::{CacheRetention, JsonSchemaFormat, NativeThinking, Request, ThinkingChoice, ToolChoice};
-use crate::schema::clean;
 use crate::thinking::ThinkingLevel;
 use crate::wire::anthropic::effort_word;
 use crate::wire::headers::{self, HeaderLayers};
@@ -267,7 +266,7 @@ fn tool_spec(call: &WireCall<'_>, tool: &ToolDecl) -> Result<Value, strict::Inex
     if held.is_some() {
         spec.insert("strict".into(), true.into());
     }
-    let schema = held.unwrap_or_else(|| clean::clean(&tool.parameters, rules.family));
+    let schema = held.unwrap_or_else(|| tool.parameters.cleaned(rules.family, rules.hints).clone());
     spec.insert("inputSchema".into(), json!({ "json": schema }));
     Ok(json!({ "toolSpec": spec }))
 }

@@ -14,7 +14,6 @@ use crate::model::dialect::{PromptCacheKey, SchemaRules};
 use crate::normalise;
 use crate::normalise::system::{self, Conversation, PromptBlocks};
 use crate::request::{CacheRetention, Request, ToolChoice};
-use crate::schema::clean;
 use crate::wire::headers::{self, AuthKey, HeaderLayers};
 use crate::wire::strict::{self, StrictDialect};
 use crate::wire::{Encoding, HttpRequest, WireCall, address, limit, sampling};
@@ -227,7 +226,7 @@ fn function(tool: &ToolDecl, strict: Option<Value>, rules: &SchemaRules) -> Valu
     let mut function = json!({
         "name": tool.name,
         "description": tool.description,
-        "parameters": strict.unwrap_or_else(|| clean::clean(&tool.parameters, rules.family)),
+        "parameters": strict.unwrap_or_else(|| tool.parameters.cleaned(rules.family, rules.hints).clone()),
     });
     if rules.strict {
         function["strict"] = is_strict.into();

@@ -90,7 +90,7 @@ fn calling_config(choice: &ToolChoice) -> Option<Value> {
 }
 
 fn declaration(tool: &ToolDecl) -> Value {
-    let schema = clean::without_const(&tool.parameters);
+    let schema = tool.parameters.without_const();
     json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": schema})
 }
 

@@ -14,7 +14,6 @@ use crate::model::thinking::clamp;
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, Request, ThinkingChoice, ToolChoice};
-use crate::schema::clean;
 use crate::thinking::ThinkingLevel;
 use crate::wire::headers::{self, AuthKey, HeaderLayers};
 use crate::wire::strict::{self, StrictDialect};
@@ -112,13 +111,14 @@ fn messages(request: &Request, conversation: &Conversation) -> Vec<Value> {
 }
 
 fn tools(model: &Model, tools: &[ToolDecl]) -> Result<Vec<Value>, LlmError> {
+    let rules = &model.dialect.schema;
     let write = |tool: &ToolDecl| {
-        let schema = strict::schema_for(tool, StrictDialect::OpenAi, model.dialect.schema.strict)?;
+        let schema = strict::schema_for(tool, StrictDialect::OpenAi, rules.strict)?;
         let is_strict = schema.is_some();
         let function = json!({
             "name": tool.name,
             "description": tool.description,
-            "parameters": schema.unwrap_or_else(|| clean::clean(&tool.parameters, model.dialect.schema.family)),
+            "parameters": schema.unwrap_or_else(|| tool.parameters.cleaned(rules.family, rules.hints).clone()),
             "strict": is_strict,
         });
         Ok(json!({"type": "function", "function": function}))

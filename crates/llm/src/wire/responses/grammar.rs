@@ -74,7 +74,7 @@ fn grammar(tool: &ToolDecl) -> Option<(&'static str, &str)> {
 
 /// Returns the name of the tool's only argument, if that is a text.
 fn argument(tool: &ToolDecl) -> Option<&str> {
-    let properties = tool.parameters["properties"].as_object().filter(|properties| properties.len() == 1)?;
+    let properties = tool.parameters.raw()["properties"].as_object().filter(|properties| properties.len() == 1)?;
     let (name, schema) = properties.iter().next()?;
     (schema["type"] == "string").then_some(name)
 }

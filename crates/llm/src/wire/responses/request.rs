@@ -15,7 +15,6 @@ use crate::model::dialect::PromptCacheKey;
 use crate::normalise;
 use crate::normalise::system::{self, Conversation};
 use crate::request::{CacheRetention, Request};
-use crate::schema::clean;
 use crate::wire::headers::{self, AuthKey, HeaderLayers};
 use crate::wire::strict::{self, StrictDialect};
 use crate::wire::{HttpRequest, WireCall, address, limit, sampling};
@@ -260,23 +259,23 @@ pub(in crate::wire) fn tools(
     relaxed: Relaxed,
 ) -> Result<Vec<Value>, LlmError> {
     let model = &*call.request.model;
-    let supported = model.dialect.schema.strict;
+    let rules = &model.dialect.schema;
     let write = |tool: &ToolDecl| {
         if let Some(custom) = grammar.write(tool) {
             return Ok(custom);
         }
-        let schema = strict::schema_in(call.encoding, tool, StrictDialect::OpenAi, supported)?;
+        let schema = strict::schema_in(call.encoding, tool, StrictDialect::OpenAi, rules.strict)?;
         let is_strict = schema.is_some();
         let mut encoded = json!({
             "type": "function",
             "name": tool.name,
             "description": tool.description,
-            "parameters": schema.unwrap_or_else(|| clean::clean(&tool.parameters, model.dialect.schema.family)),
+            "parameters": schema.unwrap_or_else(|| tool.parameters.cleaned(rules.family, rules.hints).clone()),
         });
         match (is_strict, relaxed) {
             (true, _) => encoded["strict"] = true.into(),
             (false, Relaxed::Null) => encoded["strict"] = Value::Null,
-            (false, Relaxed::FalseOrOmitted) if supported => encoded["strict"] = false.into(),
+            (false, Relaxed::FalseOrOmitted) if rules.strict => encoded["strict"] = false.into(),
             (false, Relaxed::FalseOrOmitted) => {}
         }
         Ok(encoded)

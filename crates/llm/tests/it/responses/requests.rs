@@ -5,8 +5,8 @@ use pinch_llm::request::ToolChoice;
 
 fn patch_tool(variants: Value) -> ToolDecl {
     let mut tool = tool("patch");
-    tool.parameters =
-        Arc::new(json!({"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}));
+    let parameters = json!({"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]});
+    tool.parameters = parameters.into();
     tool.constrained_sampling = Some(json!({"type": "grammar", "variants": variants}));
     tool
 }

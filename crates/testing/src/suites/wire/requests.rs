@@ -287,7 +287,7 @@ pub(super) fn schema_keywords(wire: &dyn Wire) -> Result<(), String> {
     let mut request = request(wire, &json!({"compat": {"toolSchemaKeywords": "xai"}}), vec![Message::user("hi", 1)]);
     let mut bounded = tool("read");
     let path = json!({"type": "string", "minLength": 7});
-    bounded.parameters = Arc::new(json!({"anyOf": [{"type": "object", "properties": {"path": path}}]}));
+    bounded.parameters = json!({"anyOf": [{"type": "object", "properties": {"path": path}}]}).into();
     request.tools = Arc::new([bounded]);
     let body = encode(wire, &request)?.body.to_string();
     ensure(body.contains("\"path\":{\"type\":\"string\"}"), || format!("a refused keyword is sent: {body}"))?;
