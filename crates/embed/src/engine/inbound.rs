@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinch_coding_agent::store::SessionRef;
 use pinch_ports::{Fence, OverrideSource, PortError, SessionEntry};
-use pinch_tools::policy::PermissionMode;
+use pinch_tools::policy::{PermissionMode, nesting_depth};
 
 use super::replaced::ReplacedEntry;
 use super::{agents, entries, replaced, resolve};
@@ -18,7 +18,7 @@ use crate::replies::ReasoningLevel;
 use crate::replies::tool_notes::Verbose;
 use crate::run::result::RunMeta;
 use crate::run::{RunError, RunRequest, UsageLine};
-use crate::sessions::entry::{self, PERMISSION_MODE, RunRecord};
+use crate::sessions::entry::{self, PERMISSION_MODE, RunRecord, SPAWN_DEPTH};
 use crate::sessions::reset;
 use crate::workspace;
 
@@ -89,6 +89,11 @@ fn apply(entry: &SessionEntry, request: &mut RunRequest) -> Result<(), RunError>
             RunError::Config(format!("the session has the unknown {PERMISSION_MODE} {mode}; expected one of {names}"))
         })?);
     }
+    request.caller.spawned_by.clone_from(&entry.spawned_by);
+    let stored = entry.extra.get(SPAWN_DEPTH).and_then(|depth| depth.as_u64());
+    // The host may set another caller, but the session stays that of a sub-agent.
+    let derived = || entry.spawned_by.as_deref().map(|parent| nesting_depth("", Some(parent), &|_| None));
+    request.spawn_depth = stored.map(|depth| depth.try_into().unwrap_or(u32::MAX)).or_else(derived);
     if let Some(level) = entry.thinking_level.as_deref().and_then(parse_level) {
         request.think_level = Some(level);
     }

@@ -132,7 +132,9 @@ async fn lead(
     let (text, images) = merged(&message, &others, parts.inbox.take_dropped(key));
     let mut request = inbound::message(parts, key, &text).await?;
     request.images = images;
+    let spawned_by = request.caller.spawned_by.take();
     request.caller = message.caller;
+    request.caller.spawned_by = request.caller.spawned_by.take().or(spawned_by);
     request.message_to = message.to;
     request.turn = Some(Arc::new(guard));
     // If another process was faster, the others wait again.

@@ -144,6 +144,9 @@ pub struct RunRequest {
     pub memory_flush_write_path: Option<String>,
     /// Upper limit for the run's permissions; `None`: as configured. The configuration can only restrict it further.
     pub permission_mode: Option<PermissionMode>,
+    /// How deeply the session is nested in sub-agents, as stored (`spawnDepth`); `None`: derived from its key and `caller.spawned_by`.
+    /// Sub-agents have fewer tools.
+    pub spawn_depth: Option<u32>,
     /// Where commands run and which of them, instead of the configuration. Approvals and `permission_mode` still restrict them.
     pub exec_overrides: ExecOverrides,
     /// Level at which commands leave the sandbox, if the sender may do that; `None`: the configured one.
@@ -246,6 +249,7 @@ impl RunRequest {
             block_replies: None,
             memory_flush_write_path: None,
             permission_mode: None,
+            spawn_depth: None,
             elevated_level: None,
             disable_tools: false,
             disable_message_tool: false,

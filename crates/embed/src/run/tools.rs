@@ -43,6 +43,8 @@ pub struct ToolOffer {
     sandbox: Option<ToolRules>,
     /// Upper limit for the permissions of the session.
     mode: Option<PermissionMode>,
+    /// How deeply the session is nested in sub-agents, if that is stored.
+    depth: Option<u32>,
     /// Which models may apply patches.
     patches: PatchModels,
     /// Number of hits of a search for tools, if they are searched for.
@@ -73,6 +75,7 @@ impl ToolOffer {
             caller,
             sandbox: None,
             mode: None,
+            depth: None,
             patches: PatchModels::default(),
             search: None,
             owner_only: Vec::new(),
@@ -88,6 +91,12 @@ impl ToolOffer {
     /// Sets the upper limit for the permissions of the session.
     pub(crate) fn in_mode(mut self, mode: Option<PermissionMode>) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Sets how deeply the session is nested in sub-agents, if that is stored.
+    pub(crate) fn at_depth(mut self, depth: Option<u32>) -> Self {
+        self.depth = depth;
         self
     }
 
@@ -133,6 +142,7 @@ impl ToolOffer {
         let request = setting.into_iter().fold(request, |request, setting| request.disabling(APPLY_PATCH, setting));
         let request = request.owner_only(self.owner_only.iter().cloned());
         let request = self.mode.iter().fold(request, |request, mode| request.mode(*mode));
+        let request = self.depth.iter().fold(request, |request, depth| request.depth(*depth));
         match &self.sandbox {
             Some(rules) => request.sandbox(rules.clone()),
             None => request,

@@ -25,6 +25,9 @@ pub(crate) const CLAUDE: &str = "claude-cli";
 /// The member that limits what the runs of a session may do.
 pub(crate) const PERMISSION_MODE: &str = "permissionMode";
 
+/// How deeply the session is nested in sub-agents.
+pub(crate) const SPAWN_DEPTH: &str = "spawnDepth";
+
 /// Members used by OpenClaw that belong to a single session and have no type in this version.
 const OF_ONE_SESSION: [&str; 12] = [
     "systemSent",

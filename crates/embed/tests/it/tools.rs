@@ -6,6 +6,7 @@ use pinch_testing::server::Recorded;
 
 use serde_json::{Value, json};
 
+use crate::host::tool;
 use crate::world::{FALLBACK, World, answer, fallback_answer, refusal, stream};
 
 fn offered(world: &World) -> Vec<String> {
@@ -114,6 +115,41 @@ async fn channels_groups_and_senders_can_have_separate_rules() {
     let expect: [&[&str]; 4] =
         [&["read", "edit", "write"], &["read", "bash", "edit"], &["read", "edit", "write"], &["bash", "edit"]];
     assert_eq!(names, expect);
+}
+
+#[tokio::test]
+async fn sub_agents_have_fewer_tools_by_their_stored_depth() {
+    let mut world = World::with(|config| {
+        config["tools"] = json!({"subagents": {"tools": {"deny": ["bash"]}}});
+        config["agents"]["defaults"]["subagents"] = json!({"maxSpawnDepth": 2});
+    })
+    .await;
+    world.engine = world.built(|builder| builder.builtin_tools(["bash"]).tool(tool("sessions_list", "none")));
+    let (all, inner, leaf): (&[&str], &[&str], &[&str]) = (&["bash", "sessions_list"], &["sessions_list"], &[]);
+    for (n, (key, members, expect)) in [
+        ("agent:main:a", json!({}), all),
+        ("agent:main:b", json!({"spawnDepth": 1}), inner),
+        ("agent:main:c", json!({"spawnDepth": 2}), leaf),
+        ("agent:main:d", json!({"spawnedBy": "agent:main:main"}), inner),
+        ("agent:main:e", json!({"spawnedBy": "agent:main:subagent:1"}), leaf),
+        ("agent:main:subagent:1", json!({}), inner),
+        ("agent:main:subagent:2", json!({"spawnDepth": 2}), leaf),
+        // No stored depth makes a sub-agent another session.
+        ("agent:main:subagent:3", json!({"spawnDepth": 0}), inner),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut entry = json!({"sessionId": format!("s{n}"), "updatedAt": 1});
+        entry.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        world.write("state/agents/main/sessions/sessions.json", &json!({key: entry}).to_string());
+        let mut request = world.engine.message(key, "hello").await.unwrap();
+        // A caller set by the host does not change that.
+        request.caller = Caller::new().owner();
+        world.server.reply(stream(answer("m1", "Hello.")));
+        world.engine.run(request).finish().await.unwrap();
+        assert_eq!(names_of(world.server.requests().last().unwrap()), expect, "{key} {members}");
+    }
 }
 
 #[tokio::test]

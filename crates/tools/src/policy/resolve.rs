@@ -213,10 +213,11 @@ impl ToolPolicies {
         };
         add("sandbox tools.allow".to_owned(), request.sandbox.clone(), unknown);
         let parent = caller.spawned_by.as_deref().filter(|parent| !parent.trim().is_empty());
-        let depth = request.depth.unwrap_or_else(|| nesting_depth(key, parent, &|_| None));
-        // A spawned session is a sub-agent, whatever its key looks like or whatever depth is stored.
-        if nesting_depth(key, parent, &|_| None) > 0 {
-            let rules = self.subagent(Some(depth));
+        let stored = nesting_depth(key, parent, &|of| request.depth.filter(|_| of == key));
+        let derived = nesting_depth(key, parent, &|_| None);
+        // A spawned session is a sub-agent, even if its key does not look like one, or if no depth is stored.
+        if stored > 0 || derived > 0 {
+            let rules = self.subagent(Some(stored));
             add("subagent tools.allow".to_owned(), Some(rules), UnknownEntries::Unchecked);
         }
         let reserved = request.owner_only.iter().map(|name| names::canonical_name(name)).collect();

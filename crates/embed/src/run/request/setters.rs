@@ -109,6 +109,13 @@ impl RunRequest {
         self
     }
 
+    /// Sets how deeply the session is nested in sub-agents.
+    #[must_use]
+    pub fn spawn_depth(mut self, depth: u32) -> Self {
+        self.spawn_depth = Some(depth);
+        self
+    }
+
     /// Sets the level at which commands leave the sandbox.
     #[must_use]
     pub fn elevated_level(mut self, level: ElevatedLevel) -> Self {
