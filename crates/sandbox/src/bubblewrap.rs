@@ -134,6 +134,10 @@ impl Sandbox for BubblewrapSandbox {
         NAME
     }
 
+    fn has_own_programs(&self) -> bool {
+        false
+    }
+
     fn probe(&self) -> BoxFuture<'_, Result<SandboxProbe, SandboxUnavailable>> {
         self.check().boxed()
     }

@@ -56,6 +56,8 @@ pub struct EnteredSandbox {
     pub backend: &'static str,
     /// The machine inside the sandbox.
     pub machine: Arc<dyn Machine>,
+    /// Whether its programs are those of an image, not of this machine.
+    pub has_own_programs: bool,
 }
 
 /// Returns the backends for this system, in the order in which they are tried. `path` is searched for programs.
@@ -118,7 +120,10 @@ pub async fn enter(
         }
         sandbox.prune().await;
         match sandbox.enter(asked).await {
-            Ok(machine) => return Ok(EnteredSandbox { backend: sandbox.name(), machine }),
+            Ok(machine) => {
+                let has_own_programs = sandbox.has_own_programs();
+                return Ok(EnteredSandbox { backend: sandbox.name(), machine, has_own_programs });
+            }
             Err(error) => failed.push(error),
         }
     }

@@ -241,6 +241,10 @@ impl Sandbox for ContainerSandbox {
         self.engine.as_str()
     }
 
+    fn has_own_programs(&self) -> bool {
+        true
+    }
+
     fn probe(&self) -> BoxFuture<'_, Result<SandboxProbe, SandboxUnavailable>> {
         async move { Ok(SandboxProbe::new(self.check().await?.1, GUARANTEES)) }.boxed()
     }

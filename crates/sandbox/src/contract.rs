@@ -14,6 +14,9 @@ pub trait Sandbox: Send + Sync {
     /// Returns the name used in configurations.
     fn name(&self) -> &'static str;
 
+    /// Returns whether commands inside start programs of an image, not of this machine.
+    fn has_own_programs(&self) -> bool;
+
     /// Checks whether the backend works on this machine.
     fn probe(&self) -> BoxFuture<'_, Result<SandboxProbe, SandboxUnavailable>>;
 

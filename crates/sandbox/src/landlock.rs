@@ -87,6 +87,10 @@ impl Sandbox for LandlockSandbox {
         NAME
     }
 
+    fn has_own_programs(&self) -> bool {
+        false
+    }
+
     fn probe(&self) -> BoxFuture<'_, Result<SandboxProbe, SandboxUnavailable>> {
         std::future::ready(Self::check()).boxed()
     }

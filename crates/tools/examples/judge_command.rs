@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             path: &path,
             syntax: CommandSyntax::Scripts,
             sets_env: false,
+            has_own_programs: false,
             is_executable: &|path| path.is_file(),
             exists: &|path| path.exists(),
             changed: &|_| None,

@@ -49,6 +49,8 @@ pub(super) struct RunMachines {
     commands: Arc<dyn Machine>,
     /// The machine outside the sandbox, if commands run in one.
     outside: Option<Arc<dyn Machine>>,
+    /// Whether other programs are installed where commands run than outside.
+    has_own_programs: bool,
     workspace_only: bool,
 }
 
@@ -80,7 +82,8 @@ impl RunMachines {
             true => Arc::new(RootedMachine::new(Arc::clone(&commands), workspace)),
             false => Arc::clone(&commands),
         };
-        Self { files, commands, outside, workspace_only }
+        let has_own_programs = sandbox.is_some_and(|sandbox| sandbox.has_own_programs);
+        Self { files, commands, outside, has_own_programs, workspace_only }
     }
 }
 
@@ -174,6 +177,7 @@ pub(super) fn offer(
     };
     Ok(ToolOffer::new(layers, foreground, Arc::clone(&parts.config.tools), request.caller.clone())
         .in_mode(request.permission_mode)
+        .at_depth(request.spawn_depth)
         .patches_by(patches)
         .reserved_for_owner(parts.registered.toolbox.owner_only())
         .searched(tool_search(&parts.config, &request.agent(&parts.config.agents))))
@@ -207,6 +211,7 @@ fn command_tools(
     let names = registered.toolbox.command_tools(has_rules(&exec, mode));
     let mut hosts = CommandHosts::default();
     hosts.outside.clone_from(&machines.outside);
+    hosts.has_own_programs = machines.has_own_programs;
     hosts.configured = exec.host.unwrap_or_default();
     hosts.elevated = elevated(config, request, &agent);
     let own = CommandParts {

@@ -41,6 +41,8 @@ pub(super) struct RunSandbox {
     /// What the model is told about it.
     pub(super) facts: SandboxFacts,
     pub(super) backend: String,
+    /// Whether its programs are those of an image, not of this machine.
+    pub(super) has_own_programs: bool,
     /// Environment variables of its commands.
     pub(super) variables: Vec<(String, String)>,
 }
@@ -139,6 +141,7 @@ impl SandboxPlan<'_> {
             variables: environment.allowed,
             facts,
             backend: entered.backend.to_owned(),
+            has_own_programs: entered.has_own_programs,
         })
     }
 

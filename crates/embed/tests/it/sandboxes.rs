@@ -330,16 +330,56 @@ async fn a_command_line_agent_is_refused_in_a_sandbox() {
     assert!(!world.path("workspace/ran").exists());
 }
 
-#[tokio::test]
-async fn container_settings_are_passed_to_docker() {
+/// Creates a world with a program that behaves like docker.
+async fn with_engine() -> World {
     use std::os::unix::fs::PermissionsExt as _;
-    if !works().await {
-        return;
-    }
     let world = World::new().await;
     world.write("bin/docker", include_str!("../../../sandbox/tests/it/fake-engine.sh"));
     world.write("workspace/note.txt", "a note");
     std::fs::set_permissions(world.path("bin/docker"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    world
+}
+
+/// Creates an engine that finds the program of [`with_engine`].
+fn engine_with_path(world: &World, document: Value) -> Engine {
+    let Value::Object(document) = document else { panic!("{document}") };
+    let (config, _) = pinch_embed::Config::from_document(document, &world.path("pinch.json"));
+    let path = format!("{}:/usr/bin:/bin", world.path("bin").display());
+    let host = pinch_stdx::host::Host::builder()
+        .home(world.path("."))
+        .env(pinch_stdx::host::Env::from_iter([("PATH", path)]))
+        .build();
+    Engine::builder(world.path("state")).host(host).config(config).builtin_tools(CODING).build()
+}
+
+#[tokio::test]
+async fn no_rule_about_this_machine_covers_a_program_of_a_container() {
+    if !works().await {
+        return;
+    }
+    for (backend, is_allowed) in [("docker", false), ("landlock", true)] {
+        let world = with_engine().await;
+        let mut document = world.document();
+        document["agents"]["defaults"]["sandbox"] = json!({"mode": "all", "backend": backend, "workspaceAccess": "rw"});
+        document["tools"]["exec"] = json!({"security": "allowlist", "ask": "on-miss"});
+        let allowed = json!({"version": 1, "agents": {"main": {"allowlist": [{"pattern": "/**"}]}}});
+        world.write("state/exec-approvals.json", &allowed.to_string());
+        let engine = engine_with_path(&world, document);
+        for (command, is_builtin) in [("cat note.txt", false), ("echo a note", true)] {
+            let (text, _) =
+                called(&world, &engine, world.request("s1", "go"), "exec", json!({"command": command})).await;
+            assert_eq!(text.contains("a note"), is_allowed || is_builtin, "{backend} {command}: {text}");
+            assert_eq!(text.contains("cat is a program of the container"), !is_allowed && !is_builtin, "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn container_settings_are_passed_to_docker() {
+    if !works().await {
+        return;
+    }
+    let world = with_engine().await;
     let log = || std::fs::read_to_string(world.path("bin/log")).unwrap_or_default();
     // Only containers support this limit, so `auto` selects a container.
     for (n, backend) in ["docker", "auto"].into_iter().enumerate() {
@@ -348,14 +388,7 @@ async fn container_settings_are_passed_to_docker() {
             "mode": "all", "backend": backend, "workspaceAccess": "ro",
             "docker": {"memory": "1g", "image": "my-image", "env": {"GREETING": "hello", "MY_TOKEN": "x"}, "setupCommand": "true"},
         });
-        let (config, _) =
-            pinch_embed::Config::from_document(document.as_object().unwrap().clone(), &world.path("pinch.json"));
-        let path = format!("{}:/usr/bin:/bin", world.path("bin").display());
-        let host = pinch_stdx::host::Host::builder()
-            .home(world.path("."))
-            .env(pinch_stdx::host::Env::from_iter([("PATH", path)]))
-            .build();
-        let engine = Engine::builder(world.path("state")).host(host).config(config).builtin_tools(CODING).build();
+        let engine = engine_with_path(&world, document);
         let command = json!({"command": "pwd; echo $GREETING"});
         let (result, system) = called(&world, &engine, world.request("s1", "go"), "bash", command.clone()).await;
         assert!(result.contains("state/sandboxes/agent-main-") && result.contains("hello"), "{result}");

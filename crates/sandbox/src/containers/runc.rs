@@ -365,6 +365,10 @@ impl Sandbox for RuncSandbox {
         NAME
     }
 
+    fn has_own_programs(&self) -> bool {
+        true
+    }
+
     fn probe(&self) -> BoxFuture<'_, Result<SandboxProbe, SandboxUnavailable>> {
         self.probed().boxed()
     }

@@ -46,7 +46,7 @@ pub fn hash_of(path: &Path) -> io::Result<Option<String>> {
 /// # Errors
 /// Fails if one of them cannot be read.
 pub fn hashes_of(argv: &[String], program: &Path, cwd: &Path) -> io::Result<ContentHashes> {
-    let files = CodeFiles::of(argv, program, cwd);
+    let files = CodeFiles::of(argv, Some(program), cwd);
     let mut hashes = ContentHashes::new();
     for candidates in files.arguments {
         let found = hashed(candidates)?;

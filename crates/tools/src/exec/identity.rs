@@ -33,10 +33,9 @@ impl CommandIdentity {
     pub fn of(judgement: &Judgement, shell: &Path, cwd: &Path) -> Self {
         let mut paths = vec![shell.to_owned()];
         for call in &judgement.programs {
-            if let Some(program) = &call.program {
-                let files = CodeFiles::of(&call.argv, program, cwd);
-                paths.extend(files.code.into_iter().chain(files.arguments.into_iter().flatten()));
-            }
+            // The scripts are known even if the interpreter is not, as in a container.
+            let files = CodeFiles::of(&call.argv, call.program.as_deref(), cwd);
+            paths.extend(files.code.into_iter().chain(files.arguments.into_iter().flatten()));
         }
         paths.sort();
         paths.dedup();

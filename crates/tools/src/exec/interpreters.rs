@@ -234,9 +234,9 @@ pub(super) struct CodeFiles {
 }
 
 impl CodeFiles {
-    /// Returns the files of a call in a directory.
-    pub(super) fn of(argv: &[String], program: &Path, cwd: &Path) -> Self {
-        let mut files = Self { code: vec![program.to_owned()], arguments: Vec::new() };
+    /// Returns the files of a call in a directory. `program` is where the program was found.
+    pub(super) fn of(argv: &[String], program: Option<&Path>, cwd: &Path) -> Self {
+        let mut files = Self { code: program.map(Path::to_owned).into_iter().collect(), arguments: Vec::new() };
         let name = argv.first().map_or("", String::as_str);
         let base = Path::new(name).file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         if !is_script_runner(&base) {
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn the_files_of_a_call_include_its_script_and_what_would_replace_it() {
         let files = |command: &str| {
-            let files = CodeFiles::of(&argv(command), Path::new("/bin/x"), Path::new("/w"));
+            let files = CodeFiles::of(&argv(command), Some(Path::new("/bin/x")), Path::new("/w"));
             let shown = |paths: Vec<PathBuf>| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
             (shown(files.code), shown(files.arguments.concat()))
         };

@@ -35,6 +35,9 @@ pub struct CommandRules<'a> {
     pub syntax: CommandSyntax,
     /// Whether the call sets environment variables.
     pub sets_env: bool,
+    /// Whether the command runs where other programs are installed, as in a container. No rule covers those: a path can be another program
+    /// there.
+    pub has_own_programs: bool,
     /// Returns whether a path is an executable file.
     pub is_executable: &'a (dyn Fn(&Path) -> bool + Sync),
     /// Returns whether a path exists.
@@ -268,7 +271,10 @@ impl CommandRules<'_> {
         }
         // Any file can have the name of a shell or of a wrapper; what is found nowhere could be a function that the shell loads.
         let is_builtin = BUILTIN_WRAPPERS.contains(&name.as_str());
-        let is_itself = call.program.as_deref().map_or(is_builtin, |path| self.safe_bins.is_in_trusted(path));
+        let is_itself = call
+            .program
+            .as_deref()
+            .map_or(is_builtin && !self.has_own_programs, |path| self.safe_bins.is_in_trusted(path));
         if !is_program && !is_itself {
             self.cover(&call, place, judgement);
         }
@@ -332,6 +338,12 @@ impl CommandRules<'_> {
                     format!("{} has changed since it was approved", changed.display())
                 }
                 Some(program) => format!("{} is not on the allow list", program.display()),
+                None if self.has_own_programs => {
+                    let name = argv.first().map_or("", String::as_str);
+                    format!(
+                        "{name} is a program of the container, which rules about this machine's programs do not cover"
+                    )
+                }
                 None => format!("{} was not found", argv.first().map_or("", String::as_str)),
             });
         }
@@ -344,6 +356,9 @@ impl CommandRules<'_> {
 
     /// Resolves a program name to a path.
     fn find(&self, name: &str) -> Option<PathBuf> {
+        if self.has_own_programs {
+            return None;
+        }
         let is_there = |path: &PathBuf| (self.is_executable)(path);
         let expanded = match (name.strip_prefix("~/"), self.home) {
             (Some(rest), Some(home)) => home.join(rest),

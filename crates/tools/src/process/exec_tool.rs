@@ -90,6 +90,7 @@ impl ExecTool {
         let env = self.environment(input)?;
         let is_inside = options.hosts.outside.is_some() && chosen.outside.is_none();
         let mut call = CommandCall {
+            has_own_programs: is_inside && options.hosts.has_own_programs,
             command,
             cwd: &cwd,
             env: &env,
@@ -104,6 +105,7 @@ impl ExecTool {
         }
         let Some(outside) = options.hosts.retry(input, rules) else { return Ok(output) };
         (call.security, call.ask, call.reason) = (outside.security, outside.ask, Some(RETRY));
+        call.has_own_programs = false;
         warnings.push("Note: the command failed in the sandbox; after an approval, it ran again outside.".to_owned());
         match self.run_on(outside.outside.as_ref(), &call, input, warnings, cx).await {
             Ok(output) => Ok(output),

@@ -106,6 +106,9 @@ impl ElevatedRules {
 pub struct CommandHosts {
     /// The machine outside, if commands usually run in a sandbox; `None` if there is no sandbox.
     pub outside: Option<Arc<dyn Machine>>,
+    /// Whether other programs are installed in the sandbox than outside, as in a container. Allow lists and approvals name this machine's
+    /// programs, so every program inside needs an approval then.
+    pub has_own_programs: bool,
     /// The configured host.
     pub configured: ConfiguredHost,
     /// Whether commands may leave the sandbox.
@@ -218,6 +221,7 @@ mod tests {
         let level = level.unwrap_or_default();
         CommandHosts {
             outside,
+            has_own_programs: false,
             configured,
             elevated: ElevatedRules { is_enabled: true, is_allowed, level, provider: Some("telegram".into()) },
         }

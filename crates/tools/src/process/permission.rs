@@ -25,6 +25,8 @@ pub(super) struct CommandCall<'a> {
     pub(super) env: &'a [(String, String)],
     /// Whether the call sets variables.
     pub(super) sets_env: bool,
+    /// Whether other programs are installed where it runs.
+    pub(super) has_own_programs: bool,
     /// Which commands may run.
     pub(super) security: ExecSecurity,
     /// When to ask a person.
@@ -176,6 +178,7 @@ impl CommandOptions {
             path: &path,
             syntax: self.syntax,
             sets_env: call.sets_env,
+            has_own_programs: call.has_own_programs,
             is_executable: &is_executable,
             exists: &|path| path.symlink_metadata().is_ok(),
             changed: &first_changed,

@@ -17,6 +17,11 @@ const ALLOWED: [&str; 19] = [
 ];
 
 fn judged(command: &str) -> Judgement {
+    judged_at(command, false)
+}
+
+/// Judges a command that runs on this machine, or in a container.
+fn judged_at(command: &str, has_own_programs: bool) -> Judgement {
     let allowlist: Vec<AllowedProgram> = ALLOWED
         .iter()
         .map(|name| AllowedProgram { pattern: format!("/usr/bin/{name}"), ..AllowedProgram::default() })
@@ -35,11 +40,29 @@ fn judged(command: &str) -> Judgement {
         path: &["/usr/bin".into(), "relative".into()],
         syntax: CommandSyntax::Scripts,
         sets_env: false,
+        has_own_programs,
         is_executable: &is_executable,
         exists: &|path| path == Path::new("/w/secret"),
         changed: &|_| None,
     };
     judge(command, &rules)
+}
+
+#[test]
+fn no_rule_covers_programs_of_a_container() {
+    for command in
+        ["git status", "/usr/bin/git status", "env A=1 git status", "printf x", "head", "xargs git", "sh -c 'ls'"]
+    {
+        assert!(!judged_at(command, true).is_allowed(), "{command}");
+    }
+    let judgement = judged_at("echo a && git status | head", true);
+    let reason = judgement.not_allowed.unwrap_or_default();
+    assert!(reason.contains("git is a program of the container"), "{reason}");
+    assert!(judgement.programs.iter().all(|call| call.program.is_none()), "{:?}", judgement.programs);
+    // The shell does these itself.
+    assert!(judged_at("cd sub && echo a && [ -f x ] || exit 1", true).is_allowed());
+    // Code on the command line is found there as well.
+    assert!(judged_at("python3 -c 'x'", true).inline_code.is_some());
 }
 
 #[test]
