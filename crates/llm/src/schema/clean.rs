@@ -67,7 +67,7 @@ pub enum SchemaDialect {
 }
 
 /// Number of families.
-const N_FAMILIES: usize = 4;
+const N_FAMILIES: usize = SchemaDialect::Kimi as usize + 1;
 
 impl SchemaDialect {
     /// Parses the name used in models.json.

@@ -10,12 +10,14 @@ use tempfile::TempDir;
 
 use crate::confinement::{Confinement, NetworkAccess, PathAccess};
 
+mod package_managers;
+
 /// Files by which root changes the whole machine. The names below them are not the sandbox's own.
 pub(crate) const KERNEL_FILES: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 /// Readable system directories, where they exist.
 const SYSTEM: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/gnu/store"];
 /// The parts of `/etc` that programs need and that contain no secrets.
-const ETC: [&str; 29] = [
+const ETC: [&str; 33] = [
     "/etc/alternatives",
     "/etc/bash.bashrc",
     "/etc/ca-certificates",
@@ -39,7 +41,11 @@ const ETC: [&str; 29] = [
     "/etc/nsswitch.conf",
     "/etc/os-release",
     "/etc/passwd",
-    "/etc/pki",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/pki/java",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/openssl.cnf",
     "/etc/profile",
     "/etc/protocols",
     "/etc/services",
@@ -147,6 +153,7 @@ impl SandboxView {
         }
         if let Some(real_home) = &asked.home {
             view.readable.extend(link_toolchains(real_home, &home)?);
+            package_managers::copy_configuration(real_home, &home)?;
         }
         let above = workspace.ancestors().skip(1).flat_map(|dir| ABOVE.map(|name| dir.join(name)));
         // The target of a link may be anything.
