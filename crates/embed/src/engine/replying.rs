@@ -130,7 +130,8 @@ impl ChannelTerms {
         let configured = || match self.config.threads {
             Some(ReplyThreads::Off) => ReplyToMode::Off { tags_allowed },
             Some(ReplyThreads::First) => ReplyToMode::First,
-            Some(ReplyThreads::All) | None => ReplyToMode::All,
+            Some(ReplyThreads::All) => ReplyToMode::All,
+            None => self.rules.map_or(ReplyToMode::All, |rules| rules.threads),
         };
         request.reply_to_mode.unwrap_or_else(configured)
     }

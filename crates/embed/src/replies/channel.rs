@@ -2,6 +2,7 @@
 //!
 //! The configuration (`channels.<name>`) overrides individual values; the limits of a sink apply in addition.
 
+use super::directives::threading::ReplyToMode;
 use super::unit::{TextLimit, TextUnit};
 
 /// How a channel handles replies.
@@ -19,6 +20,8 @@ pub struct ChannelRules {
     pub coalesce_min: Option<usize>,
     /// Whether explicit reply tags are honoured while threads are off.
     pub tags_when_off: bool,
+    /// Which replies stay in a thread without `channels.<name>.replyToMode`.
+    pub threads: ReplyToMode,
 }
 
 /// Limits messages to this many UTF-16 code units.
@@ -32,22 +35,38 @@ const fn chars(max: usize) -> TextLimit {
 }
 
 const fn rules(name: &'static str, text: TextLimit) -> ChannelRules {
-    ChannelRules { name, text, renders_markdown: true, streams_blocks: false, coalesce_min: None, tags_when_off: false }
+    ChannelRules {
+        name,
+        text,
+        renders_markdown: true,
+        streams_blocks: false,
+        coalesce_min: None,
+        tags_when_off: false,
+        threads: ReplyToMode::All,
+    }
 }
+
+/// No replies stay in a thread.
+const OFF: ReplyToMode = ReplyToMode::Off { tags_allowed: false };
 
 /// A channel that is not in the table.
 const OTHER: ChannelRules = ChannelRules { renders_markdown: false, ..rules("", chars(4_000)) };
 
 /// All known channels.
 const CHANNELS: &[ChannelRules] = &[
-    ChannelRules { streams_blocks: true, ..rules("telegram", utf16(4_000)) },
-    ChannelRules { coalesce_min: Some(1_500), ..rules("discord", utf16(2_000)) },
-    ChannelRules { coalesce_min: Some(1_500), tags_when_off: true, ..rules("slack", chars(4_000)) },
+    ChannelRules { streams_blocks: true, threads: ReplyToMode::First, ..rules("telegram", utf16(4_000)) },
+    ChannelRules { coalesce_min: Some(1_500), threads: OFF, ..rules("discord", utf16(2_000)) },
+    ChannelRules {
+        coalesce_min: Some(1_500),
+        tags_when_off: true,
+        threads: ReplyToMode::Off { tags_allowed: true },
+        ..rules("slack", chars(4_000))
+    },
     ChannelRules { coalesce_min: Some(1_500), renders_markdown: false, ..rules("signal", chars(4_000)) },
     ChannelRules { renders_markdown: false, ..rules("whatsapp", chars(4_000)) },
     ChannelRules { renders_markdown: false, ..rules("imessage", chars(4_000)) },
     ChannelRules { renders_markdown: false, ..rules("irc", TextLimit { max: 350, unit: TextUnit::Bytes }) },
-    rules("googlechat", chars(4_000)),
+    ChannelRules { threads: OFF, ..rules("googlechat", chars(4_000)) },
     rules("webchat", chars(4_000)),
     rules("matrix", chars(4_000)),
     rules("mattermost", chars(4_000)),

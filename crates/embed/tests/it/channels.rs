@@ -116,14 +116,30 @@ async fn a_human_delay_precedes_every_block_but_the_first() {
 #[tokio::test]
 async fn threads_follow_the_mode_of_the_channel() {
     let text = "[[reply_to_current]] One.\n\n[[reply_to:9]] Two.";
-    for (mode, expect) in [("all", [Some("7"), Some("9")]), ("first", [Some("7"), None]), ("off", [None, None])] {
-        let threads = |config: &mut Value| config["channels"]["telegram"]["replyToMode"] = mode.into();
-        let (_world, chat, _) = delivered(text, "telegram", threads, by_paragraph).await;
+    let (all, first, none) = ([Some("7"), Some("9")], [Some("7"), None], [None, None]);
+    for (channel, mode, expect) in [
+        ("telegram", json!("all"), all),
+        ("telegram", json!("first"), first),
+        ("telegram", json!("off"), none),
+        ("slack", json!("first"), first),
+        // The usual modes.
+        ("telegram", json!(null), first),
+        ("discord", json!(null), none),
+        ("googlechat", json!(null), none),
+        ("slack", json!(null), all),
+        ("whatsapp", json!(null), all),
+    ] {
+        let threads = |config: &mut Value| {
+            if !mode.is_null() {
+                config["channels"][channel]["replyToMode"] = mode.clone();
+            }
+        };
+        let (_world, chat, _) = delivered(text, channel, threads, by_paragraph).await;
         let blocks = chat.blocks.lock().unwrap();
         assert_eq!(
             blocks.iter().map(|(_, block)| block.reply.reply_to_id.as_deref()).collect::<Vec<_>>(),
             expect,
-            "{mode}"
+            "{channel} {mode}"
         );
     }
 }
