@@ -4,6 +4,7 @@ use pinch_agent_core::tool::ToolSet;
 use pinch_coding_agent::prompt::PromptSections;
 use pinch_stdx::text::utf16_len;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::bootstrap::InjectedFile;
 use super::sections::{DIRECTORY, PROJECT_CONTEXT, SKILLS, TOOLING};
@@ -17,6 +18,8 @@ pub struct PromptReport {
     pub made_at_ms: i64,
     /// Size of the whole prompt.
     pub chars: usize,
+    /// SHA-256 hash of the whole prompt, in hexadecimal.
+    pub hash: String,
     /// Size of the workspace files in it.
     pub project_context_chars: usize,
     /// Size of the tool list.
@@ -25,6 +28,8 @@ pub struct PromptReport {
     pub tool_directory_chars: usize,
     /// Size of the skill list.
     pub skills_chars: usize,
+    /// SHA-256 hash of the skill list, in hexadecimal; empty if there is none.
+    pub skills_hash: String,
     /// Size of each skill in that list, by name.
     pub skills: Vec<(String, usize)>,
     /// Which runs of the agent are sandboxed: `off`, `non-main` or `all`.
@@ -66,13 +71,16 @@ impl PromptReport {
         let (skills, listed) = if has(SKILLS) { (skills, listed) } else { ("", &[][..]) };
         let files = if has(PROJECT_CONTEXT) { files } else { &[] };
         let chars = |name: &str| prompt.sections().find(|(id, _)| *id == name).map_or(0, |(_, text)| utf16_len(text));
+        let whole = prompt.whole();
         Self {
             made_at_ms,
-            chars: utf16_len(&prompt.whole()),
+            chars: utf16_len(&whole),
+            hash: hash_of(&whole),
             project_context_chars: chars(PROJECT_CONTEXT),
             tool_list_chars: chars(TOOLING),
             tool_directory_chars: chars(DIRECTORY),
             skills_chars: utf16_len(skills),
+            skills_hash: if skills.is_empty() { String::new() } else { hash_of(skills) },
             skills: listed.to_vec(),
             sandbox_mode: sandbox.0,
             is_sandboxed: sandbox.1,
@@ -111,6 +119,7 @@ impl PromptReport {
             "sandbox": {"mode": self.sandbox_mode, "sandboxed": self.is_sandboxed},
             "systemPrompt": {
                 "chars": self.chars,
+                "hash": self.hash,
                 "projectContextChars": self.project_context_chars,
                 "nonProjectContextChars": self.chars - self.project_context_chars,
             },
@@ -122,11 +131,18 @@ impl PromptReport {
                 "entries": tools.collect::<Vec<_>>(),
             },
         });
+        if !self.skills_hash.is_empty() {
+            report["skills"]["hash"] = self.skills_hash.as_str().into();
+        }
         if self.tool_directory_chars > 0 {
             report["tools"]["directoryChars"] = self.tool_directory_chars.into();
         }
         report
     }
+}
+
+fn hash_of(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl ToolSize {

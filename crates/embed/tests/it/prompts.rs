@@ -11,6 +11,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::{Host, MachineFacts};
 use pinch_testing::server::Recorded;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::host::tool;
 use crate::world::{World, answer, call, fallback_answer, stream, within};
@@ -75,6 +76,9 @@ async fn the_prompt_contains_the_files_and_skills_of_the_workspace() {
     assert!(!system.contains("<name>off</name>") && !system.contains("<name>mac</name>"), "{system}");
     let report = &result.meta.into_json()["systemPromptReport"];
     assert_eq!(report["systemPrompt"]["chars"], system.encode_utf16().count());
+    let hash: String = Sha256::digest(system.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(report["systemPrompt"]["hash"], hash);
+    assert_eq!(report["skills"]["hash"].as_str().map(str::len), Some(64), "{report}");
     assert_eq!(report["injectedWorkspaceFiles"][1]["truncated"], true);
     assert_eq!(report["injectedWorkspaceFiles"][1]["rawChars"], 200);
     assert_eq!(report["skills"]["entries"][0]["name"], "weather");
