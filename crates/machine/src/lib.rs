@@ -198,14 +198,14 @@ pub trait Process: Send {
 
 /// An operation that failed. Its text is shown to a model: the error's code, the system's message, the operation and the path.
 #[derive(Debug, thiserror::Error)]
-#[error("{code}: {text}, {operation}{}", Quoted(path.as_deref()))]
+#[error("{code}: {text}{}{operation}{}", if operation.is_empty() { "" } else { ", " }, Quoted(path.as_deref()))]
 #[non_exhaustive]
 pub struct MachineError {
     /// The error's code, e.g. `ENOENT`.
     pub code: &'static str,
     /// The message.
     pub text: String,
-    /// The operation that failed.
+    /// The operation that failed; empty if the message says what cannot be done.
     pub operation: &'static str,
     /// The file, if any.
     pub path: Option<PathBuf>,
@@ -233,6 +233,11 @@ impl MachineError {
     pub fn new(source: io::Error, operation: &'static str, path: Option<&Path>) -> Self {
         let (code, text) = name(&source);
         Self { code, text, operation, path: path.map(Path::to_owned), source: Some(source) }
+    }
+
+    /// Creates an error whose text names the operation and the file.
+    pub fn explained(code: &'static str, text: impl Into<String>) -> Self {
+        Self { code, text: text.into(), operation: "", path: None, source: None }
     }
 }
 

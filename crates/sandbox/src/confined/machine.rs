@@ -128,6 +128,25 @@ impl ConfinedMachine {
         })
     }
 
+    /// Like [`Self::with_path`], for operations that change files: explains what happens to a path that may only be read.
+    async fn with_writable_path<T: Send + 'static>(
+        &self,
+        action: &'static str,
+        operation: &'static str,
+        path: &Path,
+        work: impl FnOnce(PathBuf) -> BoxFuture<'static, Result<T, MachineError>> + Send,
+    ) -> Result<T, MachineError> {
+        self.with_path(operation, path, work).await.map_err(|error| {
+            let is_explained =
+                error.source.as_ref().is_some_and(is_refusal) && self.view.is_read_only(&self.outside(path));
+            if !is_explained {
+                return error;
+            }
+            let text = format!("Sandbox path is read-only; cannot {action}: {}", path.display());
+            MachineError::explained(error.code, text)
+        })
+    }
+
     /// Like [`Self::with_path`], for operations that the kernel does not check: rejects paths that lead out of the sandbox.
     async fn with_visible_path<T: Send + 'static>(
         &self,
@@ -185,6 +204,11 @@ impl ConfinedMachine {
     }
 }
 
+/// Returns whether the system refuses access, as opposed to a file that does not exist.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
 impl Machine for ConfinedMachine {
     fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Stat, MachineError>> {
         let work = |path: PathBuf| async move { LocalMachine.stat(&path).await }.boxed();
@@ -205,12 +229,12 @@ impl Machine for ConfinedMachine {
 
     fn write<'a>(&'a self, path: &'a Path, content: Bytes) -> BoxFuture<'a, Result<(), MachineError>> {
         let work = move |path: PathBuf| async move { LocalMachine.write(&path, content).await }.boxed();
-        self.with_path("open", path, work).boxed()
+        self.with_writable_path("write", "open", path, work).boxed()
     }
 
     fn remove<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<(), MachineError>> {
         let work = |path: PathBuf| async move { LocalMachine.remove(&path).await }.boxed();
-        self.with_path("unlink", path, work).boxed()
+        self.with_writable_path("remove", "unlink", path, work).boxed()
     }
 
     fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<String>, MachineError>> {

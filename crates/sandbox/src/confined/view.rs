@@ -194,6 +194,13 @@ impl SandboxView {
         self.workspace.parent().filter(|above| !self.contains(above))
     }
 
+    /// Returns whether a path is visible, but cannot be changed.
+    pub(crate) fn is_read_only(&self, path: &Path) -> bool {
+        let is_writable =
+            |root: &PathBuf| path.starts_with(root) || root.canonicalize().is_ok_and(|root| path.starts_with(root));
+        self.contains(path) && !self.writable.iter().any(is_writable)
+    }
+
     /// Returns whether a path is visible.
     pub(crate) fn contains(&self, path: &Path) -> bool {
         self.visible.iter().any(|root| path.starts_with(root))

@@ -118,7 +118,7 @@ async fn links_swapped_during_access_lead_nowhere() {
         };
         let file = trap.join("secret.txt");
         let mut n_read = 0;
-        for _ in 0..500 {
+        for _ in 0..1_000 {
             if let Ok(text) = machine.read(&file, 100).await {
                 assert_ne!(text, SECRET, "{name}");
                 n_read += 1;
@@ -141,7 +141,12 @@ async fn a_read_only_workspace_is_not_changed() {
             assert_eq!(sh(&*machine, &bench.workspace, "cat a.txt").await, (0, "inside\n".into()), "{name}");
             assert_ne!(sh(&*machine, &bench.workspace, "echo x > a.txt").await.0, 0, "{name}");
             assert_ne!(sh(&*machine, &bench.workspace, "rm a.txt").await.0, 0, "{name}");
-            assert!(machine.write(&bench.workspace.join("a.txt"), "x".into()).await.is_err(), "{name}");
+            let file = bench.workspace.join("a.txt");
+            let shown = file.display();
+            let error = machine.write(&file, "x".into()).await.unwrap_err().to_string();
+            assert!(error.ends_with(&format!("Sandbox path is read-only; cannot write: {shown}")), "{name}: {error}");
+            let error = machine.remove(&file).await.unwrap_err().to_string();
+            assert!(error.ends_with(&format!("Sandbox path is read-only; cannot remove: {shown}")), "{name}: {error}");
             assert_eq!(sh(&*machine, &bench.workspace, "echo x > $TMPDIR/x && cat $TMPDIR/x").await.1, "x\n", "{name}");
             assert_eq!(std::fs::read_to_string(bench.workspace.join("a.txt")).unwrap(), "inside\n", "{name}");
         },
@@ -172,6 +177,7 @@ async fn a_home_directory_exposes_its_toolchains_but_no_keys() {
         std::fs::create_dir_all(home.join(".config/git")).unwrap();
         std::fs::write(home.join(".config/git/credentials"), SECRET).unwrap();
         std::fs::write(home.join(".config/git/ignore"), "*.tmp\n").unwrap();
+        std::fs::write(home.join(".npmrc"), format!("//r.example/:_authToken={SECRET}\nloglevel=warn\n")).unwrap();
         std::fs::write(home.join(".gitconfig"), "[user]\n\tname = N\n\temail = n@example.org\n").unwrap();
         bench.asked().toolchains_of(home)
     };
@@ -181,8 +187,9 @@ async fn a_home_directory_exposes_its_toolchains_but_no_keys() {
         }
         let script = "sh ~/.cargo/bin/tool && git config --global user.name && grep -q tmp ~/.config/git/ignore && mkdir -p ~/.cache/x && echo done";
         assert_eq!(sh(&*machine, &bench.workspace, script).await, (0, "works\nN\ndone\n".into()), "{name}");
+        assert_eq!(sh(&*machine, &bench.workspace, "cat ~/.npmrc").await, (0, "loglevel=warn\n".into()), "{name}");
         let script = format!(
-            "cat {0}/.cargo/credentials.toml ~/.cargo/credentials.toml {0}/.config/git/credentials ~/.config/git/credentials",
+            "cat {0}/.cargo/credentials.toml ~/.cargo/credentials.toml {0}/.config/git/credentials ~/.config/git/credentials {0}/.npmrc",
             bench.secret.parent().unwrap().display()
         );
         let (status, output) = sh(&*machine, &bench.workspace, &script).await;
