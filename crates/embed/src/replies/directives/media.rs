@@ -27,8 +27,8 @@ impl MediaRoots {
         Self { dirs: dirs.collect(), home: home.map(Arc::from), ..Self::default() }
     }
 
-    /// Only allows existing files whose real path is below one of the directories; `./` refers to the first one. A model in a sandbox can
-    /// create links and make commands print anything, but must not reach files outside that way.
+    /// Only allows existing files whose real path is below one of the directories, and names that path; `./` refers to the first one. A model
+    /// in a sandbox can create links, change them later and make commands print anything, but must not reach files outside that way.
     #[must_use]
     pub fn confined(mut self) -> Self {
         self.is_confined = true;
@@ -50,12 +50,11 @@ impl MediaRoots {
         self.aliases.iter().find_map(located).unwrap_or(path)
     }
 
-    /// Returns whether a file may be sent according to its real path.
-    fn is_inside(&self, target: &str) -> bool {
-        let Some(first) = self.dirs.first() else { return false };
-        let Ok(real) = Path::new(first).join(target).canonicalize() else { return false };
+    /// Returns the real path of a file if it may be sent.
+    fn inside(&self, target: &str) -> Option<String> {
+        let real = Path::new(self.dirs.first()?).join(target).canonicalize().ok()?;
         let mut dirs = self.dirs.iter().filter_map(|dir| Path::new(dir).canonicalize().ok());
-        dirs.any(|dir| real.starts_with(dir))
+        dirs.any(|dir| real.starts_with(dir)).then(|| real.to_string_lossy().into_owned())
     }
 
     /// Allows a file that a tool made, by its absolute path.
@@ -145,7 +144,7 @@ pub fn media_target(candidate: &str, spaces: bool, roots: &MediaRoots) -> Option
         return Some(target.to_owned());
     }
     let allowed = if is_below { Some(target.to_owned()) } else { roots.allowed(target) };
-    allowed.filter(|target| !roots.is_confined || roots.is_inside(target))
+    if roots.is_confined { roots.inside(&allowed?) } else { allowed }
 }
 
 fn quoted(payload: &str) -> Option<&str> {
@@ -210,11 +209,15 @@ mod tests {
         for target in ["./link.png", "./up/secret", "./missing.png", &secret] {
             assert_eq!(media_target(target, true, &confined), None, "{target}");
         }
-        for target in ["./a.png", "./inner.png", &inside, "https://e.com/a.png"] {
-            assert_eq!(media_target(target, true, &confined).as_deref(), Some(target));
+        let real = work.canonicalize().unwrap().join("a.png").display().to_string();
+        // A link could lead elsewhere when the file is sent.
+        for target in ["./a.png", "./inner.png", &inside] {
+            assert_eq!(media_target(target, true, &confined).as_ref(), Some(&real), "{target}");
         }
+        let url = "https://e.com/a.png";
+        assert_eq!(media_target(url, true, &confined).as_deref(), Some(url));
         let aliased = confined.aliases(vec![("/workspace".to_owned(), work.display().to_string())]);
-        assert_eq!(media_target("/workspace/a.png", true, &aliased), Some(inside));
+        assert_eq!(media_target("/workspace/a.png", true, &aliased), Some(real));
         for target in ["/workspace/link.png", "/workspace/../secret", "/workspaces/a.png", "/workspace/up/secret"] {
             assert_eq!(media_target(target, true, &aliased), None, "{target}");
         }
