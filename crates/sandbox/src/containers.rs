@@ -20,10 +20,12 @@ use crate::contract::{Sandbox, SandboxProbe, SandboxUnavailable};
 use crate::landlock::file_thread;
 use crate::scope::WorkspaceAccess;
 
+mod binds;
 mod client;
 mod commands;
 mod runc;
 
+use binds::{BoundPath, with_binds};
 use client::ContainerClient;
 use commands::RunningContainer;
 pub use runc::RuncSandbox;
@@ -124,7 +126,7 @@ impl ContainerSandbox {
             );
         }
         self.prune().await;
-        let view = SandboxView::of_container(asked).map_err(|error| {
+        let view = SandboxView::of_container(&with_binds(asked, &self.options.config.binds)).map_err(|error| {
             let reason = format!("cannot use {}: {error}", asked.workspace.display());
             self.refused(reason, "check the sandbox's directories")
         })?;
@@ -189,10 +191,12 @@ impl ContainerSandbox {
         };
         let (agent_workspace, access) = self.options.agent_workspace.clone().unwrap_or((workspace.clone(), read_only));
         let mounts = ContainerMounts { workspace: workspace.clone(), agent_workspace, access };
+        let own = own_mounts(asked, view);
         let rules = BindRules {
             roots: vec![workspace.clone(), mounts.agent_workspace.clone()],
             home: self.options.home.clone(),
             allow_external: config.allow_external_binds,
+            reserved: own.iter().map(|(path, _)| path.clone()).chain([PathBuf::from(&config.workdir)]).collect(),
             allow_reserved_targets: config.allow_reserved_targets,
         };
         let spec = ContainerSpec {
@@ -212,7 +216,7 @@ impl ContainerSandbox {
         }
         // Mount directories under their own names too, so that a path means the same file to tools, commands and the model.
         let targets = [Path::new(&config.workdir), Path::new(AGENT_MOUNT)];
-        for (path, access) in own_mounts(asked, view) {
+        for (path, access) in own {
             let shown = path.to_string_lossy();
             if shown.contains([':', ',']) {
                 let remedy = "rename the directory, or use another backend";
@@ -228,11 +232,15 @@ impl ContainerSandbox {
     }
 }
 
-/// Returns a container's paths of the workspaces, with their locations outside.
+/// Returns a container's paths of the workspaces and of what the configuration mounts, with their locations outside; the most specific
+/// first.
 fn aliases(options: &ContainerOptions, asked: &Confinement) -> Vec<(PathBuf, PathBuf)> {
     let mut aliases = vec![(PathBuf::from(&options.config.workdir), real_path(&asked.workspace))];
     let agent = options.agent_workspace.iter().filter(|(_, access)| *access != WorkspaceAccess::None);
     aliases.extend(agent.map(|(dir, _)| (PathBuf::from(AGENT_MOUNT), real_path(dir))));
+    let binds = options.config.binds.iter().map(|bind| BoundPath::parse(bind));
+    aliases.extend(binds.map(|bind| (bind.target, bind.source)));
+    aliases.sort_by_key(|(inside, _)| std::cmp::Reverse(inside.components().count()));
     aliases
 }
 

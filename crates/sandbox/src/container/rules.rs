@@ -40,13 +40,13 @@ pub enum ContainerRefusal {
         /// The bind.
         bind: String,
     },
-    /// A bind covers the workspace inside the container.
-    #[error("Sandbox security: bind {bind:?} covers {target}, the path of the workspace")]
+    /// A bind covers what the sandbox mounts itself, such as the workspace.
+    #[error("Sandbox security: bind {bind:?} covers {}, which the sandbox mounts itself", target.display())]
     ReservedTarget {
         /// The bind.
         bind: String,
         /// The covered path.
-        target: &'static str,
+        target: PathBuf,
     },
     /// A bind exposes something outside the workspace.
     #[error(
@@ -96,6 +96,8 @@ pub struct BindRules {
     pub home: Option<PathBuf>,
     /// Whether other sources are allowed.
     pub allow_external: bool,
+    /// Other paths inside that the sandbox mounts itself, such as the working directory.
+    pub reserved: Vec<PathBuf>,
     /// Whether the workspace inside may be covered.
     pub allow_reserved_targets: bool,
 }
@@ -126,9 +128,11 @@ impl BindRules {
             return Err(ContainerRefusal::NonAbsolute { bind: shown() });
         }
         let target = normal(Path::new(target));
-        let reserved = RESERVED.into_iter().find(|reserved| target.starts_with(reserved) || target == Path::new("/"));
+        // Below a parent of such a path, it is mounted on its own.
+        let mut all = RESERVED.iter().map(Path::new).chain(self.reserved.iter().map(PathBuf::as_path));
+        let reserved = all.find(|reserved| target.starts_with(reserved) || target == Path::new("/"));
         if let Some(target) = reserved.filter(|_| !self.allow_reserved_targets) {
-            return Err(ContainerRefusal::ReservedTarget { bind: shown(), target });
+            return Err(ContainerRefusal::ReservedTarget { bind: shown(), target: target.to_owned() });
         }
         let is_inside =
             |path: &Path| self.roots.iter().any(|root| path.starts_with(root) || path.starts_with(resolved(root)));

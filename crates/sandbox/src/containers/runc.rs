@@ -14,6 +14,7 @@ use pinch_stdx::fs::{create_private_dir, real_path};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::binds::{BoundPath, with_binds};
 use super::client::ContainerClient;
 use super::commands::LEFT_OUT;
 use super::{GUARANTEES, LONG_PATIENCE, OWNER, PATIENCE, aliases, is_root, own_mounts, owner_label};
@@ -29,7 +30,7 @@ use crate::scope::WorkspaceAccess;
 mod limits;
 mod spec;
 
-use spec::{BoundPath, ContainerCommand, ContainerPlan, PlanParts};
+use spec::{ContainerCommand, ContainerPlan, PlanParts};
 
 const NAME: &str = "runc";
 /// What all container ids begin with.
@@ -108,7 +109,7 @@ impl RuncSandbox {
             return Err(refused(format!("it cannot {what}"), "use bubblewrap, or drop this requirement"));
         }
         let image = self.image(asked)?;
-        let view = SandboxView::of_container(asked).map_err(|error| {
+        let view = SandboxView::of_container(&with_binds(asked, &self.options.config.binds)).map_err(|error| {
             let reason = format!("cannot use {}: {error}", asked.workspace.display());
             refused(reason, "check the sandbox's directories")
         })?;
@@ -197,16 +198,14 @@ impl RuncSandbox {
             roots,
             home: self.options.home.clone(),
             allow_external: config.allow_external_binds,
+            reserved: bound.iter().map(|own| own.target.clone()).collect(),
             allow_reserved_targets: config.allow_reserved_targets,
         };
         for bind in &config.binds {
             rules.check(bind).map_err(refused_settings)?;
-            let mut parts = bind.trim().split(':').map(str::trim);
-            let (source, target) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-            let is_read_only = parts.next().is_some_and(|mode| mode.split(',').any(|word| word == "ro"));
-            let access = if is_read_only { PathAccess::Read } else { PathAccess::Write };
-            bound.retain(|known| known.target != Path::new(target));
-            bound.push(BoundPath { source: real_path(Path::new(source)), target: PathBuf::from(target), access });
+            let bind = BoundPath::parse(bind);
+            bound.retain(|known| known.target != bind.target);
+            bound.push(bind);
         }
         Ok(bound)
     }

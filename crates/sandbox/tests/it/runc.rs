@@ -199,3 +199,33 @@ async fn a_dropped_command_leaves_no_container() {
     };
     assert!(until(&|| !is_left()).await, "something is left");
 }
+
+#[tokio::test]
+async fn tools_see_what_the_configuration_mounts() {
+    if !works().await {
+        return;
+    }
+    let bench = SandboxBench::new();
+    let shared = bench.secret.parent().unwrap().join("shared");
+    for dir in ["read", "write"] {
+        std::fs::create_dir_all(shared.join(dir)).unwrap();
+        std::fs::write(shared.join(dir).join("x"), "shared").unwrap();
+    }
+    let sandbox = runc(|config| {
+        let shown = shared.display();
+        config.binds.extend([format!("{shown}/read:/data/read:ro"), format!("{shown}/write:/data/write")]);
+    });
+    let machine = sandbox.enter(&bench.asked()).await.unwrap();
+    for dir in ["read", "write"] {
+        let file = Path::new("/data").join(dir).join("x");
+        let script = format!("cat {}", file.display());
+        assert_eq!(sh(&*machine, &bench.workspace, &script).await, (0, "shared".into()));
+        assert_eq!(machine.read(&file, 100).await.unwrap(), "shared", "{dir}");
+    }
+    machine.write(Path::new("/data/write/x"), "changed".into()).await.unwrap();
+    let error = machine.write(Path::new("/data/read/x"), "changed".into()).await.unwrap_err().to_string();
+    assert!(error.contains("Sandbox path is read-only; cannot write: /data/read/x"), "{error}");
+    assert_eq!(std::fs::read_to_string(shared.join("write/x")).unwrap(), "changed");
+    assert_eq!(std::fs::read_to_string(shared.join("read/x")).unwrap(), "shared");
+    assert!(machine.read(&bench.secret, 100).await.is_err());
+}

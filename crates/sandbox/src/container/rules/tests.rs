@@ -32,6 +32,14 @@ fn binds_never_expose_system_directories_or_keys() {
     ] {
         assert_eq!(code(&rules(), bind), expect, "{bind}");
     }
+    let own = BindRules { reserved: vec!["/srv/work".into()], ..rules() };
+    for (bind, expect) in [
+        ("/home/u/proj:/srv/work/sub", "reserved_target"),
+        ("/home/u/proj:/srv", "ok"),
+        ("/home/u/proj:/srv/works", "ok"),
+    ] {
+        assert_eq!(code(&own, bind), expect, "{bind}");
+    }
     let open = BindRules { allow_external: true, allow_reserved_targets: true, ..rules() };
     assert_eq!(code(&open, "/srv/x:/workspace/src"), "ok");
     assert_eq!(code(&open, "/var:/x"), "blocked_path", "/var/run is in it");

@@ -9,6 +9,7 @@ use crate::config::ContainerConfig;
 use crate::confined::KERNEL_FILES;
 use crate::confinement::{NetworkAccess, PathAccess};
 use crate::container::container_environment;
+use crate::containers::binds::BoundPath;
 
 /// Search path of commands.
 const SEARCH_PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -76,14 +77,6 @@ const BLOCKED: [&str; 46] = [
     "userfaultfd",
     "vhangup",
 ];
-
-/// A directory or file mounted into a container.
-#[derive(Clone, Debug)]
-pub(super) struct BoundPath {
-    pub(super) source: PathBuf,
-    pub(super) target: PathBuf,
-    pub(super) access: PathAccess,
-}
 
 /// Everything about a container except its command.
 #[derive(Clone, Debug)]
