@@ -60,9 +60,14 @@ impl SystemState {
         }
     }
 
-    /// Returns the whole prompt: non-empty texts, then non-empty sections, joined by a blank line.
+    /// Returns the whole prompt: non-empty texts, then non-empty sections, the volatile ones last, joined by a blank line. A provider's cache
+    /// of prompts then covers everything before the first change.
     pub fn text(&self) -> String {
-        self.joined(|_| true, true)
+        let PromptBlocks { mut stable, volatile } = self.blocks();
+        if !stable.is_empty() && !volatile.is_empty() {
+            stable.push_str("\n\n");
+        }
+        stable + &volatile
     }
 
     /// Returns the prompt in two parts. Both keep the order of the sections in it.
@@ -223,7 +228,7 @@ mod tests {
         let head = |system: &SystemPrompt| collapse(system, &[], &messages).head;
         let given = head(&SystemPrompt::volatile(["b".to_owned()]));
         let blocks = PromptBlocks { stable: "A\n\nC".into(), volatile: "B".into() };
-        assert_eq!((given.text().as_str(), given.blocks()), ("A\n\nB\n\nC", blocks));
+        assert_eq!((given.text().as_str(), given.blocks()), ("A\n\nC\n\nB", blocks));
         let mut system = SystemPrompt::text("P");
         let section = |text: &str| Section { name: "now".into(), text: text.into(), stable: false };
         system.sections.insert(0, section("N"));
