@@ -86,6 +86,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
 
+    /// Run in a sandbox whatever the configuration says: commands stay inside, and the workspace is at most readable
+    #[arg(long)]
+    require_sandbox: bool,
+
     /// Runtime to use instead of the configured one: native (alias pi) or cli
     #[arg(long, value_name = "ID")]
     runtime: Option<String>,
@@ -484,6 +488,7 @@ async fn request(
         request = request.timeout(Some(Duration::from_secs(secs)));
     }
     request = limited(request, args.permission_mode.as_deref())?;
+    request.requires_sandbox = args.require_sandbox;
     if args.model.is_some() {
         request.provider.clone_from(&args.provider);
         request.model.clone_from(&args.model);

@@ -212,7 +212,7 @@ fn command_tools(
     let mut hosts = CommandHosts::default();
     hosts.outside.clone_from(&machines.outside);
     hosts.has_own_programs = machines.has_own_programs;
-    hosts.configured = exec.host.unwrap_or_default();
+    hosts.configured = exec.host.filter(|_| !request.requires_sandbox).unwrap_or_default();
     hosts.elevated = elevated(config, request, &agent);
     let own = CommandParts {
         config: &exec,
@@ -270,7 +270,7 @@ pub(super) fn elevated(config: &Config, request: &RunRequest, agent: &AgentId) -
     let of_agent = config.agents.get(agent).map(|agent| &agent.elevated);
     let mut rules = config.elevated.rules(of_agent, &request.caller, level);
     // A mode confined to the workspace does not permit leaving the sandbox.
-    rules.is_allowed &= !request.permission_mode.is_some_and(PermissionMode::is_rooted);
+    rules.is_allowed &= !request.permission_mode.is_some_and(PermissionMode::is_rooted) && !request.requires_sandbox;
     rules
 }
 

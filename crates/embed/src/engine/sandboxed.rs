@@ -24,8 +24,8 @@ use crate::run::{RunError, RunRequest};
 use crate::skills::{AgentSkills, SkillOrigin};
 
 /// The sandbox that a run needs.
-pub(super) struct SandboxPlan<'a> {
-    config: &'a SandboxConfig,
+pub(super) struct SandboxPlan {
+    config: SandboxConfig,
     scope_key: String,
     /// Workspace of the agent.
     agent_workspace: PathBuf,
@@ -66,20 +66,24 @@ impl RunSandbox {
 const NO_BACKEND: &str = "none";
 
 /// Returns the sandbox that a run needs, if any. Creates nothing.
-pub(super) fn plan<'a>(
-    parts: &'a Parts,
+pub(super) fn plan(
+    parts: &Parts,
     request: &RunRequest,
     agent: &AgentId,
     agent_workspace: &Path,
-) -> Option<SandboxPlan<'a>> {
-    let config = parts.config.sandbox.of(agent);
+) -> Option<SandboxPlan> {
+    let mut config = parts.config.sandbox.of(agent).clone();
+    if request.requires_sandbox && config.workspace_access == WorkspaceAccess::ReadWrite {
+        config.workspace_access = WorkspaceAccess::ReadOnly;
+    }
     let main_key = &parts.config.session.main_key;
     let canonical = |name: &str| key::canonical(name, agent, main_key).unwrap_or_else(|| name.to_owned());
     let named = request.session_key.as_deref().map(str::trim).filter(|key| !key.is_empty());
     // Without a key, the session is identified only by its id.
     let session_key = named.map_or_else(|| format!("agent:{agent}:session:{}", request.session_id), canonical);
     let is_off = config.backend.as_deref().is_some_and(|name| name.trim() == NO_BACKEND);
-    if is_off || !is_sandboxed(config.mode, Some(&session_key), &canonical("main")) {
+    let is_configured = !is_off && is_sandboxed(config.mode, Some(&session_key), &canonical("main"));
+    if !is_configured && !request.requires_sandbox {
         return None;
     }
     let scope_key = match config.scope {
@@ -98,7 +102,7 @@ pub(super) fn plan<'a>(
     Some(SandboxPlan { config, scope_key, agent_workspace: agent_workspace.to_owned(), workspace, root })
 }
 
-impl SandboxPlan<'_> {
+impl SandboxPlan {
     /// Enters the sandbox. The workspace of the agent must exist.
     ///
     /// # Errors
@@ -162,6 +166,12 @@ impl SandboxPlan<'_> {
 
     fn backend(&self) -> Result<SandboxBackend, RunError> {
         let Some(name) = &self.config.backend else { return Ok(SandboxBackend::Auto) };
+        if name.trim() == NO_BACKEND {
+            return Err(RunError::Config(format!(
+                "this run requires a sandbox, and the configuration has none: set agents.defaults.sandbox.backend to another value than \
+                 {NO_BACKEND}"
+            )));
+        }
         SandboxBackend::parse(name).ok_or_else(|| {
             let known = SandboxBackend::ALL.map(SandboxBackend::as_str).join(", ");
             RunError::Config(format!(
@@ -187,7 +197,7 @@ impl SandboxPlan<'_> {
         check_network(&container.network, container.allow_namespace_join)
             .map_err(|error| RunError::Config(error.to_string()))?;
         let network =
-            NetworkAccess::of(self.config).map_err(|error| RunError::Config(format!("sandbox.domains: {error}")))?;
+            NetworkAccess::of(&self.config).map_err(|error| RunError::Config(format!("sandbox.domains: {error}")))?;
         let mut asked = Confinement::new(&self.workspace).network(network);
         if let Some(home) = parts.host.home() {
             asked = asked.toolchains_of(home);

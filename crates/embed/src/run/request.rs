@@ -147,6 +147,9 @@ pub struct RunRequest {
     /// How deeply the session is nested in sub-agents, as stored (`spawnDepth`); `None`: derived from its key and `caller.spawned_by`.
     /// Sub-agents have fewer tools.
     pub spawn_depth: Option<u32>,
+    /// Whether the run must be in a sandbox, whatever the configuration says: its commands never leave the sandbox, and the workspace of the
+    /// agent is at most readable.
+    pub requires_sandbox: bool,
     /// Where commands run and which of them, instead of the configuration. Approvals and `permission_mode` still restrict them.
     pub exec_overrides: ExecOverrides,
     /// Level at which commands leave the sandbox, if the sender may do that; `None`: the configured one.
@@ -250,6 +253,7 @@ impl RunRequest {
             memory_flush_write_path: None,
             permission_mode: None,
             spawn_depth: None,
+            requires_sandbox: false,
             elevated_level: None,
             disable_tools: false,
             disable_message_tool: false,

@@ -330,6 +330,51 @@ async fn a_command_line_agent_is_refused_in_a_sandbox() {
     assert!(!world.path("workspace/ran").exists());
 }
 
+#[tokio::test]
+async fn a_required_sandbox_takes_precedence_over_the_configuration() {
+    if !works().await {
+        return;
+    }
+    let configured = [
+        (json!({"mode": "off", "backend": "landlock"}), json!({"exec": {"mode": "full"}})),
+        (json!({"mode": "all", "backend": "landlock", "workspaceAccess": "rw"}), json!({"exec": {"mode": "full"}})),
+        (json!({"mode": "all", "backend": "landlock"}), json!({"exec": {"mode": "full", "host": "gateway"}})),
+        (
+            json!({"mode": "all", "backend": "landlock"}),
+            json!({"exec": {"mode": "full"}, "elevated": {"allowFrom": {"telegram": ["7"]}}}),
+        ),
+    ];
+    for (sandbox, tools) in configured {
+        let world = world(json!({})).await;
+        let mut document = world.document();
+        document["agents"]["defaults"]["sandbox"] = sandbox.clone();
+        document["tools"] = tools.clone();
+        let engine = world.configured(&document).builtin_tools(["exec", "process"]).build();
+        let secret = world.path("secret.txt");
+        let command = format!("cat {}; echo x > {}", secret.display(), world.path("workspace/made.txt").display());
+        let input = json!({"command": command, "elevated": tools.get("elevated").is_some()});
+        for is_required in [false, true] {
+            let mut request = world.request(&format!("s{is_required}"), "go");
+            request.elevated_level = Some(pinch_embed::run::request::ElevatedLevel::Full);
+            let mut sender = pinch_embed::Sender::default();
+            sender.id = Some("7".to_owned());
+            request.caller = Caller::new().channel("telegram").sender(sender);
+            let request = if is_required { request.require_sandbox() } else { request };
+            let (result, system) = called(&world, &engine, request, "exec", input.clone()).await;
+            let made = std::fs::remove_file(world.path("workspace/made.txt"));
+            let has_left = result.contains("top secret") || made.is_ok();
+            assert_eq!(has_left, !is_required, "{sandbox} {tools}: {result}");
+            assert!(!is_required || system.contains("Tools execute in: landlock"), "{sandbox} {tools}: {system}");
+        }
+    }
+    let world = world(json!({"backend": "none"})).await;
+    match within(world.engine.run(world.request("s1", "go").require_sandbox()).finish()).await {
+        Err(RunError::Config(message)) => assert!(message.contains("this run requires a sandbox"), "{message}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(world.server.requests().is_empty());
+}
+
 /// Creates a world with a program that behaves like docker.
 async fn with_engine() -> World {
     use std::os::unix::fs::PermissionsExt as _;

@@ -109,6 +109,13 @@ impl RunRequest {
         self
     }
 
+    /// Requires a sandbox.
+    #[must_use]
+    pub fn require_sandbox(mut self) -> Self {
+        self.requires_sandbox = true;
+        self
+    }
+
     /// Sets how deeply the session is nested in sub-agents.
     #[must_use]
     pub fn spawn_depth(mut self, depth: u32) -> Self {
