@@ -133,9 +133,11 @@ impl PromptSections {
         prompt
     }
 
-    /// Returns the complete text.
+    /// Returns the complete text: all sections in order, the volatile ones last.
     pub fn whole(&self) -> String {
-        joined(self.sections())
+        let is_volatile = |(name, _): &(&str, &str)| self.volatile.iter().any(|volatile| volatile == name);
+        let stable = self.sections().filter(|section| !is_volatile(section));
+        joined(stable.chain(self.sections().filter(is_volatile)))
     }
 
     /// Marks sections as not stable: they differ between conversations of the same kind, such as those of another directory or channel.

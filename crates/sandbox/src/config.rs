@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use crate::confinement::PathAccess;
 use crate::scope::{SandboxMode, SandboxScope, WorkspaceAccess};
 
 mod members;
@@ -38,6 +39,8 @@ pub struct SandboxConfig {
     pub domains: Option<Vec<String>>,
     /// Whether processes outside must be hidden; a backend that cannot do that is refused.
     pub hide_processes: bool,
+    /// Additional files and directories, as written, where `~` is the home directory.
+    pub extra_roots: Vec<(String, PathAccess)>,
     /// Container settings.
     pub container: ContainerConfig,
     /// The browser's container.
@@ -141,6 +144,7 @@ impl SandboxConfig {
         let backend = reader.text(levels, "backend");
         let domains = reader.strict_texts(levels, "domains");
         let hide_processes = reader.strict_flag(levels, "hideProcesses");
+        let extra_roots = reader.strict_texts(levels, "extraRoots").unwrap_or_default();
         let own = if scope == SandboxScope::Shared { &none } else { own };
         let mut sections = |key: &str| (reader.member(own, key), reader.member(defaults, key));
         let (containers, browsers, prunes) = (sections("docker"), sections("browser"), sections("prune"));
@@ -153,10 +157,20 @@ impl SandboxConfig {
             backend,
             domains,
             hide_processes,
+            extra_roots: extra_roots.iter().map(|root| parse_root(root)).collect(),
             container: ContainerConfig::read(reader, &containers.0, &containers.1),
             browser: SandboxBrowser::read(reader, [&browsers.0, &browsers.1]),
             prune: prune(reader, [&prunes.0, &prunes.1]),
         }
+    }
+}
+
+/// Parses a path that may be followed by `:ro` or `:rw`.
+fn parse_root(text: &str) -> (String, PathAccess) {
+    let text = text.trim();
+    match text.strip_suffix(":rw") {
+        Some(path) => (path.to_owned(), PathAccess::Write),
+        None => (text.strip_suffix(":ro").unwrap_or(text).to_owned(), PathAccess::Read),
     }
 }
 

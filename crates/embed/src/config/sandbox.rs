@@ -8,8 +8,17 @@ use super::node::Node;
 use crate::key::AgentId;
 
 /// Members of a section that have an effect.
-const KEYS: [&str; 8] =
-    ["mode", "scope", "perSession", "workspaceAccess", "workspaceRoot", "backend", "domains", "hideProcesses"];
+const KEYS: [&str; 9] = [
+    "mode",
+    "scope",
+    "perSession",
+    "workspaceAccess",
+    "workspaceRoot",
+    "backend",
+    "domains",
+    "hideProcesses",
+    "extraRoots",
+];
 
 /// Members of the nested sections that have an effect.
 const NESTED: [(&str, &[&str]); 2] = [("docker", &ContainerConfig::KEYS), ("prune", &["idleHours", "maxAgeDays"])];

@@ -208,6 +208,13 @@ impl SandboxPlan {
         if self.config.workspace_access == WorkspaceAccess::ReadOnly {
             asked = asked.root(&self.agent_workspace, PathAccess::Read);
         }
+        for (path, access) in self.extra_roots(parts) {
+            if path.exists() {
+                asked = asked.root(path, access);
+            } else {
+                tracing::warn!(path = %path.display(), "sandbox.extraRoots names a path that does not exist; it is not visible inside");
+            }
+        }
         Ok(self.skill_dirs(skills).into_iter().fold(asked, |asked, dir| asked.root(dir, PathAccess::Read)))
     }
 
@@ -230,18 +237,28 @@ impl SandboxPlan {
         dirs
     }
 
-    /// Fails if the workspace would expose this engine's credentials.
+    /// Returns the additional files and directories. Relative ones are in the workspace of the agent.
+    fn extra_roots(&self, parts: &Parts) -> Vec<(PathBuf, PathAccess)> {
+        let home = parts.host.home();
+        let resolved = |(written, access): &(String, PathAccess)| {
+            (self.agent_workspace.join(expand_home(Path::new(written), home)), *access)
+        };
+        self.config.extra_roots.iter().map(resolved).collect()
+    }
+
+    /// Fails if the sandbox would expose this engine's credentials.
     fn check_contents(&self, parts: &Parts) -> Result<(), RunError> {
-        let mut shown = vec![&self.workspace];
+        let mut shown = vec![self.workspace.clone()];
         if self.config.workspace_access != WorkspaceAccess::None {
-            shown.push(&self.agent_workspace);
+            shown.push(self.agent_workspace.clone());
         }
+        shown.extend(self.extra_roots(parts).into_iter().map(|(path, _)| path));
         let hidden: Vec<PathBuf> = parts.host.home().map(Path::to_owned).into_iter().chain(own_files(parts)).collect();
-        for dir in shown {
+        for dir in &shown {
             if let Some(hidden) = hidden.iter().find(|hidden| real_path(hidden).starts_with(real_path(dir))) {
                 return Err(RunError::Config(format!(
-                    "the sandbox would contain {}, because {} is shown inside. Choose another workspace, or move what decides about runs \
-                     out of it",
+                    "the sandbox would contain {}, because {} is shown inside. Choose another workspace, change extraRoots, or move what \
+                     decides about runs out of it",
                     hidden.display(),
                     dir.display()
                 )));

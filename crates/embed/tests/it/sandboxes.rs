@@ -331,6 +331,32 @@ async fn a_command_line_agent_is_refused_in_a_sandbox() {
 }
 
 #[tokio::test]
+async fn additional_directories_are_readable_or_writable_as_configured() {
+    if !works().await {
+        return;
+    }
+    let world = world(json!({"extraRoots": ["../read", "~/write:rw", "../missing"]})).await;
+    for dir in ["read", "write"] {
+        world.write(&format!("{dir}/x"), "shared");
+    }
+    let [read, write] = ["read", "write"].map(|dir| world.path(dir).join("x").display().to_string());
+    let command = format!("cat {read} {write}; echo changed > {read}; echo changed > {write}");
+    let engine = world.configured(&world.document()).builtin_tools(CODING).build();
+    let (result, _) = called(&world, &engine, world.request("s1", "go"), "bash", json!({"command": command})).await;
+    assert!(result.contains("sharedshared"), "{result}");
+    assert_eq!([&read, &write].map(|file| std::fs::read_to_string(file).unwrap()), ["shared", "changed\n"]);
+    // The directory above contains the state of the engine.
+    let exposed = world.path("").display().to_string();
+    let mut document = world.document();
+    document["agents"]["defaults"]["sandbox"]["extraRoots"] = json!([exposed]);
+    let engine = world.configured(&document).build();
+    match within(engine.run(world.request("s2", "go")).finish()).await {
+        Err(RunError::Config(message)) => assert!(message.contains("the sandbox would contain"), "{message}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
 async fn a_required_sandbox_takes_precedence_over_the_configuration() {
     if !works().await {
         return;
