@@ -252,6 +252,7 @@ async fn an_unavailable_sandbox_ends_the_run_before_any_request() {
         (json!({"backend": "firejail"}), "unknown sandbox backend \"firejail\""),
         (json!({"backend": "landlock", "docker": {"memory": "1g"}}), "docker.memory"),
         (json!({"backend": "landlock", "docker": {"network": "host"}}), "network"),
+        (json!({"backend": "landlock", "docker": {"network": "mine"}}), "docker.network requires a container"),
         (json!({"backend": "landlock", "domains": ["example.com"]}), "limit network access to a list of servers"),
         (
             json!({"backend": "landlock", "domains": ["https://a.test"]}),

@@ -218,6 +218,8 @@ impl ContainerConfig {
             (!self.extra_hosts.is_empty(), "extraHosts"),
             (!self.binds.is_empty(), "binds"),
             (self.setup_command.is_some(), "setupCommand"),
+            // Without a container, it would be the network of the machine.
+            (!matches!(self.network.trim(), "" | "none" | "bridge" | "host"), "network"),
         ];
         limits.into_iter().find(|(is_set, _)| *is_set).map(|(_, key)| key)
     }
