@@ -8,12 +8,16 @@ use pinch_embed::coding_agent::resources::templates::Template;
 use pinch_embed::engine::Engine;
 use pinch_embed::skills::{AgentSkills, SkillInstaller, SkillStatus};
 use pinch_embed::stdx::host::Host;
+use pinch_embed::stdx::text::shortened;
 use serde_json::{Value, json};
 
 use super::agent::ConfigArgs;
 use crate::embedded::{self, FailureContext};
 use crate::exit::{CommandFailure, unwritten, warn_of};
 use crate::output;
+
+/// Maximum bytes of a description that are listed.
+const MAX_DESCRIPTION: usize = 100;
 
 /// Subcommands of `pinch skills`.
 #[derive(Debug, clap::Subcommand)]
@@ -79,7 +83,8 @@ fn print(args: &ListArgs, skills: &AgentSkills) -> std::io::Result<()> {
     for SkillStatus { skill, ineligible, command, .. } in shown {
         is_empty = false;
         let command = command.as_ref().map(|command| format!(" (/{command})")).unwrap_or_default();
-        writeln!(out, "{}{command}: {}", skill.name, skill.description.lines().next().unwrap_or_default())?;
+        let description = shortened(skill.description.lines().next().unwrap_or_default(), MAX_DESCRIPTION);
+        writeln!(out, "{}{command}: {description}", skill.name)?;
         for template in templates.iter().filter(|template| is_of(template, &skill.name)) {
             writeln!(out, "  /{}: {}", template.name, template.description)?;
         }

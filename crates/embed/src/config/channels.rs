@@ -93,7 +93,9 @@ impl ChannelCapabilities {
         account.map(str::trim).and_then(named).map_or(&self.channel, |(_, own)| own)
     }
 
-    fn read(channel: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+    fn read(name: &str, channel: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
+        // Other channels have no inline buttons that such an object could switch on.
+        let has_scopes = name.eq_ignore_ascii_case("telegram");
         let accounts = channel.get("accounts");
         let accounts = match accounts.is_object() {
             true => accounts.members(problems),
@@ -101,20 +103,21 @@ impl ChannelCapabilities {
         };
         let mut own = BTreeMap::new();
         for (id, account) in accounts {
-            own.extend(listed(&account, problems).map(|capabilities| (id.to_owned(), capabilities)));
+            own.extend(listed(&account, has_scopes, problems).map(|capabilities| (id.to_owned(), capabilities)));
         }
-        Self { accounts: own, channel: listed(channel, problems).unwrap_or_default() }
+        Self { accounts: own, channel: listed(channel, has_scopes, problems).unwrap_or_default() }
     }
 }
 
-/// Returns the capabilities in a list, or the one that an object such as `{inlineButtons: "dm"}` switches on in some chats.
-fn listed(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<Vec<String>> {
+/// Returns the capabilities in a list, or the one that an object such as `{inlineButtons: "dm"}` switches on in some
+/// chats of Telegram.
+fn listed(node: &Node<'_>, has_scopes: bool, problems: &mut Vec<Problem>) -> Option<Vec<String>> {
     let capabilities = node.get("capabilities");
     if capabilities.is_object() {
         const SCOPES: [&str; 5] = ["off", "dm", "group", "all", "allowlist"];
         let buttons = capabilities.get("inlineButtons");
         let scope = buttons.word(problems, &SCOPES, |word| SCOPES.into_iter().find(|scope| *scope == word))?;
-        return Some(if scope == "off" { Vec::new() } else { vec!["inlineButtons".to_owned()] });
+        return Some(if scope == "off" || !has_scopes { Vec::new() } else { vec!["inlineButtons".to_owned()] });
     }
     let list = capabilities.value()?.as_array()?;
     let texts = list.iter().filter_map(serde_json::Value::as_str).map(str::trim);
@@ -154,7 +157,7 @@ impl ChannelsConfig {
             let config = ChannelConfig {
                 unenforced: restrictions(&channel, problems),
                 reaction_level: channel.get("reactionLevel").text(problems),
-                capabilities: ChannelCapabilities::read(&channel, problems),
+                capabilities: ChannelCapabilities::read(name, &channel, problems),
                 history: HistoryLimits::read(&channel, problems),
                 delivery: ChannelDelivery::read(&channel, problems),
                 accounts,
@@ -214,10 +217,15 @@ mod tests {
             (json!({"inlineButtons": "some"}), vec![], 1),
             (json!({}), vec![], 0),
         ] {
+            let of = |name: &str, node: &Node<'_>, problems: &mut Vec<Problem>| {
+                ChannelCapabilities::read(name, node, problems).of(None).to_vec()
+            };
             let (channel, mut problems) = (json!({"capabilities": capabilities}), Vec::new());
             let node = Node::root(&channel, Path::new("pinch.json"), &used);
-            assert_eq!(ChannelCapabilities::read(&node, &mut problems).of(None), expect, "{capabilities}");
+            assert_eq!(of("Telegram", &node, &mut problems), expect, "{capabilities}");
             assert_eq!(problems.len(), n_problems, "{problems:?}");
+            let elsewhere = if capabilities.is_array() { expect } else { Vec::new() };
+            assert_eq!(of("whatsapp", &node, &mut problems), elsewhere, "{capabilities}");
         }
     }
 }

@@ -110,9 +110,13 @@ fn aliases(agents: &Agents) -> Vec<String> {
     models.filter_map(|(name, entry)| Some(format!("- {}: {name}", entry.alias.as_ref()?))).collect()
 }
 
+/// Channels on which agents react to messages by `reactionLevel`.
+const WITH_REACTIONS: [&str; 2] = ["telegram", "signal"];
+
 fn reactions(parts: &Parts, request: &RunRequest) -> Option<(ReactionLevel, String)> {
     let channel = request.caller.channel.as_deref()?;
-    let config = parts.config.channels.get(&channel.trim().to_lowercase())?;
+    let name = channel.trim().to_lowercase();
+    let config = parts.config.channels.get(&name).filter(|_| WITH_REACTIONS.contains(&name.as_str()))?;
     Some((ReactionLevel::parse(config.reaction_level.as_deref()?.trim())?, channel.to_owned()))
 }
 

@@ -8,7 +8,7 @@ use pinch_coding_agent::document::Problem;
 use pinch_stdx::fs::{is_executable, real_path};
 use pinch_stdx::host::Host;
 
-use super::commands::command_name;
+use super::commands::{RESERVED, command_name};
 use super::eligible::{Ineligible, SkillNeeds, SkillWorld, check};
 use super::environment;
 use super::listing::{self, SkillListing};
@@ -79,7 +79,9 @@ impl AgentSkills {
             let needs = SkillNeeds { name: &skill.name, origin: skill.origin, metadata: &skill.metadata };
             let is_allowed = allowed.is_none_or(|names| names.contains(&skill.name));
             let checked = check(&needs, &world).and(if is_allowed { Ok(()) } else { Err(Ineligible::NotOfAgent) });
-            let is_taken = |name: &str| skills.iter().any(|other| other.command.as_deref() == Some(name));
+            let is_taken = |name: &str| {
+                RESERVED.contains(&name) || skills.iter().any(|other| other.command.as_deref() == Some(name))
+            };
             let is_command = checked.is_ok() && skill.invocation.by_user;
             let command = is_command.then(|| command_name(&skill.name, is_taken));
             skills.push(SkillStatus { ineligible: checked.err(), command, skill });

@@ -3,6 +3,46 @@
 /// Maximum length of a command, in characters.
 const MAX: usize = 32;
 
+/// Commands of chats, which no skill can have.
+pub(crate) const RESERVED: [&str; 36] = [
+    "abort",
+    "activation",
+    "agent",
+    "agents",
+    "auth",
+    "commands",
+    "compact",
+    "config",
+    "context",
+    "deliver",
+    "elev",
+    "elevated",
+    "exit",
+    "help",
+    "login",
+    "model",
+    "models",
+    "new",
+    "permissions",
+    "queue",
+    "quit",
+    "reasoning",
+    "reset",
+    "restart",
+    "session",
+    "sessions",
+    "settings",
+    "skill",
+    "skills",
+    "status",
+    "stop",
+    "think",
+    "thinking",
+    "usage",
+    "verbose",
+    "whoami",
+];
+
 /// Returns the command for a skill: its name in lower case, with `_` in place of invalid characters, and a number if the command is taken.
 pub fn command_name(skill: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let mut name = String::new();

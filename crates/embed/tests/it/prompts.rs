@@ -34,7 +34,7 @@ async fn workspace() -> World {
         }});
         config["channels"] = json!({
             "telegram": {"reactionLevel": "minimal", "capabilities": {"inlineButtons": "dm"}},
-            "whatsapp": {"capabilities": ["polls"]},
+            "whatsapp": {"capabilities": ["polls"], "reactionLevel": "minimal"},
         });
     })
     .await;
@@ -118,8 +118,12 @@ async fn skills_and_their_task_templates_are_commands_of_the_user() {
     let world = workspace().await;
     world.write("workspace/skills/note-it/SKILL.md", "---\nname: note-it\ndescription: Notes\n---\nWrite it down.\n");
     world.write("workspace/skills/note-it/templates/weekly.md", "Sum up week $1, briefly.");
+    world.write("workspace/skills/new/SKILL.md", "---\nname: new\ndescription: News\n---\nRead the news.\n");
     for (said, expect) in [
         ("/note-it:weekly 7", "Sum up week 7, briefly."),
+        // The command of the chat keeps its name.
+        ("/new_2 today", "Read the news."),
+        ("/new today", "/new today"),
         ("/note_it milk", "Write it down."),
         ("/skill:note-it milk", "Write it down."),
         ("/skill:off milk", "/skill:off milk"),
