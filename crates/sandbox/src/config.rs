@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::confinement::PathAccess;
-use crate::scope::{SandboxMode, SandboxScope, WorkspaceAccess};
+use crate::scope::{PathAccess, SandboxMode, SandboxScope, WorkspaceAccess};
 
 mod members;
 mod container;

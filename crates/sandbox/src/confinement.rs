@@ -4,15 +4,7 @@ use std::path::PathBuf;
 
 use crate::config::SandboxConfig;
 use crate::domains::{DomainList, InvalidDomain};
-
-/// Access to a directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathAccess {
-    /// Files may be read and executed.
-    Read,
-    /// Files may be changed as well.
-    Write,
-}
+pub use crate::scope::PathAccess;
 
 /// Network access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -98,6 +98,15 @@ impl SandboxScope {
     }
 }
 
+/// Access to a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathAccess {
+    /// Files may be read and executed.
+    Read,
+    /// Files may be changed as well.
+    Write,
+}
+
 /// How much of the agent's workspace a sandbox sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorkspaceAccess {
