@@ -5,6 +5,7 @@ mod mark;
 mod pattern;
 mod place;
 mod entry;
+mod expand;
 mod fold;
 mod layout;
 mod search;

@@ -8,6 +8,7 @@ mod news;
 mod history;
 mod dialogs;
 mod events;
+mod expand;
 mod scroll;
 mod images;
 mod search;
@@ -34,6 +35,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::{Env, Host};
 use tokio::sync::oneshot;
 
+use self::expand::OutputView;
 use self::shortcuts::ExtensionKey;
 use super::branch;
 use super::footer::Footer;
@@ -135,6 +137,7 @@ pub(crate) struct App {
     dialogs: Vec<OpenDialog>,
     /// Search text for the transcript, as it is typed.
     search: Option<LineEditor>,
+    output_view: OutputView,
     ongoing: Ongoing,
     loader: Loader,
     footer: Footer,
@@ -197,6 +200,7 @@ impl App {
             pending_keys: Vec::new(),
             dialogs: Vec::new(),
             search: None,
+            output_view: OutputView::Closed,
             ongoing: Ongoing { activity: SessionActivity::Idle, since_ms: 0, text: String::new(), until_ms: None },
             loader: if still { Loader::still() } else { Loader::default() },
             footer,
@@ -465,6 +469,7 @@ impl App {
             true => self.transcript.search_begin(),
             false => self.close_search(),
         }
+        self.output_view_changed(is_fullscreen);
     }
 
     /// Redraws everything after another program has used the terminal.

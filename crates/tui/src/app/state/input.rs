@@ -230,15 +230,8 @@ impl App {
             KeyAction::ModelCycleForward => one(Effect::CycleModel(CycleDirection::Forward)),
             KeyAction::ModelCycleBackward => one(Effect::CycleModel(CycleDirection::Backward)),
             KeyAction::ModelSelect => one(Effect::Open(DialogName::Models { search: String::new() })),
-            KeyAction::ToolsExpand => {
-                self.transcript.options.expanded = !self.transcript.options.expanded;
-                self.transcript.invalidate();
-                Some(Vec::new())
-            }
-            KeyAction::ToolsExpandOne => {
-                self.transcript.toggle_last();
-                Some(Vec::new())
-            }
+            KeyAction::ToolsExpand => Some(self.toggle_output(size, now_ms)),
+            KeyAction::ToolsExpandOne => Some(self.toggle_last_output(size, now_ms)),
             KeyAction::ExternalEditor => one(Effect::ExternalEditor),
             KeyAction::MessageFollowUp => {
                 let submission = self.editor.submit();

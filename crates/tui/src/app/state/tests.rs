@@ -1,3 +1,4 @@
+mod expand;
 mod fullscreen;
 mod lines;
 mod shortcuts;
