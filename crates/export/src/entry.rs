@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::markdown::markdown;
 use super::out::PageWriter;
-use super::skill::skill;
+use super::skill::SkillPrompt;
 use super::words::{dollars, grouped, one_line};
 use super::{images, syntax, tool};
 use pinch_session::entry::{Entry, EntryBody};
@@ -117,7 +117,7 @@ fn user_message(out: &mut PageWriter<'_>, message: &Content) -> io::Result<()> {
             _ => None,
         },
     };
-    let Some(skill) = text.and_then(|text| skill(text)) else { return content(out, message) };
+    let Some(skill) = text.and_then(|text| SkillPrompt::parse(text)) else { return content(out, message) };
     out.html("<details class=\"plain\"><summary>Skill <b>")?;
     out.text(skill.name)?;
     out.html("</b></summary>")?;

@@ -35,6 +35,7 @@ use pinch_session::session_log::SessionLog;
 use pinch_session::store::StoreError;
 use survey::Survey;
 
+pub use skill::SkillPrompt;
 pub use theme::{ColorScheme, PageColor, PageTheme, Rgb};
 
 /// Why a session could not be exported.

@@ -1,24 +1,32 @@
 //! Skill text embedded in a prompt, delimited by tags in the session.
 
 /// A prompt with an embedded skill.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct SkillPrompt<'a> {
-    pub(super) name: &'a str,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SkillPrompt<'a> {
+    /// The name of the skill.
+    pub name: &'a str,
     /// The text of the skill.
-    pub(super) body: &'a str,
+    pub body: &'a str,
     /// The rest of the user's message.
-    pub(super) rest: &'a str,
+    pub rest: &'a str,
 }
 
-/// Splits a prompt. Returns `None` if it does not start with a skill.
-pub(super) fn skill(prompt: &str) -> Option<SkillPrompt<'_>> {
-    let (name, rest) = prompt.strip_prefix("<skill name=\"")?.split_once("\" location=\"")?;
-    let (_, rest) = rest.split_once("\">\n")?;
-    // The skill's text may mention the tags itself, so use the last closing one.
-    let end = rest.rfind("\n</skill>")?;
-    let after = &rest[end + "\n</skill>".len()..];
-    let is_name = !name.contains(['"', '\n']) && (after.is_empty() || after.starts_with("\n\n"));
-    is_name.then(|| SkillPrompt { name, body: &rest[..end], rest: after.trim_start() })
+impl<'a> SkillPrompt<'a> {
+    /// Splits a prompt. Returns `None` if it does not start with a skill.
+    pub fn parse(prompt: &'a str) -> Option<Self> {
+        let (name, rest) = prompt.strip_prefix("<skill name=\"")?.split_once("\" location=\"")?;
+        let (_, rest) = rest.split_once("\">\n")?;
+        // The skill's text may mention the tags itself, so use the last closing one.
+        let end = rest.rfind("\n</skill>")?;
+        let after = &rest[end + "\n</skill>".len()..];
+        let is_name = !name.contains(['"', '\n']) && (after.is_empty() || after.starts_with("\n\n"));
+        is_name.then(|| Self { name, body: &rest[..end], rest: after.trim_start() })
+    }
+
+    /// Returns the command that the user typed.
+    pub fn command(&self) -> String {
+        format!("/skill:{} {}", self.name, self.rest).trim_end().to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -28,15 +36,21 @@ mod tests {
     #[test]
     fn skills_are_split_from_prompts() {
         let text = "<skill name=\"pdf\" location=\"/s/SKILL.md\">\nBody\n</skill> more\n</skill>\n\ndo it";
-        assert_eq!(skill(text), Some(SkillPrompt { name: "pdf", body: "Body\n</skill> more", rest: "do it" }));
-        assert_eq!(skill("<skill name=\"a\" location=\"b\">\nx\n</skill>").map(|skill| skill.rest), Some(""));
+        assert_eq!(
+            SkillPrompt::parse(text),
+            Some(SkillPrompt { name: "pdf", body: "Body\n</skill> more", rest: "do it" })
+        );
+        assert_eq!(
+            SkillPrompt::parse("<skill name=\"a\" location=\"b\">\nx\n</skill>").map(|skill| skill.rest),
+            Some("")
+        );
         for text in [
             "",
             "<skill name=\"a\">",
             "x <skill name=\"a\" location=\"b\">\nx\n</skill>",
             "<skill name=\"a\" location=\"b\">\nx",
         ] {
-            assert_eq!(skill(text), None, "{text}");
+            assert_eq!(SkillPrompt::parse(text), None, "{text}");
         }
     }
 }

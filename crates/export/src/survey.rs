@@ -6,7 +6,7 @@ use pinch_llm::message::{Block, Content, Message};
 use pinch_stdx::text::utf16_prefix;
 use serde_json::Value;
 
-use super::skill::skill;
+use super::skill::SkillPrompt;
 use super::syntax::max_coloured;
 use super::tool;
 use super::words::{MAX_LINE, one_line};
@@ -125,7 +125,7 @@ fn of_message(message: &Message) -> (EntryKind, String) {
         Message::System(_) => (EntryKind::System, "system prompt and tools".to_owned()),
         Message::User(user) => {
             let text = first_text(&user.content);
-            let shown = skill(&text).map(|skill| format!("/skill:{} {}", skill.name, skill.rest));
+            let shown = SkillPrompt::parse(&text).map(|skill| skill.command());
             (EntryKind::User, shown.unwrap_or(text))
         }
         Message::Assistant(answer) => {

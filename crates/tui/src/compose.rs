@@ -13,7 +13,7 @@ use crate::keymap::{KeyAction, Keymap};
 use crate::terminal::{Cursor, Size};
 use crate::text::{SanitizeMode, sanitize, truncate};
 use crate::theme::{ColorRole, Palette};
-use crate::transcript::TranscriptView;
+use crate::transcript::{TranscriptView, typed_prompt};
 
 /// Lower screens have no room for decoration.
 pub(crate) const LOW: usize = 8;
@@ -58,7 +58,7 @@ pub(crate) fn queue_rows<'a>(
     let (theme, keymap) = look;
     let dim = theme.fg(ColorRole::Dim);
     let line = |(what, text): (&str, &str)| {
-        let text = sanitize(text, SanitizeMode::Output).split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = sanitize(&typed_prompt(text), SanitizeMode::Output).split_whitespace().collect::<Vec<_>>().join(" ");
         truncate(&Row::styled(format!("{what}: {text}"), dim), columns, "…")
     };
     let mut rows: Vec<Row> = waiting.map(line).collect();

@@ -23,7 +23,7 @@ use pinch_coding_agent::tools::bash::UserCommand;
 use pinch_llm::event::StreamEvent;
 use pinch_llm::message::Message;
 
-pub(crate) use self::entry::NoticeKind;
+pub(crate) use self::entry::{NoticeKind, typed_prompt};
 use self::entry::{TranscriptEntry, ViewCx};
 pub(crate) use self::place::Scroll;
 pub(crate) use self::search::{SearchDirection, SearchStatus};
@@ -70,7 +70,7 @@ const MAX_PROMPTS: usize = 100;
 /// Returns the last prompts of the user in a conversation, oldest first, for the editor's history.
 pub(crate) fn prompts_in(messages: &[Arc<Message>]) -> Vec<String> {
     let prompts = messages.iter().rev().filter_map(|message| match &**message {
-        Message::User(user) => Some(user.content.text("\n")),
+        Message::User(user) => Some(typed_prompt(&user.content.text("\n"))),
         _ => None,
     });
     let mut prompts: Vec<String> = prompts.take(MAX_PROMPTS).collect();
@@ -318,7 +318,7 @@ impl TranscriptView {
                 }
             }
             _ => {
-                if let Some(entry) = TranscriptEntry::of_message(message) {
+                for entry in TranscriptEntry::of_message(message) {
                     self.push(entry);
                 }
             }

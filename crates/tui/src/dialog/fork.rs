@@ -7,6 +7,7 @@ use crate::Row;
 use crate::effect::Effect;
 use crate::key::KeyPress;
 use crate::keymap::KeyAction;
+use crate::transcript::typed_prompt;
 use crate::widget::{PickItem, Picker, PickerEvent};
 
 /// The dialog: user messages, oldest first, with the newest selected.
@@ -18,7 +19,9 @@ pub(crate) struct ForkDialog {
 impl ForkDialog {
     /// Creates a list of messages and their texts.
     pub(crate) fn new(points: Vec<(EntryId, String)>) -> Self {
-        let items = points.iter().map(|(_, text)| PickItem::new(text.split_whitespace().collect::<Vec<_>>().join(" ")));
+        let items = points
+            .iter()
+            .map(|(_, text)| PickItem::new(typed_prompt(text).split_whitespace().collect::<Vec<_>>().join(" ")));
         let mut picker = Picker::new(items.collect(), 10);
         picker.select(points.len().saturating_sub(1));
         Self { points: points.into_iter().map(|(id, _)| id).collect(), picker }

@@ -3,27 +3,29 @@
 mod frame;
 mod answer;
 mod bash;
+mod skill;
+mod resource;
 mod tool;
+mod message;
 mod take;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use pinch_agent_core::tool::{JsonObject, ToolError, ToolOutput};
-use pinch_coding_agent::entry::EntryBody;
-use pinch_coding_agent::session_log::roles;
 use pinch_coding_agent::tools::bash::UserCommand;
 use pinch_llm::event::BlockKind;
 use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, ToolResult};
-use serde_json::Value;
 
 pub(super) use self::answer::AnswerView;
 use self::bash::Bash;
 use self::frame::{boxed, image_rows, inner_columns, paragraphs};
+pub(super) use self::message::{failure_of, of_messages};
+use self::skill::SkillView;
+pub(crate) use self::skill::typed_prompt;
 use self::tool::ToolCallView;
 use super::{TranscriptOptions, texts};
 use crate::Row;
-use crate::figures::tokens;
 use crate::image::ImageSource;
 use crate::keymap::{KeyAction, Keymap};
 use crate::markdown::{Markdown, MarkdownOptions};
@@ -77,6 +79,8 @@ pub(crate) enum TranscriptEntry {
         text: String,
         images: Vec<ImageSource>,
     },
+    /// The text of a skill that the user named in a prompt.
+    Skill(SkillView),
     AnswerView(Box<AnswerView>),
     Tool(Box<ToolCallView>),
     Bash(Box<Bash>),
@@ -87,58 +91,6 @@ pub(crate) enum TranscriptEntry {
         whole: String,
         expanded: bool,
     },
-}
-
-/// Returns the displayed reason for a failed answer.
-pub(super) fn failure_of(answer: &AssistantMessage) -> Option<String> {
-    let text = answer.error_message.as_deref().unwrap_or_default();
-    match answer.stop_reason {
-        StopReason::Aborted if text.is_empty() || text == "Request was aborted" => Some("Operation aborted".to_owned()),
-        StopReason::Aborted => Some(text.to_owned()),
-        StopReason::Error if text.is_empty() => Some("Error: the request failed".to_owned()),
-        StopReason::Error => Some(format!("Error: {text}")),
-        _ => None,
-    }
-}
-
-/// Returns the entries for messages of a session.
-pub(super) fn of_messages(messages: &[Arc<Message>]) -> Vec<TranscriptEntry> {
-    let mut entries: Vec<TranscriptEntry> = Vec::new();
-    let mut open = std::collections::HashMap::new();
-    for message in messages {
-        match &**message {
-            Message::Assistant(answer) => {
-                let failure = failure_of(answer);
-                let mut view = AnswerView::of(answer);
-                let has_calls = answer.tool_calls().next().is_some();
-                view.finish(failure.as_deref().filter(|_| !has_calls), answer.stop_reason == StopReason::Length);
-                entries.push(TranscriptEntry::AnswerView(Box::new(view)));
-                for call in answer.tool_calls() {
-                    let mut tool = ToolCallView::new(call.id.as_str(), &call.name);
-                    tool.set_arguments(&call.arguments);
-                    if let Some(failure) = &failure {
-                        tool.fail(failure);
-                    }
-                    open.insert(call.id.clone(), entries.len());
-                    entries.push(TranscriptEntry::Tool(Box::new(tool)));
-                }
-            }
-            Message::ToolResult(result) => {
-                if let Some(TranscriptEntry::Tool(tool)) =
-                    open.remove(&result.tool_call_id).and_then(|at| entries.get_mut(at))
-                {
-                    tool.set_result(result);
-                    tool.set_images(ImageSource::in_message(message));
-                }
-            }
-            _ => entries.extend(TranscriptEntry::of_message(message)),
-        }
-    }
-    // Calls without results will never get one.
-    for entry in &mut entries {
-        entry.settle();
-    }
-    entries
 }
 
 impl TranscriptEntry {
@@ -160,64 +112,6 @@ impl TranscriptEntry {
 
     pub(super) fn bash(command: &str, exclude: bool) -> Self {
         Self::Bash(Box::new(Bash::begun(command, exclude)))
-    }
-
-    pub(super) fn compaction(summary: &str, tokens_before: u64) -> Self {
-        Self::Labelled {
-            label: "compaction".to_owned(),
-            line: format!("Compacted from {} tokens", tokens(tokens_before)),
-            whole: summary.to_owned(),
-            expanded: false,
-        }
-    }
-
-    /// Returns the entry for a message that is neither an answer nor a tool result, if it is shown.
-    pub(super) fn of_message(message: &Arc<Message>) -> Option<Self> {
-        match &**message {
-            Message::User(user) => {
-                Some(Self::User { text: user.content.text("\n"), images: ImageSource::in_message(message) })
-            }
-            Message::Other(other) => {
-                let text = |name: &str| other.raw.get(name).and_then(Value::as_str).unwrap_or_default();
-                match text("role") {
-                    roles::BASH_EXECUTION => Some(Self::Bash(Box::new(Bash::of(&other.raw)))),
-                    roles::COMPACTION_SUMMARY => {
-                        let tokens_before = other.raw.get("tokensBefore").and_then(Value::as_u64).unwrap_or(0);
-                        Some(Self::compaction(text("summary"), tokens_before))
-                    }
-                    roles::BRANCH_SUMMARY => Some(Self::Labelled {
-                        label: "branch".to_owned(),
-                        line: "Branch summary".to_owned(),
-                        whole: text("summary").to_owned(),
-                        expanded: false,
-                    }),
-                    roles::CUSTOM if other.raw.get("display").and_then(Value::as_bool) == Some(true) => {
-                        let whole = roles::custom_content(other).text("\n");
-                        Some(Self::Labelled {
-                            label: text("customType").to_owned(),
-                            line: String::new(),
-                            whole,
-                            expanded: true,
-                        })
-                    }
-                    _ => None,
-                }
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns the entry for something appended to the session outside a run.
-    pub(super) fn of_entry(body: &EntryBody) -> Option<Self> {
-        match body {
-            EntryBody::CustomMessage(message) if message.display => Some(Self::Labelled {
-                label: message.custom_type.clone(),
-                line: String::new(),
-                whole: message.content.text("\n"),
-                expanded: true,
-            }),
-            _ => None,
-        }
     }
 
     /// Returns the rows, with a blank one before all but the first entry.
@@ -247,7 +141,7 @@ impl TranscriptEntry {
     /// Returns its role, for plain output.
     fn role(&self) -> &'static str {
         match self {
-            Self::User { .. } => "You:",
+            Self::User { .. } | Self::Skill(_) => "You:",
             Self::AnswerView(_) => "Assistant:",
             Self::Tool(_) => "Tool:",
             Self::Bash(_) => "Command:",
@@ -302,6 +196,7 @@ impl TranscriptEntry {
                 rows.extend(image_rows(images, style, columns, cx, cx.options.expanded));
                 boxed(rows, ColorRole::UserMessageBg, cx)
             }
+            Self::Skill(skill) => skill.rows(cx),
             Self::Tool(tool) => tool.rows(cx),
             Self::Bash(bash) => bash.rows(cx),
             Self::Labelled { label, line, whole, expanded } => {
@@ -336,6 +231,7 @@ impl TranscriptEntry {
             Self::Earlier(messages) => messages.iter().for_each(|message| texts::in_message(message, each)),
             Self::Notice { text, .. } | Self::User { text, .. } => each(text),
             Self::Text(answer) | Self::AnswerView(answer) => answer.texts(each),
+            Self::Skill(skill) => skill.texts(each),
             Self::Tool(tool) => tool.texts(each),
             Self::Bash(bash) => bash.texts(each),
             Self::Labelled { label, line, whole, .. } => [label, line, whole].into_iter().for_each(|text| each(text)),
@@ -376,11 +272,12 @@ impl TranscriptEntry {
     }
 
     pub(super) fn can_expand(&self) -> bool {
-        matches!(self, Self::Tool(_) | Self::Bash(_) | Self::Labelled { .. })
+        matches!(self, Self::Skill(_) | Self::Tool(_) | Self::Bash(_) | Self::Labelled { .. })
     }
 
     pub(super) fn toggle(&mut self) {
         match self {
+            Self::Skill(skill) => skill.toggle(),
             Self::Tool(tool) => tool.toggle(),
             Self::Bash(bash) => bash.toggle(),
             Self::Labelled { expanded, .. } => *expanded = !*expanded,

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::figures::tokens;
 use crate::text::{SanitizeMode, sanitize};
 use crate::theme::{ColorRole, Palette};
+use crate::transcript::typed_prompt;
 
 /// Maximum number of characters shown of a text.
 const MAX_TEXT: usize = 200;
@@ -122,7 +123,7 @@ pub(super) fn describe(body: &EntryBody, calls: &mut HashMap<ToolCallId, String>
 
 fn of_message(message: &Message, calls: &mut HashMap<ToolCallId, String>) -> Described {
     match message {
-        Message::User(user) => Described::new(TreeEntryKind::User, "user:", text_of(&user.content)),
+        Message::User(user) => Described::new(TreeEntryKind::User, "user:", typed_prompt(&text_of(&user.content))),
         Message::Assistant(answer) => {
             for call in answer.tool_calls() {
                 calls.insert(call.id.clone(), of_call(&call.name, &Value::Object(call.arguments.clone())));

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::ViewCx;
 use super::frame::{boxed, image_rows, inner_columns, paragraphs};
+use super::resource::ReadResource;
 use crate::Row;
 use crate::diff::{self, DiffOptions};
 use crate::figures::short_path;
@@ -220,6 +221,9 @@ impl ToolCallView {
     pub(super) fn rows(&self, cx: ViewCx<'_>) -> Vec<Row> {
         let theme = cx.theme;
         let columns = inner_columns(cx);
+        if let Some(resource) = self.folded_resource(cx) {
+            return boxed(resource.rows(columns, cx), self.background(), cx);
+        }
         let mut rows = Vec::new();
         for line in self.title(cx) {
             rows.extend(wrap(&line, columns));
@@ -234,12 +238,23 @@ impl ToolCallView {
             rows.extend(self.images.iter().flat_map(|image| paragraphs(&image.label(), output, columns, 0)));
         }
         rows.extend(self.time_row(cx));
-        let background = match self.state {
+        boxed(rows, self.background(), cx)
+    }
+
+    fn background(&self) -> ColorRole {
+        match self.state {
             ToolState::Pending | ToolState::Running => ColorRole::ToolPendingBg,
             ToolState::Done => ColorRole::ToolSuccessBg,
             ToolState::Failed => ColorRole::ToolErrorBg,
-        };
-        boxed(rows, background, cx)
+        }
+    }
+
+    /// Returns the resource that it reads, if only a line is shown for it.
+    fn folded_resource(&self, cx: ViewCx<'_>) -> Option<ReadResource> {
+        if self.name != "read" || self.arguments.is_none() || self.is_expanded(cx) || self.state == ToolState::Failed {
+            return None;
+        }
+        ReadResource::of(&self.text("path").or_else(|| self.text("file_path"))?)
     }
 
     fn title(&self, cx: ViewCx<'_>) -> Vec<Vec<Span<'static>>> {

@@ -119,3 +119,31 @@ fn the_key_says_what_it_changed_if_nothing_was_shortened() {
         assert!(draw(&mut app).0.contains(text), "{text}");
     }
 }
+
+#[test]
+fn the_text_of_a_skill_is_folded_to_its_name() {
+    let mut app = app();
+    let prompt = "<skill name=\"pdf\" location=\"/s/pdf/SKILL.md\">\nRead **all** pages.\n</skill>\n\nSummarize it";
+    app.transcript.load(&[Arc::new(Message::user(prompt, 0))]);
+    let (finished, _) = draw(&mut app);
+    assert!(finished.contains("[skill] pdf (ctrl+o to expand)") && finished.contains("Summarize it"), "{finished}");
+    assert!(!finished.contains("<skill") && !finished.contains("pages"), "{finished}");
+    press(&mut app, "ctrl+o");
+    let (_, live) = draw(&mut app);
+    assert!(live.contains("[skill] pdf") && live.contains("Read all pages."), "{live}");
+    assert_eq!(prompts_in(&[Arc::new(Message::user(prompt, 0))]), ["/skill:pdf Summarize it"]);
+}
+
+#[test]
+fn reading_instructions_shows_one_line() {
+    for (path, line) in [("skills/pdf/SKILL.md", "[skill] pdf"), ("a/AGENTS.md", "read resource AGENTS.md")] {
+        let mut app = app();
+        app.transcript.load(&call("read", &serde_json::json!({"path": path}), "# Instructions"));
+        let (finished, _) = draw(&mut app);
+        assert!(finished.contains(&format!("{line} (ctrl+o to expand)")), "{finished}");
+        assert!(!finished.contains("Instructions"), "{finished}");
+        press(&mut app, "ctrl+o");
+        let (_, live) = draw(&mut app);
+        assert!(live.contains("# Instructions") && live.contains(&format!("read {path}")), "{live}");
+    }
+}
