@@ -27,7 +27,7 @@ use ratatui_core::text::Span;
 
 use crate::Row;
 use crate::effect::Effect;
-use crate::key::KeyPress;
+use crate::key::{Key, KeyPress};
 use crate::keymap::Keymap;
 use crate::text::{SanitizeMode, sanitize, truncate, width, wrap};
 use crate::theme::{ColorRole, Palette};
@@ -66,6 +66,9 @@ impl DialogEvent {
         Self::Close(vec![effect])
     }
 }
+
+/// Key that makes the selected item the default for new sessions.
+pub(crate) const SAVE: Key = Key::ctrl('s');
 
 /// A view that replaces the editor.
 pub(crate) trait DialogView<E = Effect> {

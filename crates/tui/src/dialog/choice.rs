@@ -1,6 +1,6 @@
 //! A choice of several items, each with its effects.
 
-use super::{DialogCx, DialogEvent, DialogView, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, SAVE, framed, hint};
 use crate::Row;
 use crate::effect::Effect;
 use crate::key::KeyPress;
@@ -14,6 +14,8 @@ pub(crate) struct ChoiceDialog<E = Effect> {
     effects: Vec<Vec<E>>,
     /// Effects that preview each item while it is selected.
     previews: Vec<E>,
+    /// Effects that choose each item and make it the default; none: this is not offered.
+    saves: Vec<Vec<E>>,
     /// Effects if the dialog is closed without a choice.
     otherwise: Vec<E>,
 }
@@ -27,6 +29,7 @@ impl<E: Clone> ChoiceDialog<E> {
             picker: Picker::new(items, 10),
             effects,
             previews: Vec::new(),
+            saves: Vec::new(),
             otherwise: Vec::new(),
         }
     }
@@ -36,12 +39,24 @@ impl<E: Clone> ChoiceDialog<E> {
         let (items, effects): (Vec<PickItem>, _) = choices.into_iter().unzip();
         let height = items.len();
         let picker = Picker::without_search(items, height);
-        Self { title: title.to_owned(), picker, effects, previews: Vec::new(), otherwise: Vec::new() }
+        Self {
+            title: title.to_owned(),
+            picker,
+            effects,
+            previews: Vec::new(),
+            saves: Vec::new(),
+            otherwise: Vec::new(),
+        }
     }
 
     /// Previews the selected item immediately.
     pub(crate) fn with_preview(self, previews: impl Iterator<Item = E>) -> Self {
         Self { previews: previews.collect(), ..self }
+    }
+
+    /// Offers to make an item the default, by these effects.
+    pub(crate) fn with_save(self, saves: Vec<Vec<E>>) -> Self {
+        Self { saves, ..self }
     }
 
     /// Adds an effect for closing the dialog without a choice.
@@ -53,14 +68,22 @@ impl<E: Clone> ChoiceDialog<E> {
 impl<E: Clone> DialogView<E> for ChoiceDialog<E> {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let content = self.picker.rows(cx.columns, cx.theme);
-        let hints = [
-            hint(&cx.keymap.hint(KeyAction::SelectConfirm), "choose"),
-            hint(&cx.keymap.hint(KeyAction::SelectCancel), "cancel"),
-        ];
+        let confirm = cx.keymap.hint(KeyAction::SelectConfirm);
+        let mut hints = match self.saves.is_empty() {
+            true => vec![hint(&confirm, "choose")],
+            false => vec![hint(&confirm, "use in this session"), hint(&SAVE.to_string(), "use and make default")],
+        };
+        hints.push(hint(&cx.keymap.hint(KeyAction::SelectCancel), "cancel"));
         (framed(&self.title, content, &hints, cx), None)
     }
 
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent<E> {
+        if press.key == SAVE && !self.saves.is_empty() {
+            return match self.picker.selected().and_then(|at| self.saves.get_mut(at)) {
+                Some(effects) => DialogEvent::Close(std::mem::take(effects)),
+                None => DialogEvent::Ignored,
+            };
+        }
         match self.picker.key(press, cx.keymap) {
             PickerEvent::Ignored => DialogEvent::Ignored,
             PickerEvent::Changed => match self.picker.selected().and_then(|at| self.previews.get(at)) {
@@ -85,5 +108,26 @@ impl<E: Clone> DialogView<E> for ChoiceDialog<E> {
 
     fn paste(&mut self, text: &str) {
         self.picker.paste(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keymap::Keymap;
+    use crate::theme::{ColorDepth, Palette};
+
+    #[test]
+    fn a_choice_can_be_made_the_default() {
+        let items = || ["low", "high"].map(|name| (PickItem::new(name), vec![name])).to_vec();
+        let (theme, keymap) = (Palette::builtin("dark", ColorDepth::None), Keymap::default());
+        let cx = DialogCx { theme: &theme, keymap: &keymap, max_rows: 20, columns: 80, now_ms: 0 };
+        let mut dialog = ChoiceDialog::new("Level", items()).with_save(vec![vec!["save low"], vec!["save high"]]);
+        let rows: String = dialog.rows(cx).0.iter().map(|row| format!("{row}\n")).collect();
+        assert!(rows.contains("ctrl+s use and make default"), "{rows}");
+        dialog.key(&KeyPress::of("down".parse().unwrap()), cx);
+        assert_eq!(dialog.key(&KeyPress::of(SAVE), cx), DialogEvent::Close(vec!["save high"]));
+        let mut dialog = ChoiceDialog::new("Level", items());
+        assert_eq!(dialog.key(&KeyPress::of(SAVE), cx), DialogEvent::Ignored);
     }
 }

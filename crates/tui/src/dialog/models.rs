@@ -6,7 +6,7 @@ use pinch_coding_agent::session::ScopedModel;
 use pinch_llm::model::Model;
 use ratatui_core::text::Span;
 
-use super::{DialogCx, DialogEvent, DialogView, framed, hint, tab};
+use super::{DialogCx, DialogEvent, DialogView, SAVE, framed, hint, tab};
 use crate::Row;
 use crate::effect::Effect;
 use crate::figures::tokens;
@@ -15,9 +15,6 @@ use crate::keymap::KeyAction;
 use crate::text::{one_line, truncate};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
-
-/// Key that makes the selected model the default for new sessions.
-const SAVE: Key = Key::ctrl('s');
 
 /// The dialog: all models with credentials, or those in the scope.
 pub(crate) struct ModelDialog {

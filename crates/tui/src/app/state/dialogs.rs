@@ -71,7 +71,9 @@ impl App {
         if choices.len() < 2 {
             return self.status("The model has no thinking levels");
         }
-        self.open(Box::new(ChoiceDialog::new("Thinking level", choices)));
+        let saves = thinking::supported(model).into_iter().map(|level| vec![Effect::SetThinking { level, save: true }]);
+        let dialog = ChoiceDialog::new("Thinking level", choices).with_save(saves.collect());
+        self.open(Box::new(dialog));
     }
 
     /// Returns the only model that a text can refer to.
