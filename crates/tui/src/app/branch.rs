@@ -16,13 +16,12 @@ pub(crate) enum Head {
 pub(crate) fn head(dir: &Path) -> Option<Head> {
     let git = dir.ancestors().find_map(git_dir)?;
     let head = fs::read_to_string(git.join("HEAD")).ok()?;
-    Some(match head.trim().strip_prefix("ref:") {
-        Some(reference) => {
-            let reference = reference.trim();
-            Head::Branch(reference.strip_prefix("refs/heads/").unwrap_or(reference).to_owned())
-        }
-        None => Head::Detached,
-    })
+    match head.trim().strip_prefix("ref:").map(str::trim) {
+        // Repositories that keep references in tables name the branch there.
+        Some("refs/heads/.invalid") => None,
+        Some(reference) => Some(Head::Branch(reference.strip_prefix("refs/heads/").unwrap_or(reference).to_owned())),
+        None => Some(Head::Detached),
+    }
 }
 
 /// Returns the git directory of a working tree: `.git`, or the target of the file `.git` in a worktree.
@@ -53,5 +52,7 @@ mod tests {
         assert_eq!(head(&repo.join("src/deep")), Some(Head::Branch("feature/x".to_owned())));
         assert_eq!(head(&tree), Some(Head::Detached));
         assert_eq!(head(dir.path()), None);
+        fs::write(repo.join(".git/HEAD"), "ref: refs/heads/.invalid\n").unwrap();
+        assert_eq!(head(&repo), None, "references in tables");
     }
 }

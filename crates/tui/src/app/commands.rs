@@ -1,7 +1,8 @@
 //! Slash commands of the interface.
 
-use pinch_coding_agent::extension::Completion;
+use pinch_coding_agent::extension::{Completion, Extensions};
 use pinch_coding_agent::services::Services;
+use serde_json::Value;
 
 use crate::editor::complete::CommandSuggestion;
 use crate::effect::{DialogName, Effect};
@@ -144,6 +145,36 @@ pub(crate) fn suggestions(services: &Services) -> Vec<CommandSuggestion> {
     COMMANDS.iter().map(suggestion).collect()
 }
 
+/// Returns the commands of extensions, templates and skills for completion.
+pub(crate) fn known(services: &Services, extensions: &Extensions) -> Vec<CommandSuggestion> {
+    let templates = services.slash_commands().templates;
+    let suggestion = |command: &Value| {
+        let text = |key: &str| command.get(key).and_then(Value::as_str).map(str::to_owned);
+        let mut suggestion = CommandSuggestion::new(text("name")?, text("description").unwrap_or_default());
+        suggestion.origin = command.get("sourceInfo").map(origin);
+        if text("source").as_deref() == Some("prompt") {
+            suggestion.argument_hint = templates.get(&suggestion.name).and_then(|found| found.argument_hint.clone());
+        }
+        Some(suggestion)
+    };
+    services.commands(extensions).iter().filter_map(suggestion).collect()
+}
+
+/// Formats where a command comes from: `[u]` (the user), `[p]` (the project), `[t]` (only for this session), with the package if it is
+/// part of one.
+fn origin(info: &Value) -> String {
+    let text = |key: &str| info.get(key).and_then(Value::as_str).unwrap_or_default();
+    let scope = match text("scope") {
+        "user" => "u",
+        "project" => "p",
+        _ => "t",
+    };
+    match text("origin") {
+        "package" => format!("[{scope}:{}]", text("source")),
+        _ => format!("[{scope}]"),
+    }
+}
+
 /// Returns a generated text in Markdown. `known` are the commands of extensions, templates and skills.
 pub(crate) fn text(shown: ShownText, keymap: &Keymap, known: &[String]) -> String {
     let mut text = String::new();
@@ -184,7 +215,21 @@ pub(crate) fn unknown<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> O
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn the_origin_of_a_command_names_its_owner_and_its_package() {
+        let shown = |scope: &str, source: &str, kind: &str| {
+            origin(&json!({"scope": scope, "source": source, "origin": kind, "path": "/x"}))
+        };
+        assert_eq!(shown("user", "auto", "top-level"), "[u]");
+        assert_eq!(shown("project", "local", "top-level"), "[p]");
+        assert_eq!(shown("temporary", "cli", "top-level"), "[t]");
+        assert_eq!(shown("user", "npm:pkg", "package"), "[u:npm:pkg]");
+        assert_eq!(shown("project", "git:host/path@ref", "package"), "[p:git:host/path@ref]");
+    }
 
     #[test]
     fn every_command_does_something() {

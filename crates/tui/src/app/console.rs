@@ -163,7 +163,11 @@ impl Console {
                 self.app.bash_finished(&finished.end);
                 self.finished_bash.push(*finished);
             }
-            ConsoleEvent::LookupResult(FoundEvent(found)) => self.found(found),
+            ConsoleEvent::LookupResult(FoundEvent(found)) => {
+                if !self.found(found) {
+                    return;
+                }
+            }
             ConsoleEvent::DialogView(dialog) => self.app.open(dialog),
         }
         self.front.mark();

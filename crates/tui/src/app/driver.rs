@@ -50,6 +50,7 @@ impl Driver {
         console.app.session_opened(&runtime);
         console.sum_up(runtime.session().log().snapshot());
         console.remove_old_pastes();
+        console.follow_head();
         let early = std::mem::take(&mut console.postponed);
         Self { console, runtime, early, stop }
     }

@@ -29,6 +29,8 @@ pub(crate) struct Footer {
     pub(crate) context_window: u64,
     pub(crate) auto_compaction: bool,
     pub(crate) provider: Option<String>,
+    /// Whether the provider is shown, if there is room.
+    pub(crate) names_provider: bool,
     pub(crate) model: String,
     /// Thinking level; `None`: the model does not support thinking.
     pub(crate) thinking: Option<String>,
@@ -82,7 +84,11 @@ impl Footer {
         }
         let left = joined(&left);
         let used = row_width(&left);
-        let with_provider = self.provider.as_ref().map(|provider| one_line(&format!("({provider}) {model}")));
+        let with_provider = self
+            .provider
+            .as_ref()
+            .filter(|_| self.names_provider)
+            .map(|provider| one_line(&format!("({provider}) {model}")));
         let fits = |text: &String| used + 2 + width(text) <= columns;
         let right = with_provider.filter(fits).unwrap_or(model);
         let room = columns.saturating_sub(used + 2);
@@ -159,6 +165,7 @@ mod tests {
             context_window: 200_000,
             auto_compaction: true,
             provider: Some("anthropic".to_owned()),
+            names_provider: true,
             model: "claude-sonnet-4-5".to_owned(),
             thinking: Some("high".to_owned()),
             ..Footer::default()
@@ -170,6 +177,13 @@ mod tests {
         let rows = footer.rows(columns, &theme);
         assert!(rows.iter().all(|row| row_width(row) <= columns));
         rows.iter().map(|row| format!("{row}|\n")).collect()
+    }
+
+    #[test]
+    fn the_provider_is_named_only_if_there_are_several() {
+        let shown = |names_provider| shown(&Footer { names_provider, ..footer() }, 100);
+        assert!(shown(true).contains("(anthropic) claude-sonnet-4-5 • high"));
+        assert!(!shown(false).contains("anthropic"));
     }
 
     #[test]

@@ -37,12 +37,12 @@ use tokio::sync::oneshot;
 
 use self::expand::OutputView;
 use self::shortcuts::ExtensionKey;
-use super::branch;
+use super::branch::{self, Head};
 use super::footer::Footer;
 use crate::Row;
 use crate::dialog::DialogView;
 use crate::editor::Editor;
-use crate::editor::complete::{Autocomplete, CommandSuggestion, CompletionSources};
+use crate::editor::complete::{Autocomplete, CompletionSources};
 use crate::editor_line::LineEditor;
 use crate::effect::{DialogAnswer, SubmittedMessage};
 use crate::figures::short_path;
@@ -331,6 +331,7 @@ impl App {
     fn take_settings(&mut self, services: &Services, control: Option<&SessionControl>) {
         let settings = services.settings().settings();
         let interface = settings.interface.clone();
+        self.count_providers(services);
         self.editor.set_padding(usize::try_from(interface.editor_padding).unwrap_or(0));
         let vi = services.settings().value("editorViKeys").and_then(|value| value.as_bool());
         self.editor.set_vi(vi == Some(true));
@@ -342,18 +343,7 @@ impl App {
         self.use_palette(self.theme.clone());
         self.choose_theme(services);
         if let Some(control) = control {
-            let known = services.commands(control.extensions());
-            let text =
-                |command: &serde_json::Value, key: &str| command.get(key).and_then(|v| v.as_str()).map(str::to_owned);
-            let known: Vec<CommandSuggestion> = known
-                .iter()
-                .filter_map(|command| {
-                    let mut suggestion = CommandSuggestion::new(text(command, "name")?, "");
-                    suggestion.description = text(command, "description");
-                    suggestion.origin = text(command, "source");
-                    Some(suggestion)
-                })
-                .collect();
+            let known = super::commands::known(services, control.extensions());
             self.commands = known.iter().map(|command| command.name.clone()).collect();
             self.sources.commands = super::commands::suggestions(services).into_iter().chain(known).collect();
         }
@@ -378,6 +368,26 @@ impl App {
         self.footer.context_window = model.context_window;
         self.thinking = level;
         self.model = Some(Arc::clone(model));
+    }
+
+    /// Determines whether the footer names the provider, which is obvious if there is only one.
+    fn count_providers(&mut self, services: &Services) {
+        let models = services.available_models();
+        let mut providers = models.iter().map(|model| &model.provider);
+        let first = providers.next();
+        self.footer.names_provider = providers.any(|provider| Some(provider) != first);
+    }
+
+    /// Sets what the working directory has checked out. Returns whether it has changed.
+    pub(crate) fn set_head(&mut self, head: Option<Head>) -> bool {
+        let is_new = self.footer.head != head;
+        self.footer.head = head;
+        is_new
+    }
+
+    /// Returns the working directory.
+    pub(crate) fn cwd(&self) -> &Path {
+        &self.options.cwd
     }
 
     /// Returns whether the output is plain lines.
@@ -449,6 +459,7 @@ impl App {
 
     /// Called when the credentials of a provider have changed.
     pub(crate) fn credentials_changed(&mut self, services: &Services, provider: &ProviderId) {
+        self.count_providers(services);
         let model = self.model.as_ref().filter(|model| model.provider == *provider);
         self.footer.subscription = model.map_or(self.footer.subscription, |_| services.auth().is_using_oauth(provider));
         if model.is_none() {

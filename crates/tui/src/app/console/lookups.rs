@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use pinch_coding_agent::extension::Completion;
+use pinch_coding_agent::extension::{Completion, FoundCommand};
 use pinch_coding_agent::releases::{LatestRelease, later_release};
 use pinch_coding_agent::session::stats::UsageTotals;
 use pinch_coding_agent::session::{SessionControl, SessionView};
@@ -15,6 +15,7 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::with_causes;
 
 use super::{Console, MadeDialog};
+use crate::app::branch::{self, Head};
 use crate::dialog::{
     ChoiceDialog, DialogNews, ForkDialog, ModelDialog, QueueDialog, ScopedModelDialog, SessionDialog, TreeDialog,
 };
@@ -25,6 +26,10 @@ use crate::widget::PickItem;
 
 /// How long the sum of a session's costs waits.
 const SUM_DELAY: Duration = Duration::from_millis(100);
+/// Time limit for an extension to complete the arguments of its command.
+const ARGUMENTS_LIMIT: Duration = Duration::from_secs(3);
+/// Interval at which the branch of the working directory is read. Watching files fails on network mounts.
+const HEAD_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The result of a lookup.
 pub(super) enum LookupResult {
@@ -38,6 +43,8 @@ pub(super) enum LookupResult {
     Converted(Box<(ImageSource, Option<ImageSource>)>),
     /// A later version of the program.
     Version(Option<LatestRelease>),
+    /// What the working directory has checked out.
+    Head(Option<Head>),
     /// The cost of the session, and the number of the sum.
     UsageTotals(u64, UsageTotals),
 }
@@ -47,6 +54,22 @@ impl Console {
     pub(super) fn complete(&mut self) {
         let Some(request) = self.app.take_completion() else { return };
         let sources = self.app.completion_sources();
+        if let CompletionQuery::Argument { command, typed } = &request.query
+            && !sources.completes_arguments(command)
+            && let Some(found) = self.extension_command(command)
+        {
+            let typed = typed.clone();
+            let work = async move {
+                let cancel = request.cancel.clone();
+                let answer = tokio::time::timeout(ARGUMENTS_LIMIT, found.command.complete(&typed));
+                let completions = tokio::select! {
+                    answer = answer => answer.unwrap_or_default(),
+                    _ = cancel.cancelled() => Vec::new(),
+                };
+                LookupResult::Completions(Box::new((request, completions)))
+            };
+            return self.lookups.push(work.boxed());
+        }
         let is_stale = sources.files.as_ref().is_none_or(|files| !files.is_current());
         if matches!(request.query, CompletionQuery::Mention { .. }) && is_stale && !self.indexing {
             self.indexing = true;
@@ -55,6 +78,26 @@ impl Console {
             self.lookups.push(async move { LookupResult::Files(build.await.ok().flatten()) }.boxed());
         }
         let work = async move { LookupResult::Completions(Box::new(request.look_up(sources).await)) };
+        self.lookups.push(work.boxed());
+    }
+
+    /// Returns the command of an extension.
+    fn extension_command(&self, name: &str) -> Option<FoundCommand> {
+        let extensions = self.session.as_ref()?.control.extensions();
+        extensions.commands().into_iter().find(|found| found.name == name)
+    }
+
+    /// Reads the branch of the working directory after a while; each answer starts the next reading.
+    pub(in crate::app) fn follow_head(&mut self) {
+        if self.app.is_plain() {
+            return;
+        }
+        let cwd = self.app.cwd().to_owned();
+        let work = async move {
+            tokio::time::sleep(HEAD_INTERVAL).await;
+            let head = tokio::task::spawn_blocking(move || branch::head(&cwd));
+            LookupResult::Head(head.await.unwrap_or_default())
+        };
         self.lookups.push(work.boxed());
     }
 
@@ -116,8 +159,13 @@ impl Console {
         self.lookups.push(work.boxed());
     }
 
-    pub(super) fn found(&mut self, found: LookupResult) {
+    /// Handles the result of a lookup. Returns whether the interface may have changed.
+    pub(super) fn found(&mut self, found: LookupResult) -> bool {
         match found {
+            LookupResult::Head(head) => {
+                self.follow_head();
+                return self.app.set_head(head);
+            }
             LookupResult::Sessions(Ok(sessions)) => {
                 let current = self.app.session_path();
                 let dialog = SessionDialog::new(sessions, current);
@@ -151,6 +199,7 @@ impl Console {
                 self.app.error(&why);
             }
         }
+        true
     }
 
     pub(super) fn open(&mut self, name: DialogName) {

@@ -91,6 +91,12 @@ impl CompletionSources {
         }
     }
 
+    /// Returns whether the arguments of a command are known here; those of other commands come from extensions.
+    pub(crate) fn completes_arguments(&self, command: &str) -> bool {
+        let command = self.commands.iter().find(|known| known.name == command);
+        command.is_some_and(|command| !command.arguments.is_empty())
+    }
+
     fn mentions(&self, typed: &str, cancel: &Cancel) -> Vec<Completion> {
         let is_elsewhere = ["/", "~", "./", "../"].iter().any(|start| typed.starts_with(start)) || typed == "..";
         let (folder, rest) = split_path(typed);

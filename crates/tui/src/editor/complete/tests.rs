@@ -380,3 +380,13 @@ fn suggestions_for_an_outdated_text_are_not_accepted() {
         assert_eq!(prompt.editor.text(), "/model ", "{n_answered}");
     }
 }
+
+#[test]
+fn arguments_without_known_values_come_from_extensions() {
+    let mut known = CommandSuggestion::new("mouse", "");
+    known.arguments = vec![Completion::new("on")];
+    let commands = vec![known, CommandSuggestion::new("deploy", "")];
+    let sources = CompletionSources { commands, ..CompletionSources::default() };
+    let completed = ["mouse", "deploy", "unknown"].map(|name| sources.completes_arguments(name));
+    assert_eq!(completed, [true, false, false]);
+}
