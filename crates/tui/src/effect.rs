@@ -135,10 +135,15 @@ pub(crate) struct WaitingMessage {
 /// A dialog that is created from the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DialogName {
-    Models { search: String },
+    Models {
+        search: String,
+    },
     ScopedModels,
     Sessions,
-    Tree,
+    /// The session tree, with this entry selected, or else the current one.
+    Tree {
+        at: Option<EntryId>,
+    },
     Fork,
     Settings,
     Themes,

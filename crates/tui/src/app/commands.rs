@@ -102,7 +102,7 @@ pub(crate) fn parse(text: &str) -> Option<ParsedCommand> {
         "hotkeys" => return Some(ParsedCommand::Show(ShownText::Hotkeys)),
         "fork" => Effect::Open(DialogName::Fork),
         "clone" => Effect::Clone,
-        "tree" => Effect::Open(DialogName::Tree),
+        "tree" => Effect::Open(DialogName::Tree { at: None }),
         "login" => given.map_or(Effect::Open(DialogName::Login), Effect::Login),
         "logout" => given.map_or(Effect::Open(DialogName::Logout), Effect::Logout),
         "new" => Effect::NewSession,

@@ -313,7 +313,7 @@ impl Driver {
 
     async fn navigate(&mut self, target: EntryId, summarise: bool, focus: Option<String>) {
         let cancel = self.stop.child();
-        let to = Navigation { summarise, focus, cancel: cancel.clone(), ..Navigation::to(target) };
+        let to = Navigation { summarise, focus, cancel: cancel.clone(), ..Navigation::to(target.clone()) };
         self.console.work = Some(cancel);
         if summarise {
             self.console.app.begin(SessionActivity::Summarising, self.console.host.now_ms());
@@ -327,7 +327,7 @@ impl Driver {
         match done {
             Ok(moved) if moved.aborted => {
                 self.console.app.status("The summary was cancelled");
-                self.console.perform(Effect::Open(DialogName::Tree)).await;
+                self.console.perform(Effect::Open(DialogName::Tree { at: Some(target) })).await;
             }
             Ok(moved) if moved.cancelled => self.console.app.status("An extension keeps the session at this point"),
             Ok(moved) => {

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use pinch_coding_agent::entry::EntryId;
 use pinch_coding_agent::session_log::SessionLog;
-use pinch_stdx::host::iso_from_ms;
+use pinch_stdx::host::{Host, ms_from_iso};
 use ratatui_core::style::Modifier;
 use ratatui_core::text::Span;
 
@@ -67,8 +67,8 @@ struct EntryNode {
     parent: Option<usize>,
     text: Described,
     label: Option<String>,
-    /// When the label was set.
-    label_time: String,
+    /// When the label was set, in Unix milliseconds.
+    label_ms: Option<i64>,
 }
 
 /// The dialog.
@@ -90,6 +90,8 @@ pub(crate) struct TreeDialog {
     labelled_ms: i64,
     /// Whether moving elsewhere first asks if the abandoned branch should be summarised.
     asks_for_summary: bool,
+    /// Its clock has the local time zone.
+    host: Host,
 }
 
 /// How keys are handled.
@@ -112,11 +114,27 @@ enum TreeState {
     },
 }
 
+/// Formats the time of a label by the local clock: `08:00` today, `1/15 08:00` this year, `26/1/15 08:00` before.
+fn label_time(host: &Host, at_ms: i64, now_ms: i64) -> String {
+    let (at, now) = (host.local_time(at_ms), host.local_time(now_ms));
+    let part = |text: &str, range: std::ops::Range<usize>| text.get(range).unwrap_or_default().to_owned();
+    let number = |range| part(&at, range).trim_start_matches('0').to_owned();
+    let time = part(&at, 11..16);
+    if part(&at, 0..10) == part(&now, 0..10) {
+        return time;
+    }
+    let day = format!("{}/{}", number(5..7), number(8..10));
+    match part(&at, 0..4) == part(&now, 0..4) {
+        true => format!("{day} {time}"),
+        false => format!("{}/{day} {time}", part(&at, 2..4)),
+    }
+}
+
 const CHOICES: [&str; 3] = ["No summary", "Summarize", "Summarize with custom prompt"];
 
 impl TreeDialog {
     /// Creates the dialog for the tree of a session.
-    pub(crate) fn new(log: &SessionLog, filter: TreeFilter, height: usize, asks_for_summary: bool) -> Self {
+    pub(crate) fn new(log: &SessionLog, filter: TreeFilter, height: usize, asks_for_summary: bool, host: Host) -> Self {
         let tree = log.tree();
         let mut parents = vec![None; tree.nodes.len()];
         for (at, node) in tree.nodes.iter().enumerate() {
@@ -139,7 +157,7 @@ impl TreeDialog {
                     parent: parents[at],
                     text,
                     label: label.map(|label| label.text.clone()),
-                    label_time: label.map(|label| label.timestamp.clone()).unwrap_or_default(),
+                    label_ms: label.and_then(|label| ms_from_iso(&label.timestamp)),
                 }
             })
             .collect();
@@ -164,9 +182,18 @@ impl TreeDialog {
             problem: None,
             labelled_ms: 0,
             asks_for_summary,
+            host,
         };
         dialog.arrange(dialog.leaf);
         dialog
+    }
+
+    /// Selects an entry.
+    pub(crate) fn at(mut self, entry: &EntryId) -> Self {
+        if let Some(node) = self.nodes.iter().rposition(|node| node.id == *entry) {
+            self.arrange(Some(node));
+        }
+        self
     }
 
     /// Rebuilds the rows and selects an entry, or its nearest visible ancestor.
@@ -320,7 +347,7 @@ impl TreeDialog {
             let label = one_line(label);
             spans.push(Span::styled(format!("[{label}] "), theme.fg(ColorRole::Warning)));
             if self.shows_label_times {
-                let time = node.label_time.get(..16).unwrap_or_default().replace('T', " ");
+                let time = node.label_ms.map(|at_ms| label_time(&self.host, at_ms, cx.now_ms)).unwrap_or_default();
                 spans.push(Span::styled(format!("{time} "), theme.fg(ColorRole::Muted)));
             }
         }
@@ -455,7 +482,7 @@ impl DialogView for TreeDialog {
             DialogNews::Label { target, label } => {
                 for node in self.nodes.iter_mut().filter(|node| node.id == target) {
                     node.label.clone_from(&label);
-                    node.label_time = iso_from_ms(self.labelled_ms);
+                    node.label_ms = Some(self.labelled_ms);
                 }
                 self.arrange(self.selected_node());
             }

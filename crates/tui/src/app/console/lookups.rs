@@ -225,9 +225,16 @@ impl Console {
             DialogName::Settings => self.app.open_settings(&session.services),
             DialogName::Themes => self.app.open_themes(&session.services),
             DialogName::Thinking => self.app.open_thinking(),
-            DialogName::Tree => {
+            DialogName::Tree { at } => {
                 let (filter, height, asks) = self.app.tree_options(self.front.size(), &session.services);
-                self.with_view(&session.control, move |view| Box::new(TreeDialog::new(view.log, filter, height, asks)));
+                let host = self.host.clone();
+                self.with_view(&session.control, move |view| {
+                    let dialog = TreeDialog::new(view.log, filter, height, asks, host);
+                    Box::new(match at {
+                        Some(entry) => dialog.at(&entry),
+                        None => dialog,
+                    })
+                });
             }
             DialogName::Trust => {
                 let now = if session.services.trust().is_trusted() { "trusted" } else { "not trusted" };

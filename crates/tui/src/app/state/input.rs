@@ -246,7 +246,7 @@ impl App {
                 Some(Vec::new())
             }
             KeyAction::SessionNew => one(Effect::NewSession),
-            KeyAction::SessionTree => one(Effect::Open(DialogName::Tree)),
+            KeyAction::SessionTree => one(Effect::Open(DialogName::Tree { at: None })),
             KeyAction::SessionFork => one(Effect::Open(DialogName::Fork)),
             KeyAction::SessionResume => one(Effect::Open(DialogName::Sessions)),
             KeyAction::Transcript => one(Effect::ToggleFullscreen),
@@ -284,7 +284,7 @@ impl App {
         self.escape_at = (!is_double).then_some(now_ms);
         let action = self.interface.as_ref().map_or(DoubleEscape::Tree, |interface| interface.double_escape);
         match action {
-            DoubleEscape::Tree if is_double => vec![Effect::Open(DialogName::Tree)],
+            DoubleEscape::Tree if is_double => vec![Effect::Open(DialogName::Tree { at: None })],
             DoubleEscape::Fork if is_double => vec![Effect::Open(DialogName::Fork)],
             _ => Vec::new(),
         }

@@ -13,7 +13,7 @@ async fn dialog() -> TreeDialog {
     for text in ["first", "second"] {
         log.append_message(Message::user(text, 0)).await.unwrap();
     }
-    TreeDialog::new(&log, TreeFilter::Default, 10, false)
+    TreeDialog::new(&log, TreeFilter::Default, 10, false, Host::builder().clock(0, 0).build())
 }
 
 fn shown(dialog: &mut TreeDialog, columns: usize, max_rows: usize) -> String {
@@ -45,5 +45,23 @@ async fn a_new_label_has_the_time_at_which_it_was_saved() {
     let [Effect::Label { target, label }] = &effects[..] else { panic!("{effects:?}") };
     dialog.learn(DialogNews::Label { target: target.clone(), label: label.clone() });
     let rows = shown(&mut dialog, 80, 20);
-    assert!(rows.contains("[begin] 2027-01-15 08:00 user: second"), "{rows}");
+    assert!(rows.contains("[begin] 27/1/15 08:00 user: second"), "{rows}");
+}
+
+#[test]
+fn times_of_labels_are_as_short_as_their_age_permits() {
+    let host = Host::builder().clock(0, 0).build();
+    let at = ms_from_iso("2027-01-05T08:09:00.000Z").unwrap();
+    let shown = |now: &str| label_time(&host, at, ms_from_iso(now).unwrap());
+    assert_eq!(shown("2027-01-05T23:00:00.000Z"), "08:09");
+    assert_eq!(shown("2027-12-31T23:00:00.000Z"), "1/5 08:09");
+    assert_eq!(shown("2028-01-01T00:00:00.000Z"), "27/1/5 08:09");
+}
+
+#[tokio::test]
+async fn the_tree_can_be_opened_at_an_entry() {
+    let dialog = dialog().await;
+    let first = dialog.nodes[0].id.clone();
+    let rows = shown(&mut dialog.at(&first), 80, 20);
+    assert!(rows.lines().any(|row| row.starts_with('→') && row.contains("first")), "{rows}");
 }
