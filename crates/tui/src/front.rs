@@ -244,7 +244,7 @@ impl Front {
                             return FrontEvent::TerminalInput(TerminalInput::Report(report));
                         }
                     }
-                    input => return FrontEvent::TerminalInput(input),
+                    input => return FrontEvent::TerminalInput(self.capabilities.corrected(input)),
                 },
             }
         }
@@ -334,7 +334,7 @@ impl Front {
                 None
             }
             TerminalInput::Report(report) => self.learn(&report).then_some(TerminalInput::Report(report)),
-            input => Some(input),
+            input => Some(self.capabilities.corrected(input)),
         }
     }
 

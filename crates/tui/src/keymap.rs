@@ -28,7 +28,7 @@ use pinch_coding_agent::document::Problem;
 pub use action::{KeyAction, KeyContext};
 pub use chord::KeyChord;
 
-use crate::key::Key;
+use crate::key::{Key, KeyCode};
 
 /// The keys of all actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,8 +105,18 @@ impl Keymap {
         }
     }
 
-    /// Returns the meaning of a key sequence in a context. The user's bindings take precedence over defaults.
+    /// Returns the meaning of a key sequence in a context. The user's bindings take precedence over defaults. Unless they are bound, Backspace
+    /// and Delete mean the same with Shift.
     pub fn resolve(&self, context: KeyContext, pressed: &[Key]) -> KeyMatch {
+        match (self.bound(context, pressed), pressed) {
+            (KeyMatch::None, [key @ Key { shift: true, code: KeyCode::Backspace | KeyCode::Delete, .. }]) => {
+                self.bound(context, &[Key { shift: false, ..*key }])
+            }
+            (found, _) => found,
+        }
+    }
+
+    fn bound(&self, context: KeyContext, pressed: &[Key]) -> KeyMatch {
         let pressed: Vec<Key> = pressed.iter().copied().map(chord::canonical).collect();
         for context in context.chain() {
             let defaults = KeyAction::ALL.iter().filter(|action| !self.chosen.contains(action));

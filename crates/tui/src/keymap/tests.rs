@@ -141,3 +141,14 @@ fn special_lists_inherit_the_keys_of_lists() {
     assert_eq!(keymap.action(KeyContext::Select, &key("ctrl+a")), None);
     assert_eq!(keymap.action(KeyContext::Editor, &key("enter")), Some(KeyAction::Submit));
 }
+
+#[test]
+fn shift_changes_nothing_about_backspace_and_delete_unless_it_is_bound() {
+    let action = |keymap: &Keymap, name: &str| keymap.action(KeyContext::Editor, &key(name));
+    let keymap = Keymap::default();
+    assert_eq!(action(&keymap, "shift+backspace"), Some(KeyAction::DeleteCharBackward));
+    assert_eq!(action(&keymap, "shift+delete"), Some(KeyAction::DeleteCharForward));
+    assert_eq!(action(&keymap, "shift+alt+backspace"), Some(KeyAction::DeleteWordBackward));
+    let (keymap, _) = parse(r#"{"tui.editor.undo": "shift+backspace"}"#);
+    assert_eq!(action(&keymap, "shift+backspace"), Some(KeyAction::Undo));
+}

@@ -2,9 +2,10 @@
 
 use pinch_stdx::host::Env;
 
-use super::input::Report;
+use super::input::{Report, TerminalInput};
 use super::notification::NotificationKind;
 use crate::image::ImageProtocol;
+use crate::key::{Key, KeyCode, KeyPress};
 use crate::theme::ColorDepth;
 
 /// Capabilities of a terminal.
@@ -17,6 +18,8 @@ pub struct TerminalCapabilities {
     pub synchronized: bool,
     /// Whether keys are reported with all their modifiers (kitty's protocol).
     pub keyboard: bool,
+    /// Whether it is Windows Terminal, which sends byte 0x08 for Ctrl+Backspace.
+    pub windows_terminal: bool,
     /// Whether rows are rewrapped when the width changes.
     pub reflows: bool,
     /// Whether the terminal is a multiplexer, which reports a resize late.
@@ -55,6 +58,7 @@ impl TerminalCapabilities {
             depth: depth(&term, &program, truecolor || has("WT_SESSION"), has("NO_COLOR")),
             synchronized: false,
             keyboard: false,
+            windows_terminal: has("WT_SESSION"),
             // xterm, the Linux console and GNU screen truncate rows instead.
             reflows: !(has("XTERM_VERSION") || term == "linux" || (term.starts_with("screen") && !has("TMUX"))),
             multiplexer: ["TMUX", "STY", "ZELLIJ"].into_iter().any(has)
@@ -81,6 +85,23 @@ impl TerminalCapabilities {
             images: None,
             plain: true,
             ..Self::of(env)
+        }
+    }
+
+    /// Corrects what the parser cannot know: without kitty's protocol, Ctrl+H is byte 0x08, which some terminals send for Backspace, and
+    /// Windows Terminal for Ctrl+Backspace.
+    pub fn corrected(&self, input: TerminalInput) -> TerminalInput {
+        match input {
+            TerminalInput::Key(press)
+                if !self.keyboard && press.key == (Key { alt: press.key.alt, ..Key::ctrl('h') }) =>
+            {
+                TerminalInput::Key(KeyPress::of(Key {
+                    ctrl: self.windows_terminal,
+                    code: KeyCode::Backspace,
+                    ..press.key
+                }))
+            }
+            input => input,
         }
     }
 
@@ -184,5 +205,19 @@ mod tests {
         assert!(!capabilities.apply_report(&Report::Synchronized(true)));
         assert!(capabilities.apply_report(&Report::Background([250, 250, 240])));
         assert_eq!(capabilities.light_background, Some(true));
+    }
+
+    #[test]
+    fn byte_08_is_backspace_unless_the_terminal_reports_all_keys() {
+        let ctrl_h = TerminalInput::Key(KeyPress::of(Key::ctrl('h')));
+        let name = |capabilities: &TerminalCapabilities| match capabilities.corrected(ctrl_h.clone()) {
+            TerminalInput::Key(press) => press.key.to_string(),
+            input => format!("{input:?}"),
+        };
+        let mut capabilities = of(&[("TERM", "xterm")]);
+        assert_eq!(name(&capabilities), "backspace");
+        capabilities.apply_report(&Report::Keyboard);
+        assert_eq!(name(&capabilities), "ctrl+h");
+        assert_eq!(name(&of(&[("WT_SESSION", "1")])), "ctrl+backspace");
     }
 }

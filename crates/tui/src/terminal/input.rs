@@ -237,6 +237,16 @@ mod tests {
             ("\x1b[13;2u", "shift+enter"),
             ("\x1b[112;6u", "ctrl+shift+p"),
             ("\x1b[1089;5u", "ctrl+c"),
+            ("\x1b[127;2u", "shift+backspace"),
+            ("\x1b[3;2~", "shift+delete"),
+            // Windows Terminal and conhost; what the byte 0x08 means is decided later.
+            ("\x08", "ctrl+h"),
+            ("\x1b\x08", "ctrl+alt+h"),
+            ("\x1b[127;5u", "ctrl+backspace"),
+            ("\x1b[3;5~", "ctrl+delete"),
+            ("\x1b[1;6A", "ctrl+shift+up"),
+            ("\x1b[15;5~", "ctrl+f5"),
+            ("\x1bOP", "f1"),
         ] {
             assert_eq!(key(bytes), expected, "{bytes:?}");
         }
@@ -246,6 +256,12 @@ mod tests {
     #[test]
     fn the_older_form_of_modify_other_keys_is_a_known_gap() {
         assert_eq!(read("\x1b[27;5;99~"), []);
+    }
+
+    /// Records of console events (`CSI ? 9001 h`) are not supported, so they must not be enabled.
+    #[test]
+    fn the_records_of_windows_terminal_are_a_known_gap() {
+        assert_eq!(read("\x1b[67;46;3;1;8;1_"), []);
     }
 
     #[test]
