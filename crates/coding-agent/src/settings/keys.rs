@@ -124,7 +124,12 @@ pub const GROUPS: &[KeyGroup] = &[
                 "0",
                 "Time limit of a run of `pinch -p`, in milliseconds; 0 means none. `--timeout` takes precedence",
             ),
-            key("theme", ValueType::Text, "", "Theme of exported pages"),
+            key(
+                "theme",
+                ValueType::Text,
+                "",
+                "Theme of the interactive mode and of exported pages; unset or `system`: light or dark, as the terminal is",
+            ),
         ],
     },
     KeyGroup {
@@ -426,7 +431,12 @@ pub const GROUPS: &[KeyGroup] = &[
             ),
             key("editorViKeys", ValueType::Flag, "false", "Edit the prompt with the keys of vi"),
             key("autocompleteMaxVisible", ValueType::Within(3, 20), "5", "Number of suggestions shown at a time"),
-            key("showHardwareCursor", ValueType::Flag, "false", "Show the terminal's own cursor in the editor"),
+            key(
+                "showHardwareCursor",
+                ValueType::Flag,
+                "true",
+                "Show the terminal's own cursor in the editor, instead of a drawn one",
+            ),
             key("externalEditor", ValueType::Text, "", "Command that edits the prompt; unset: `$VISUAL` or `$EDITOR`"),
             key("outputPad", ValueType::Scalar, "", COMPATIBILITY),
             key("markdown.codeBlockIndent", ValueType::Text, "\"  \"", "Indentation of lines in code blocks"),
