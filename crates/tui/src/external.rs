@@ -10,11 +10,32 @@ use pinch_stdx::host::Env;
 /// The longest text that is read back, in bytes.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
-/// Returns the command of the user's editor: from the settings, else `$VISUAL`, else `$EDITOR`, else a common one.
+/// Editors to use if the user names none, in this order.
+const EDITORS: &[&str] = if cfg!(windows) { &["notepad"] } else { &["editor", "nano", "vi"] };
+
+/// Returns the command of the user's editor: from the settings, else `$VISUAL`, else `$EDITOR`, else a common one that is installed.
 pub(crate) fn command(setting: Option<&str>, env: &Env) -> String {
-    let named = setting.filter(|command| !command.trim().is_empty());
-    let named = named.or_else(|| env.non_empty("VISUAL")).or_else(|| env.non_empty("EDITOR"));
-    named.unwrap_or(if cfg!(windows) { "notepad" } else { "vi" }).to_owned()
+    let is_named = |command: &&str| !command.trim().is_empty();
+    let variable = |name: &str| env.non_empty(name);
+    let named = setting.filter(is_named).or_else(|| variable("VISUAL").filter(is_named));
+    let named = named.or_else(|| variable("EDITOR").filter(is_named)).map(str::to_owned);
+    named.unwrap_or_else(|| {
+        let is_installed = |program: &&&str| {
+            let path = env.get("PATH").unwrap_or_default();
+            std::env::split_paths(path).any(|dir| dir.join(program).is_file())
+        };
+        let last = EDITORS.last().copied().unwrap_or_default();
+        EDITORS.iter().find(is_installed).copied().unwrap_or(last).to_owned()
+    })
+}
+
+/// Splits a command into words like a shell, without expanding anything. On Windows, backslashes are part of paths.
+fn words(command: &str) -> Result<Vec<String>, String> {
+    let escaped = if cfg!(windows) { command.replace('\\', "\\\\") } else { command.to_owned() };
+    match shlex::split(&escaped) {
+        Some(words) if !words.is_empty() => Ok(words),
+        _ => Err(format!("cannot run the editor `{command}`: a quote is not closed")),
+    }
 }
 
 /// Edits a text in another program, which has the terminal meanwhile. `None`: the program failed, or nothing was changed. Blocks.
@@ -26,9 +47,9 @@ pub(crate) fn edit(command: &str, text: &str, temp: &Path) -> Result<Option<Stri
     let mut file = tempfile::Builder::new().prefix("pinch-prompt-").suffix(".md").tempfile_in(temp).map_err(cannot)?;
     file.write_all(text.as_bytes()).map_err(cannot)?;
     file.flush().map_err(cannot)?;
-    let mut words = command.split_whitespace();
-    let program = words.next().unwrap_or(command);
-    let status = Command::new(program).args(words).arg(file.path()).status().map_err(cannot)?;
+    let words = words(command)?;
+    let (program, args) = words.split_first().ok_or("there is no editor to run")?;
+    let status = Command::new(program).args(args).arg(file.path()).status().map_err(cannot)?;
     if !status.success() {
         return Ok(None);
     }
@@ -85,5 +106,41 @@ mod tests {
         assert_eq!(command(Some("hx"), &env), "hx");
         assert_eq!(command(None, &env), "code --wait");
         assert_eq!(command(None, &Env::default()), "vi");
+        let env: Env = [("VISUAL", " "), ("EDITOR", "nano")].into_iter().collect();
+        assert_eq!(command(None, &env), "nano");
+    }
+
+    #[test]
+    fn an_installed_editor_is_used_if_none_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = std::env::join_paths([Path::new("/nonexistent"), dir.path()]).unwrap();
+        let env: Env = [("PATH", path.to_str().unwrap())].into_iter().collect();
+        for (program, expected) in [("unrelated", "vi"), ("nano", "nano"), ("editor", "editor")] {
+            fs::write(dir.path().join(program), "").unwrap();
+            assert_eq!(command(None, &env), expected);
+        }
+    }
+
+    #[test]
+    fn commands_are_split_like_in_a_shell() {
+        for (command, expected) in [
+            ("code --wait", vec!["code", "--wait"]),
+            ("'/Applications/My Editor/bin' -n", vec!["/Applications/My Editor/bin", "-n"]),
+            ("/My\\ Editor/bin", vec!["/My Editor/bin"]),
+            ("emacs -e \"(a \\\"b\\\")\"", vec!["emacs", "-e", "(a \"b\")"]),
+            ("vim ''", vec!["vim", ""]),
+        ] {
+            assert_eq!(words(command), Ok(expected.iter().map(ToString::to_string).collect()), "{command}");
+        }
+        assert!(words("vim 'x").unwrap_err().contains("quote"));
+    }
+
+    #[test]
+    fn the_path_of_an_editor_may_contain_blanks() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("my editor");
+        fs::create_dir(&inner).unwrap();
+        let editor = script(&inner, "printf 'more\\n' >> \"$1\"");
+        assert_eq!(edit(&format!("'{editor}'"), "text ", dir.path()), Ok(Some("text more".to_owned())));
     }
 }
