@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DialogCx, DialogEvent, DialogView, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint, hint_rows};
 use crate::Row;
 use crate::effect::{DialogName, Effect};
 use crate::key::{KeyCode, KeyPress};
@@ -10,6 +10,11 @@ use crate::keymap::KeyAction;
 use crate::text::{truncate, wrap};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
+
+/// Maximum number of settings shown at a time.
+const HEIGHT: usize = 10;
+/// Number of settings that take precedence over the description of the selected one.
+const MIN_HEIGHT: usize = 3;
 
 /// Input for the dialog.
 #[derive(Clone, Debug)]
@@ -130,7 +135,7 @@ impl SettingsDialog {
         if facts.images {
             settings.extend(image_table());
         }
-        let mut dialog = Self { settings, facts, picker: Picker::new(Vec::new(), 10), problem: None };
+        let mut dialog = Self { settings, facts, picker: Picker::new(Vec::new(), HEIGHT).with_values(), problem: None };
         dialog.fill();
         dialog
     }
@@ -182,18 +187,24 @@ impl SettingsDialog {
 
 impl DialogView for SettingsDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
-        let mut content = self.picker.rows(cx.columns, cx.theme);
-        if let Some(setting) = self.picker.selected().and_then(|at| self.settings.get(at)) {
-            let about = ratatui_core::text::Span::styled(setting.about, cx.theme.fg(ColorRole::Muted));
-            content.extend(wrap(&[about], cx.columns));
-        }
-        if let Some(problem) = &self.problem {
-            content.push(truncate(&Row::styled(problem.clone(), cx.theme.fg(ColorRole::Error)), cx.columns, "…"));
-        }
         let hints = [
             hint(&cx.keymap.hint(KeyAction::SelectConfirm), "change"),
             hint(&cx.keymap.hint(KeyAction::SelectCancel), "close"),
         ];
+        let setting = self.picker.selected().and_then(|at| self.settings.get(at));
+        let about = setting.map_or("", |setting| setting.about);
+        let about = ratatui_core::text::Span::styled(about, cx.theme.fg(ColorRole::Muted));
+        let mut about = if setting.is_some() { wrap(&[about], cx.columns) } else { Vec::new() };
+        // The rules, the title, the search and the position in the list take five rows.
+        let fixed = 5 + hint_rows(&hints, cx).len() + usize::from(self.problem.is_some());
+        let room = cx.max_rows.saturating_sub(fixed);
+        about.truncate(room.saturating_sub(MIN_HEIGHT));
+        self.picker.set_height(room.saturating_sub(about.len()).min(HEIGHT));
+        let mut content = self.picker.rows(cx.columns, cx.theme);
+        content.extend(about);
+        if let Some(problem) = &self.problem {
+            content.push(truncate(&Row::styled(problem.clone(), cx.theme.fg(ColorRole::Error)), cx.columns, "…"));
+        }
         (framed("Settings", content, &hints, cx), None)
     }
 
@@ -224,4 +235,29 @@ impl DialogView for SettingsDialog {
 /// Returns the keys of all settings in the dialog.
 pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
     table().into_iter().chain(image_table()).map(|setting| setting.key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keymap::Keymap;
+    use crate::theme::{ColorDepth, Palette};
+
+    /// Draws the dialog on a screen of this size, of which the footer takes two rows.
+    fn shown(columns: usize, rows: usize) -> String {
+        let values = serde_json::json!({"compaction.enabled": true, "steeringMode": "one-at-a-time"});
+        let values = values.as_object().unwrap().clone();
+        let facts = SettingsFacts { values, theme: "dark".to_owned(), thinking: "high".to_owned(), images: false };
+        let (theme, keymap) = (Palette::builtin("dark", ColorDepth::None), Keymap::default());
+        let cx = DialogCx { theme: &theme, keymap: &keymap, max_rows: rows - 2, columns, now_ms: 0 };
+        let drawn = SettingsDialog::new(facts).rows(cx).0;
+        assert!(drawn.len() <= cx.max_rows, "{} rows on {columns}x{rows}", drawn.len());
+        format!("{columns}x{rows}\n")
+            + &drawn.iter().map(|row| format!("{}\n", row.to_string().trim_end())).collect::<String>()
+    }
+
+    #[test]
+    fn values_and_hints_are_shown_on_narrow_and_low_screens() {
+        insta::assert_snapshot!([(80, 24), (40, 12), (20, 12)].map(|(columns, rows)| shown(columns, rows)).join("\n"));
+    }
 }

@@ -11,6 +11,11 @@ use crate::keymap::{KeyAction, KeyContext, Keymap};
 use crate::text::{SanitizeMode, one_line, row_width, sanitize, truncate};
 use crate::theme::{ColorRole, Palette};
 
+/// Number of columns up to which details are not shown, unless they are values.
+const NARROW: usize = 40;
+/// Number of columns from which values are shown.
+const MIN_VALUES: usize = 20;
+
 /// An item of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PickItem {
@@ -70,6 +75,8 @@ pub struct Picker {
     query: Option<String>,
     /// Width to which sanitised labels are truncated if there are details.
     label_columns: usize,
+    /// Whether the details are values, which are shown on narrow screens as well.
+    has_values: bool,
 }
 
 impl Picker {
@@ -89,9 +96,20 @@ impl Picker {
             height: height.max(1),
             query: None,
             label_columns: 0,
+            has_values: false,
         };
         picker.set_items(items);
         picker
+    }
+
+    /// Shows details on narrow screens as well, shortened.
+    pub fn with_values(self) -> Self {
+        Self { has_values: true, ..self }
+    }
+
+    /// Sets the number of items shown at a time.
+    pub fn set_height(&mut self, height: usize) {
+        self.height = height.max(1);
     }
 
     /// Replaces the items. The search text is kept, and the current item selected.
@@ -282,8 +300,9 @@ impl Picker {
             spans.push(Span::styled(" ✓", theme.fg(ColorRole::Success)));
         }
         let mut row = Row::from(spans);
-        if !item.detail.is_empty() && columns > 40 {
-            let at = (self.label_columns + 6).min(columns / 2);
+        let is_narrow = columns <= NARROW;
+        if !item.detail.is_empty() && (!is_narrow || self.has_values && columns >= MIN_VALUES) {
+            let at = (self.label_columns + 6).min(if is_narrow { columns - columns / 3 } else { columns / 2 });
             row = truncate(&row, at.saturating_sub(2), "…");
             let gap = at.saturating_sub(row_width(&row));
             row.push_span(Span::raw(" ".repeat(gap)));
