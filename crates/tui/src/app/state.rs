@@ -181,7 +181,8 @@ impl App {
         };
         let mut sources = CompletionSources::new(options.cwd.clone());
         sources.home = home;
-        let name = options.theme.clone().unwrap_or_else(|| Palette::name_for(capabilities.light_background).to_owned());
+        let theme = options.theme.clone().filter(|name| name != look::SYSTEM_THEME);
+        let name = theme.unwrap_or_else(|| Palette::name_for(capabilities.light_background).to_owned());
         let still = options.host.env().is_on("PINCH_REDUCED_MOTION");
         let mut app = Self {
             theme: Palette::builtin(&name, capabilities.depth),

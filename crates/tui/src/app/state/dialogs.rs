@@ -12,6 +12,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use serde_json::Map;
 
 use super::App;
+use super::look::SYSTEM_THEME;
 use crate::dialog::{ChoiceDialog, SettingsDialog, SettingsFacts, TreeFilter, setting_keys};
 use crate::effect::Effect;
 use crate::figures::tokens;
@@ -42,14 +43,21 @@ impl App {
 
     pub(crate) fn open_themes(&mut self, services: &Services) {
         let resources = services.resources();
-        let choices = resources.themes.iter().map(|theme| {
-            let item = PickItem::new(theme.name.clone()).current(theme.name == self.theme.name());
-            (item, vec![Effect::Theme { name: theme.name.clone(), save: true }])
+        let by_terminal = self.chosen_theme().is_none();
+        let system = PickItem::new(SYSTEM_THEME).detail("Light or dark, as the terminal is").current(by_terminal);
+        let named = resources.themes.iter().filter(|theme| theme.name != SYSTEM_THEME).map(|theme| {
+            let is_current = !by_terminal && theme.name == self.theme.name();
+            PickItem::new(theme.name.clone()).current(is_current)
+        });
+        let items: Vec<PickItem> = std::iter::once(system).chain(named).collect();
+        let effect = |item: &PickItem, save| Effect::Theme { name: item.label.clone(), save };
+        let previews: Vec<Effect> = items.iter().map(|item| effect(item, false)).collect();
+        let choices = items.into_iter().map(|item| {
+            let effects = vec![effect(&item, true)];
+            (item, effects)
         });
         let before = Effect::Theme { name: self.theme.name().to_owned(), save: false };
-        let dialog = ChoiceDialog::new("Theme", choices.collect())
-            .with_preview(resources.themes.iter().map(|theme| Effect::Theme { name: theme.name.clone(), save: false }))
-            .or_else(before);
+        let dialog = ChoiceDialog::new("Theme", choices.collect()).with_preview(previews.into_iter()).or_else(before);
         self.open(Box::new(dialog));
     }
 

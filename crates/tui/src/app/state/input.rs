@@ -27,9 +27,7 @@ impl App {
         self.depth = capabilities.depth;
         if capabilities.light_background != self.light_background {
             self.light_background = capabilities.light_background;
-            let is_chosen = self.options.theme.is_some()
-                || self.interface.as_ref().is_some_and(|interface| interface.theme.is_some());
-            if !is_chosen {
+            if self.chosen_theme().is_none() {
                 let name = Palette::name_for(self.light_background);
                 self.use_palette(Palette::builtin(name, self.depth));
             }

@@ -104,3 +104,30 @@ fn a_server_is_asked_for_a_later_version_only_if_configured() {
     app.options.offline = true;
     assert_eq!(app.version_check(), None);
 }
+
+#[test]
+fn the_system_theme_follows_the_terminal() {
+    for theme in [serde_json::json!({"theme": "system"}), serde_json::json!({})] {
+        let mut app = started(&theme, &[]);
+        assert_eq!(app.chosen_theme(), None);
+        let mut capabilities = TerminalCapabilities::of(&Env::default());
+        for (color, expected) in [([250, 250, 250], "light"), ([0, 0, 0], "dark")] {
+            let report = crate::terminal::Report::Background(color);
+            capabilities.apply_report(&report);
+            app.learn(&report, &capabilities);
+            assert_eq!(app.theme.name(), expected);
+        }
+    }
+    let app = started(&serde_json::json!({"theme": "light"}), &[]);
+    assert_eq!(app.chosen_theme(), Some("light"));
+}
+
+#[test]
+fn the_terminals_own_cursor_is_shown_unless_disabled() {
+    let is_visible = |settings: &serde_json::Value| {
+        let mut app = started(settings, &[]);
+        app.view(Size::new(80, 24), false, 0).cursor.map(|cursor| cursor.visible)
+    };
+    assert_eq!(is_visible(&serde_json::json!({})), Some(true));
+    assert_eq!(is_visible(&serde_json::json!({"showHardwareCursor": false})), Some(false));
+}
