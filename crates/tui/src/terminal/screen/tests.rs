@@ -73,6 +73,22 @@ fn an_equal_frame_writes_nothing_and_a_changed_row_only_itself() {
 }
 
 #[test]
+fn a_spinner_above_the_top_of_the_screen_writes_nothing() {
+    let mut screen = InlineScreen::new(Size::new(20, 6), true);
+    let frame = |spinner: &str, last: &str| -> Vec<Row> {
+        let rows = [spinner.to_owned()].into_iter().chain(texts("live", 19)).chain([last.to_owned()]);
+        rows.map(Row::from).collect()
+    };
+    let cursor = Cursor { row: 5, column: 0, visible: true };
+    screen.draw(&[], &frame("⠋ Working", "end"), cursor);
+    for spinner in ["⠙ Working", "⠹ Working", "⠸ Working"] {
+        assert_eq!(screen.draw(&[], &frame(spinner, "end"), cursor), b"");
+    }
+    let changed = String::from_utf8(screen.draw(&[], &frame("⠼ Working", "END"), cursor)).unwrap();
+    assert!(changed.contains("END") && !changed.contains("live") && !changed.contains("Working"), "{changed:?}");
+}
+
+#[test]
 fn a_frame_is_synchronized_only_if_supported() {
     let mut screen = InlineScreen::new(Size::new(20, 6), true);
     assert!(!String::from_utf8(screen.draw(&[], &[Row::from("a")], HIDDEN)).unwrap().contains("2026"));
