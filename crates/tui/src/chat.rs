@@ -64,6 +64,10 @@ pub struct ChatOptions {
     pub shell: Option<Arc<BashTool>>,
     /// Warnings for the user, one sentence each.
     pub warnings: Vec<String>,
+    /// How the user is notified while the window is in the background: the setting `terminal.notify`.
+    pub notify: String,
+    /// Whether progress is reported to the terminal: the setting `terminal.showTerminalProgress`.
+    pub shows_progress: bool,
     /// Whether to write plain lines and read line by line, for screen readers and terminals that cannot move their cursor.
     pub plain: bool,
 }
@@ -88,6 +92,8 @@ impl ChatOptions {
             history_limit: Self::HISTORY_LIMIT,
             shell: None,
             warnings: Vec::new(),
+            notify: "auto".to_owned(),
+            shows_progress: false,
             plain: false,
         }
     }
@@ -179,6 +185,8 @@ pub async fn chat(
         timeout: options.timeout,
         message: options.message,
         has_shell: options.shell.is_some(),
+        notify: options.notify,
+        shows_progress: options.shows_progress,
     };
     let (mut state, effects) = ChatApp::new(setup, &capabilities);
     for warning in &options.warnings {

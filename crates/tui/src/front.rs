@@ -13,8 +13,8 @@ use crate::editor::pasted_text;
 use crate::hyperlink::Hyperlinks;
 use crate::image::{CellSize, FrameImages};
 use crate::terminal::{
-    Cursor, DeviceError, Fullscreen, InlineScreen, LineDevice, Modes, PlainNotes, PlainScreen, QUERIES, Report,
-    SIZE_QUERY, Size, TerminalCapabilities, TerminalDevice, TerminalInput,
+    Cursor, DeviceError, Fullscreen, InlineScreen, LineDevice, Modes, PlainNotes, PlainScreen, ProgramStatus, QUERIES,
+    Report, SIZE_QUERY, Size, TerminalCapabilities, TerminalDevice, TerminalInput,
 };
 use crate::text::is_obeyed;
 
@@ -39,6 +39,8 @@ pub(crate) struct ScreenFrame {
     pub(crate) title: String,
     /// Whether the terminal should indicate progress.
     pub(crate) progress: bool,
+    /// Status to report to the terminal.
+    pub(crate) status: ProgramStatus,
 }
 
 /// An event for the interface.
@@ -135,6 +137,7 @@ pub(crate) struct Front {
     drawn_at: Option<Instant>,
     title: String,
     progress: bool,
+    status: ProgramStatus,
     /// Whether the mouse is enabled in fullscreen mode.
     mouse: bool,
     /// URLs of the links in frames.
@@ -164,6 +167,7 @@ impl Front {
             drawn_at: None,
             title: String::new(),
             progress: false,
+            status: ProgramStatus::Idle,
             mouse: true,
             links,
         })
@@ -458,6 +462,10 @@ impl Front {
             bytes.extend(b"\x1b]9;4;0\x07");
         }
         self.progress = frame.progress;
+        if self.capabilities.status && frame.status != self.status {
+            bytes.extend(frame.status.bytes());
+            self.status = frame.status;
+        }
         self.dirty = false;
         self.drawn_at = Some(Instant::now());
         self.device.write(&bytes)
@@ -479,6 +487,10 @@ impl Front {
             ScreenMode::Fullscreen(_) => Vec::new(),
         };
         self.device.write(&bytes)?;
+        if self.status != ProgramStatus::Idle {
+            self.device.write(ProgramStatus::CLEAR)?;
+            self.status = ProgramStatus::Idle;
+        }
         self.device.leave()
     }
 

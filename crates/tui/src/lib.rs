@@ -48,6 +48,8 @@ mod figures;
 
 mod external;
 
+mod attention;
+
 mod clipboard;
 
 mod front;

@@ -2,6 +2,7 @@
 
 mod input;
 mod notification;
+mod status;
 mod capabilities;
 mod encode;
 mod screen;
@@ -18,6 +19,7 @@ pub use lines::LineDevice;
 pub use notification::NotificationKind;
 pub(crate) use plain::{PlainNotes, PlainScreen};
 pub use screen::{Cursor, InlineScreen};
+pub use status::ProgramStatus;
 
 /// The size of a terminal, in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use pinch_embed::coding_agent::machine::LocalMachine;
 use pinch_embed::coding_agent::models::local_servers;
+use pinch_embed::coding_agent::settings::SettingsManager;
 use pinch_embed::coding_agent::tools::ToolParts;
 use pinch_embed::coding_agent::tools::bash::{BashTool, Shell};
 use pinch_embed::coding_agent::tools::path::WorkingDirectory;
@@ -112,6 +113,9 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, CommandFailure> {
     options.shell = shell(&host, cwd).map(Arc::new);
     options.warnings = exit::take_warnings();
     options.plain = is_plain;
+    let settings = SettingsManager::of_user(&state_dir.join("agent"), &host).settings().interface.terminal.clone();
+    options.notify = settings.notify;
+    options.shows_progress = settings.show_progress;
     let stop = Cancel::new();
     let engine = backend.engine().clone();
     let login = backend.login_of_chat();

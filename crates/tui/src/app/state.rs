@@ -40,6 +40,7 @@ use self::shortcuts::ExtensionKey;
 use super::branch::{self, Head};
 use super::footer::Footer;
 use crate::Row;
+use crate::attention::Attention;
 use crate::dialog::DialogView;
 use crate::editor::Editor;
 use crate::editor::complete::{Autocomplete, CompletionSources};
@@ -50,7 +51,7 @@ use crate::hyperlink::Hyperlinks;
 use crate::image::ImageProtocol;
 use crate::key::Key;
 use crate::keymap::Keymap;
-use crate::terminal::TerminalCapabilities;
+use crate::terminal::{ProgramStatus, TerminalCapabilities};
 use crate::text::one_line;
 use crate::theme::{ColorDepth, ColorRole, Palette};
 use crate::transcript::{NoticeKind, Scroll, TranscriptView, prompts_in};
@@ -165,10 +166,9 @@ pub(crate) struct App {
     note: Option<(String, i64)>,
     /// Whether the session is being aborted.
     is_aborting: bool,
-    /// When the window went to the background, in Unix milliseconds; `None`: it is in the foreground, or the terminal does not report it.
-    away_since: Option<i64>,
-    /// A pending notification for the user.
-    notification: Option<&'static str>,
+    attention: Attention,
+    /// How the last run ended, until the user does something.
+    outcome: ProgramStatus,
 }
 
 impl App {
@@ -221,8 +221,8 @@ impl App {
             clicks: (None, 0, 0),
             note: None,
             is_aborting: false,
-            away_since: None,
-            notification: None,
+            attention: Attention::default(),
+            outcome: ProgramStatus::Idle,
             options,
         };
         app.transcript.images().enable_conversion();

@@ -342,7 +342,10 @@ impl ChatDriver {
         let size = self.front.size();
         self.state.set_screen(size, self.front.cell_size());
         let frame = self.state.view(size, self.host.now_ms());
-        let drawn = self.front.draw(&frame, self.host.now_ms());
+        let mut drawn = self.front.draw(&frame, self.host.now_ms());
+        if let Some(bytes) = self.state.take_notification(self.front.capabilities().notification) {
+            drawn = drawn.and_then(|()| self.front.write(&bytes));
+        }
         self.check(drawn);
     }
 

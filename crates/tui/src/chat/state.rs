@@ -18,13 +18,14 @@ use super::backend::{AgentQuestions, ChatAgent, ChatSessionInfo, OutgoingMessage
 use super::commands as chat_commands;
 use super::effect::{ChatChoice, ChatEffect};
 use crate::Row;
+use crate::attention::Attention;
 use crate::dialog::DialogView;
 use crate::editor::Editor;
 use crate::editor::complete::{Autocomplete, CompletionSources};
 use crate::hyperlink::Hyperlinks;
 use crate::key::Key;
 use crate::keymap::{KeyAction, Keymap};
-use crate::terminal::TerminalCapabilities;
+use crate::terminal::{ProgramStatus, TerminalCapabilities};
 use crate::text::one_line;
 use crate::theme::{ColorDepth, ColorRole, Palette};
 use crate::transcript::{NoticeKind, TranscriptView};
@@ -59,6 +60,10 @@ pub(crate) struct ChatSetup {
     pub(crate) message: Option<String>,
     /// Whether there is a shell for the user's commands.
     pub(crate) has_shell: bool,
+    /// How the user is notified: the setting `terminal.notify`.
+    pub(crate) notify: String,
+    /// Whether progress is reported to the terminal.
+    pub(crate) shows_progress: bool,
 }
 
 /// Activity of a run.
@@ -158,6 +163,9 @@ pub(crate) struct ChatApp {
     is_disconnected: bool,
     n_sent: u64,
     id_prefix: String,
+    attention: Attention,
+    /// How the last run ended, until the user does something.
+    outcome: ProgramStatus,
     clear_at: Option<i64>,
     /// An unknown command that was submitted once; submitting it again sends it.
     unconfirmed: Option<String>,
@@ -210,6 +218,8 @@ impl ChatApp {
             is_disconnected: false,
             n_sent: 0,
             id_prefix: setup.host.ids().uuid_v4(),
+            attention: Attention::default(),
+            outcome: ProgramStatus::Idle,
             clear_at: None,
             unconfirmed: None,
             setup,

@@ -207,6 +207,8 @@ impl TestChat {
             timeout: None,
             message: None,
             has_shell: true,
+            notify: "auto".to_owned(),
+            shows_progress: true,
         };
         change(&mut setup);
         let (mut state, effects) = ChatApp::new(setup, &capabilities);

@@ -4,6 +4,7 @@ use pinch_stdx::host::Env;
 
 use super::input::{Report, TerminalInput};
 use super::notification::NotificationKind;
+use super::status::ProgramStatus;
 use crate::image::ImageProtocol;
 use crate::key::{Key, KeyCode, KeyPress};
 use crate::theme::ColorDepth;
@@ -28,6 +29,8 @@ pub struct TerminalCapabilities {
     pub light_background: Option<bool>,
     /// How to notify the user.
     pub notification: NotificationKind,
+    /// Whether the status of the program is reported (OSC 7501).
+    pub status: bool,
     /// Whether links in texts can be clicked (OSC 8).
     pub hyperlinks: bool,
     /// Whether the program runs on another computer than the terminal.
@@ -69,6 +72,7 @@ impl TerminalCapabilities {
             }),
             hyperlinks: hyperlinks(env),
             notification: NotificationKind::of(env),
+            status: ProgramStatus::is_safe(env),
             remote: has("SSH_CONNECTION") || has("SSH_TTY"),
             images: ImageProtocol::of(env),
             plain: false,

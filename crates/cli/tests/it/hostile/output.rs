@@ -105,6 +105,7 @@ fn is_own(sequence: &str, allowed: AllowedOutput) -> bool {
         let is_clean = !body.contains(|c: char| c.is_control() || is_reordering(c));
         let is_known = body.starts_with("0;")
             || matches!(body, "9;4;0" | "9;4;3" | "11;?" | "8;;")
+            || body.starts_with("7501;state=")
             || body.starts_with("8;id=")
                 && body.split(';').nth(2).is_some_and(|url| url.starts_with("http") || url.starts_with("file:///"));
         return is_clean && is_known;

@@ -7,16 +7,13 @@ use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::extension::ui::{Dialog as Question, NoteKind, UiUpdate, WidgetPlace};
 use pinch_coding_agent::session::AgentSession;
 use pinch_coding_agent::tools::bash::UserCommand;
-use pinch_llm::message::Message;
+use pinch_llm::message::{Message, StopReason};
 use tokio::sync::oneshot;
 
 use super::{App, OpenDialog, SessionActivity, Widget};
 use crate::dialog::{Ask, DialogNews, DialogView};
 use crate::effect::DialogAnswer;
-use crate::terminal::NotificationKind;
-
-/// Time in the background after which the user is notified, in milliseconds.
-const AWAY_MS: i64 = 10_000;
+use crate::terminal::{NotificationKind, ProgramStatus};
 
 /// Maximum number of widgets and statuses.
 const MAX_KEYS: usize = 64;
@@ -118,7 +115,12 @@ impl App {
     pub(crate) fn run_ended(&mut self, session: &AgentSession) {
         let now = self.options.host.now_ms();
         self.begin(SessionActivity::Idle, now);
-        self.notify_absent("The answer is complete", now);
+        self.attention.notify("The answer is complete", now);
+        let last = session.messages().last();
+        let has_failed = last.is_some_and(
+            |last| matches!(&**last, Message::Assistant(answer) if answer.stop_reason == StopReason::Error),
+        );
+        self.outcome = if has_failed { ProgramStatus::Failed } else { ProgramStatus::Done };
         self.transcript.run_ended();
         self.session_path = session.path();
         self.take_usage(session);
@@ -128,20 +130,19 @@ impl App {
         self.footer.head = crate::app::branch::head(&self.options.cwd);
     }
 
-    /// Notifies the user if the window has been in the background for a while.
-    fn notify_absent(&mut self, text: &'static str, now_ms: i64) {
-        if self.away_since.is_some_and(|since| now_ms - since >= AWAY_MS) {
-            self.notification = Some(text);
+    /// Returns the status to report to the terminal.
+    pub(super) fn program_status(&self) -> ProgramStatus {
+        if self.dialogs.iter().any(|open| open.reply.is_some()) {
+            return ProgramStatus::Blocked;
         }
+        if self.activity() == SessionActivity::Idle { self.outcome } else { ProgramStatus::Working }
     }
 
     /// Returns the control sequence that notifies the user of events since the last call, as configured.
     pub(crate) fn take_notification(&mut self, usual: NotificationKind) -> Option<Vec<u8>> {
-        let text = self.notification.take()?;
         let word = self.interface.as_ref().map_or("auto", |interface| &interface.terminal.notify);
-        let kind = if word == "auto" { Some(usual) } else { NotificationKind::parse(word) };
         let name = self.footer.session_name.as_deref().unwrap_or(&self.footer.cwd);
-        kind.map(|kind| kind.bytes("pinch", &format!("{text} ({name})")))
+        self.attention.take(word, usual, name)
     }
 
     /// Shows a question of an extension.
@@ -150,7 +151,7 @@ impl App {
         self.completion.close();
         let dialog = Box::new(Ask::new(question, now_ms).guarded());
         self.dialogs.push(OpenDialog { dialog, reply: Some(reply) });
-        self.notify_absent("A question waits for you", now_ms);
+        self.attention.notify("A question waits for you", now_ms);
     }
 
     /// Closes questions whose askers are gone.

@@ -13,7 +13,7 @@ use crate::effect::{DialogAnswer, DialogName, Effect, SubmittedMessage};
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext, KeyMatch};
 use crate::slash;
-use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
+use crate::terminal::{ProgramStatus, Report, Size, TerminalCapabilities, TerminalInput};
 use crate::theme::Palette;
 use crate::transcript::Scroll;
 use crate::typed_line::{self, DialogLine, LineStep, UNHANDLED_LINE, UnhandledLine};
@@ -40,7 +40,10 @@ impl App {
     /// Handles an input.
     pub(crate) fn input(&mut self, input: &TerminalInput, size: Size, now_ms: i64) -> Vec<Effect> {
         match input {
-            TerminalInput::Key(press) => self.key(press, size, now_ms),
+            TerminalInput::Key(press) => {
+                self.outcome = ProgramStatus::Idle;
+                self.key(press, size, now_ms)
+            }
             TerminalInput::Paste(text) => {
                 match self.dialogs.last_mut() {
                     Some(open) => open.dialog.paste(text),
@@ -55,7 +58,7 @@ impl App {
             TerminalInput::Line(line) => self.line(line, size, now_ms),
             TerminalInput::Mouse(mouse) => self.mouse(*mouse, now_ms),
             TerminalInput::Focus(has_focus) => {
-                self.away_since = if *has_focus { None } else { self.away_since.or(Some(now_ms)) };
+                self.attention.focus(*has_focus, now_ms);
                 Vec::new()
             }
             TerminalInput::Resized(_) | TerminalInput::Report(_) | TerminalInput::Closed => Vec::new(),

@@ -131,3 +131,22 @@ fn the_terminals_own_cursor_is_shown_unless_disabled() {
     assert_eq!(is_visible(&serde_json::json!({})), Some(true));
     assert_eq!(is_visible(&serde_json::json!({"showHardwareCursor": false})), Some(false));
 }
+
+#[test]
+fn the_status_reported_to_the_terminal_follows_runs_and_questions() {
+    let mut app = app();
+    let status = |app: &mut App| app.view(Size::new(80, 24), false, 0).status;
+    assert_eq!(status(&mut app), ProgramStatus::Idle);
+    app.begin(SessionActivity::Working, 0);
+    assert_eq!(status(&mut app), ProgramStatus::Working);
+    let (reply, answer) = oneshot::channel();
+    app.ask(&Dialog::new("Go on?", DialogKind::Confirm { message: String::new() }), reply, 0);
+    assert_eq!(status(&mut app), ProgramStatus::Blocked);
+    drop(answer);
+    app.close_stale_questions();
+    app.begin(SessionActivity::Idle, 0);
+    app.outcome = ProgramStatus::Done;
+    assert_eq!(status(&mut app), ProgramStatus::Done);
+    app.input(&TerminalInput::Key(crate::key::KeyPress::typed('a')), Size::new(80, 24), 0);
+    assert_eq!(status(&mut app), ProgramStatus::Idle);
+}

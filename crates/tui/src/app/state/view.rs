@@ -99,6 +99,7 @@ impl App {
         let mut frame = ScreenFrame { title: self.window_title(), ..ScreenFrame::default() };
         frame.progress = self.activity() != SessionActivity::Idle
             && self.interface.as_ref().is_some_and(|interface| interface.terminal.show_progress);
+        frame.status = self.program_status();
         if is_fullscreen {
             self.transcript.follow_pull(now_ms);
             self.note = self.note.take_if(|(_, until)| now_ms <= *until);

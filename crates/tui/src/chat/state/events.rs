@@ -9,18 +9,44 @@ use crate::chat::backend::{
     ChatError, ChatEvent, ChatReply, ChatUpdate, MessageOutcome, ReasoningMode, SessionPatch, Verbosity,
 };
 use crate::chat::effect::{ChatEffect, ChatNews};
+use crate::terminal::{NotificationKind, ProgramStatus};
+use crate::text::one_line;
+
+/// Notification about a question.
+const QUESTION_WAITS: &str = "A question waits for you";
 
 impl ChatApp {
+    /// Returns the status to report to the terminal.
+    pub(super) fn program_status(&self) -> ProgramStatus {
+        if self.dialogs.iter().any(|open| open.question.is_some()) {
+            return ProgramStatus::Blocked;
+        }
+        if self.is_working() { ProgramStatus::Working } else { self.outcome }
+    }
+
+    /// Returns whether a run of the session or a compaction is active.
+    pub(super) fn is_working(&self) -> bool {
+        self.run().is_some() || self.compacting.is_some()
+    }
+
+    /// Returns the control sequence that notifies the user of events since the last call, as configured.
+    pub(crate) fn take_notification(&mut self, usual: NotificationKind) -> Option<Vec<u8>> {
+        let name = one_line(self.short_session());
+        self.attention.take(&self.setup.notify, usual, &name)
+    }
+
     /// Handles an event.
     pub(crate) fn event(&mut self, event: ChatEvent, now_ms: i64) -> Vec<ChatEffect> {
         let (session_key, run_id, update) = match event {
             ChatEvent::Run { session_key, run_id, update } => (session_key, run_id, update),
             ChatEvent::Question(question) => {
                 self.ask(question);
+                self.attention.notify(QUESTION_WAITS, now_ms);
                 return Vec::new();
             }
             ChatEvent::Asked(questions) => {
                 self.ask_for_agent(questions);
+                self.attention.notify(QUESTION_WAITS, now_ms);
                 return Vec::new();
             }
             ChatEvent::QuestionWithdrawn(id) => {
@@ -51,7 +77,7 @@ impl ChatApp {
             self.show(&update, now_ms);
         }
         match update {
-            ChatUpdate::Final { .. } | ChatUpdate::Failed(_) => self.run_ended(&session_key, update),
+            ChatUpdate::Final { .. } | ChatUpdate::Failed(_) => self.run_ended(&session_key, update, now_ms),
             _ => Vec::new(),
         }
     }
@@ -122,7 +148,7 @@ impl ChatApp {
     }
 
     /// Handles the end of a run; `end` contains the outcome.
-    fn run_ended(&mut self, session: &str, end: ChatUpdate) -> Vec<ChatEffect> {
+    fn run_ended(&mut self, session: &str, end: ChatUpdate, now_ms: i64) -> Vec<ChatEffect> {
         let Some(run) = self.runs.remove(session) else { return Vec::new() };
         self.ended_runs.extend(run.id);
         if self.ended_runs.len() > MAX_ENDED {
@@ -131,6 +157,11 @@ impl ChatApp {
         if session != self.session {
             return Vec::new();
         }
+        self.attention.notify("The answer is complete", now_ms);
+        self.outcome = match &end {
+            ChatUpdate::Failed(_) => ProgramStatus::Failed,
+            _ => ProgramStatus::Done,
+        };
         self.transcript.answer_ended();
         self.transcript.run_ended();
         match end {

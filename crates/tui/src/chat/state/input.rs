@@ -13,7 +13,7 @@ use crate::editor::{EditorEvent, Submission};
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext, KeyMatch};
 use crate::slash;
-use crate::terminal::{Report, Size, TerminalCapabilities, TerminalInput};
+use crate::terminal::{ProgramStatus, Report, Size, TerminalCapabilities, TerminalInput};
 use crate::theme::Palette;
 use crate::typed_line::{self, DialogLine, LineStep, UNHANDLED_LINE, UnhandledLine};
 
@@ -38,7 +38,10 @@ impl ChatApp {
     /// Handles an input.
     pub(crate) fn input(&mut self, input: &TerminalInput, size: Size, now_ms: i64) -> Vec<ChatEffect> {
         match input {
-            TerminalInput::Key(press) => self.key(press, size, now_ms),
+            TerminalInput::Key(press) => {
+                self.outcome = ProgramStatus::Idle;
+                self.key(press, size, now_ms)
+            }
             TerminalInput::Paste(text) => {
                 match self.dialogs.last_mut() {
                     Some(open) => open.dialog.paste(text),
@@ -50,11 +53,13 @@ impl ChatApp {
                 Vec::new()
             }
             TerminalInput::Line(line) => self.line(line, size, now_ms),
-            TerminalInput::Mouse(_)
-            | TerminalInput::Focus(_)
-            | TerminalInput::Resized(_)
-            | TerminalInput::Report(_)
-            | TerminalInput::Closed => Vec::new(),
+            TerminalInput::Focus(has_focus) => {
+                self.attention.focus(*has_focus, now_ms);
+                Vec::new()
+            }
+            TerminalInput::Mouse(_) | TerminalInput::Resized(_) | TerminalInput::Report(_) | TerminalInput::Closed => {
+                Vec::new()
+            }
         }
     }
 

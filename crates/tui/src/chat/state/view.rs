@@ -95,6 +95,8 @@ impl ChatApp {
             return self.plain_view(size, now_ms);
         }
         let mut frame = ScreenFrame { title: self.window_title(), ..ScreenFrame::default() };
+        frame.progress = self.is_working() && self.setup.shows_progress;
+        frame.status = self.program_status();
         let (bottom, cursor) = self.bottom(size, now_ms);
         let room = size.height().saturating_sub(bottom.len()).max(1);
         // The colours of rows in the scrollback must be right from the start.
@@ -110,8 +112,7 @@ impl ChatApp {
         let above = frame.live.len();
         frame.live.extend(bottom);
         let position = cursor.map(|(row, column)| (above + row, column));
-        let is_busy = self.run().is_some() || self.compacting.is_some();
-        let anchors = is_busy && self.dialogs.is_empty() && self.editor.is_empty();
+        let anchors = self.is_working() && self.dialogs.is_empty() && self.editor.is_empty();
         frame.cursor = compose::place_cursor(&mut frame.live, position, true, anchors);
         frame
     }

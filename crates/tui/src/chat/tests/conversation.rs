@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::screens::history;
 use super::*;
+use crate::terminal::{NotificationKind, ProgramStatus};
 
 fn arguments() -> Arc<JsonObject> {
     Arc::new(json!({"command": "echo hi"}).as_object().cloned().unwrap())
@@ -259,4 +260,31 @@ fn the_end_of_the_engine_is_reported() {
     chat.state.disconnected();
     chat.shows("Error: The engine has stopped");
     chat.shows("disconnected | idle");
+}
+
+#[test]
+fn a_user_who_is_away_is_notified_and_the_terminal_knows_the_status() {
+    let mut chat = TestChat::new();
+    let view = |chat: &mut TestChat| {
+        let frame = chat.state.view(Size::new(80, 24), chat.now_ms);
+        (frame.status, frame.progress)
+    };
+    let notification = |chat: &mut TestChat| {
+        chat.state.take_notification(NotificationKind::Osc9).map(|bytes| String::from_utf8(bytes).unwrap())
+    };
+    assert_eq!(view(&mut chat), (ProgramStatus::Idle, false));
+    chat.say("Hello");
+    assert_eq!(view(&mut chat), (ProgramStatus::Working, true));
+    chat.read("r1");
+    chat.input(&TerminalInput::Focus(false));
+    chat.finish("r1", "Hi");
+    assert_eq!(notification(&mut chat), None, "just left");
+    chat.now_ms += 20_000;
+    chat.say("Again");
+    chat.read("r2");
+    chat.finish("r2", "Hi");
+    assert_eq!(notification(&mut chat).as_deref(), Some("\u{1b}]9;pinch: The answer is complete (main)\u{1b}\\"));
+    assert_eq!(view(&mut chat), (ProgramStatus::Done, false));
+    chat.press("left");
+    assert_eq!(view(&mut chat).0, ProgramStatus::Idle);
 }
