@@ -1,4 +1,4 @@
-//! Keys that extensions bind in the interactive mode.
+//! Keys that extensions bind in the interactive mode, and arguments that they complete.
 #![cfg(target_os = "linux")]
 
 use pinch_testing::server::{Gate, ServerReply};
@@ -53,6 +53,37 @@ async fn a_script_binds_keys_while_idle_and_during_a_run() {
     program.keys("\u{1b}[98;6u").await;
     program.wait_for("answer to a key").await;
     program.wait_until("an idle footer", |screen| !screen.contains("Working")).await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}
+
+/// Completes the arguments of its command.
+const COMPLETING: &str = r#"
+module.exports = function (pi) {
+  pi.registerCommand("deploy", {
+    description: "Deploy a branch",
+    getArgumentCompletions: (prefix) => ["staging", "production"].filter((name) => name.startsWith(prefix))
+      .map((name) => ({ value: name, label: `to ${name}` })),
+    handler: async (args, ctx) => ctx.ui.notify(`deployed ${args}`, "info"),
+  });
+};
+"#;
+
+#[tokio::test]
+async fn a_script_completes_the_arguments_of_its_command() {
+    if !std::path::Path::new("/usr/bin/node").exists() {
+        return;
+    }
+    let user = TestUser::new().await;
+    user.write("agent/extensions/deploy.js", COMPLETING);
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    program.wait_for("deploy.js").await;
+    program.keys("/depl").await;
+    program.wait_for("[u] Deploy a branch").await;
+    program.keys("oy pro").await;
+    program.wait_for("to production").await;
+    program.keys("\t\r").await;
+    program.wait_for("deployed production").await;
     program.keys("\u{4}").await;
     assert_eq!(program.end().await, Some(0));
 }

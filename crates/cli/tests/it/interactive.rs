@@ -147,6 +147,24 @@ async fn a_long_conversation_is_scrolled_searched_and_copied_in_fullscreen_mode(
 }
 
 #[tokio::test]
+async fn shortened_output_in_the_scrollback_is_shown_whole_in_fullscreen_mode() {
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    // Nothing goes into the scrollback before the time for the terminal's colours is over.
+    program.keys("!sleep .3; seq 101 160\r").await;
+    let has_ended = |screen: &str| screen.contains("40 more lines (ctrl+o to expand)") && !screen.contains("Running");
+    program.wait_until("the end of the command", has_ended).await;
+    assert!(!program.contents().contains(" 101"), "{}", program.contents());
+    program.keys("\u{f}").await;
+    program.wait_for("ctrl+o returns").await;
+    program.wait_until("the beginning", |screen| screen.contains("$ sleep") && screen.contains(" 101")).await;
+    program.keys("\u{f}").await;
+    program.wait_until("regular mode", |screen| !screen.contains(" 101") && screen.contains("more lines")).await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}
+
+#[tokio::test]
 async fn foreign_text_never_reaches_the_terminal_as_control_sequences() {
     const HOSTILE: &str = "a\u{1b}]52;c;eA==\u{7}b\u{1b}[2Jc\u{9b}31md\u{202e}e";
     let user = TestUser::new().await;

@@ -150,3 +150,14 @@ fn the_status_reported_to_the_terminal_follows_runs_and_questions() {
     app.input(&TerminalInput::Key(crate::key::KeyPress::typed('a')), Size::new(80, 24), 0);
     assert_eq!(status(&mut app), ProgramStatus::Idle);
 }
+
+#[test]
+fn the_footer_shows_the_branch_that_was_read_last() {
+    let mut app = app();
+    let branch = |name: &str| Some(Head::Branch(name.to_owned()));
+    assert!(app.set_head(branch("main")));
+    assert!(screen(&mut app).contains("/work (main)"));
+    assert!(!app.set_head(branch("main")), "nothing has changed");
+    assert!(app.set_head(branch("feature/x")));
+    assert!(screen(&mut app).contains("/work (feature/x)"));
+}
