@@ -84,7 +84,7 @@ fn the_cached_prefix_ends_before_what_changes_between_conversations() {
         match (api == APIS[0], more == json!({})) {
             (true, _) => assert_eq!(body["system"], blocks),
             (_, false) => assert_eq!(body["messages"][0]["content"], blocks),
-            (_, true) => assert_eq!(body["messages"][0]["content"], "A\n\nN\n\nB"),
+            (_, true) => assert_eq!(body["messages"][0]["content"], "A\n\nB\n\nN"),
         }
         request.system = SystemPrompt::volatile(["a".to_owned(), "b".to_owned(), "now".to_owned()]);
         let first = match api == APIS[0] {
