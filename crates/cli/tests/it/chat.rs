@@ -83,6 +83,8 @@ async fn a_running_answer_is_stopped_and_queued_messages_come_back() {
     gated(&user, &gate, "working on it");
     program.keys("begin\r").await;
     program.wait_for("waiting •").await;
+    // Stopped earlier, it would leave its answer to the next request.
+    user.server.wait_for_requests(1).await;
     program.keys("turn left\r").await;
     program.wait_for("Queued: turn left").await;
     program.keys("\u{1b}").await;
