@@ -1,5 +1,6 @@
 //! The skill list in the system prompt.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -11,8 +12,10 @@ use crate::config::skills::SkillLimits;
 
 const INTRO: &str = "These skills describe how to do particular kinds of work.\n\
      When a task fits a description, read the file at its location before you begin, and follow it.";
-/// Characters reserved for the note about omitted skills.
+/// Characters reserved for the note about what was omitted.
 const NOTE: usize = 150;
+/// Characters of a description that are worth listing.
+const SHORTEST: usize = 20;
 
 /// The skill list as included in the system prompt.
 #[derive(Default)]
@@ -22,8 +25,8 @@ pub(super) struct SkillListing {
     pub(super) sizes: Vec<(String, usize)>,
 }
 
-/// Formats the skill list within the limits: without descriptions if it is too long, and then only the first skills. Empty if there are
-/// none. `home` is written as `~`.
+/// Formats the skill list within the limits: with shortened descriptions if it is too long, then without, and then only the first skills.
+/// Empty if there are none. `home` is written as `~`.
 pub(super) fn listing<'a>(
     skills: impl IntoIterator<Item = &'a LoadedSkill>,
     limits: &SkillLimits,
@@ -34,39 +37,49 @@ pub(super) fn listing<'a>(
     if shown.is_empty() {
         return SkillListing::default();
     }
-    let full = block(shown, home, true);
+    let full = block(shown, home, usize::MAX);
     if full.text.chars().count() <= limits.prompt_chars {
         return match shown.len() == skills.len() {
             true => full,
-            false => with_note(full, skills.len(), false),
+            false => with_note(full, skills.len(), ""),
         };
     }
     let max = limits.prompt_chars.saturating_sub(NOTE);
-    let fits = |n: &usize| block(&shown[..*n], home, false).text.chars().count() <= max;
-    // Longer lists are longer texts, so the longest that fits is found by bisection.
-    let (mut fitting, mut too_many) = (0, shown.len() + 1);
+    let fits = |n: usize, description: usize| block(&shown[..n], home, description).text.chars().count() <= max;
+    let longest = shown.iter().map(|skill| skill.description.chars().count()).max().unwrap_or_default();
+    if fits(shown.len(), SHORTEST) {
+        let length = largest(longest, |length| fits(shown.len(), length));
+        return with_note(block(shown, home, length), skills.len(), ", with shortened descriptions");
+    }
+    let fitting = largest(shown.len(), |n| fits(n, 0));
+    if fitting == 0 {
+        return SkillListing::default();
+    }
+    with_note(block(&shown[..fitting], home, 0), skills.len(), ", without descriptions")
+}
+
+/// Returns the largest number up to `max` that fits, if all smaller ones do; 0 if none does.
+fn largest(max: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut fitting, mut too_many) = (0, max.saturating_add(1));
     while too_many - fitting > 1 {
         let middle = fitting.midpoint(too_many);
-        if fits(&middle) {
+        if fits(middle) {
             fitting = middle;
         } else {
             too_many = middle;
         }
     }
-    if fitting == 0 {
-        return SkillListing::default();
-    }
-    with_note(block(&shown[..fitting], home, false), skills.len(), true)
+    fitting
 }
 
-fn with_note(listing: SkillListing, n_skills: usize, is_compact: bool) -> SkillListing {
-    let form = if is_compact { ", without descriptions" } else { "" };
+fn with_note(listing: SkillListing, n_skills: usize, form: &str) -> SkillListing {
     let n_shown = listing.sizes.len();
-    let text = format!("Skills are left out: {n_shown} of {n_skills} are listed{form}.\n{}", listing.text);
+    let text = format!("The list of skills is too long: {n_shown} of {n_skills} are listed{form}.\n{}", listing.text);
     SkillListing { text, ..listing }
 }
 
-fn block(skills: &[&LoadedSkill], home: Option<&Path>, with_descriptions: bool) -> SkillListing {
+/// Formats skills with at most this many characters of each description.
+fn block(skills: &[&LoadedSkill], home: Option<&Path>, max_description: usize) -> SkillListing {
     let mut sizes = Vec::new();
     let mut text = format!("{INTRO}\n\n<available_skills>\n");
     for skill in skills {
@@ -74,9 +87,9 @@ fn block(skills: &[&LoadedSkill], home: Option<&Path>, with_descriptions: bool) 
             Some(rest) => format!("~/{}", rest.display()),
             None => skill.path.display().to_string(),
         };
-        let description = match with_descriptions {
-            true => format!("    <description>{}</description>\n", escape_xml(&skill.description)),
-            false => String::new(),
+        let description = match max_description {
+            0 => String::new(),
+            max => format!("    <description>{}</description>\n", escape_xml(&beginning(&skill.description, max))),
         };
         let part = format!(
             "<skill>\n    <name>{}</name>\n{description}    <location>{}</location>\n  </skill>",
@@ -89,6 +102,14 @@ fn block(skills: &[&LoadedSkill], home: Option<&Path>, with_descriptions: bool) 
     }
     text.push_str("</available_skills>");
     SkillListing { text, sizes }
+}
+
+/// Returns a text, or as much of its beginning as fits into `max` characters with an ellipsis.
+fn beginning(text: &str, max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(max) {
+        Some(_) => Cow::Owned(text.chars().take(max.saturating_sub(1)).chain(['…']).collect()),
+        None => Cow::Borrowed(text),
+    }
 }
 
 #[cfg(test)]
@@ -119,13 +140,24 @@ mod tests {
         ));
         let many: Vec<LoadedSkill> = (0..100).map(|n| skill(&format!("s{n}"), &"d".repeat(300))).collect();
         let SkillListing { text, .. } = listing(&many, &SkillLimits::default(), home);
-        assert!(text.starts_with("Skills are left out: 100 of 100 are listed, without descriptions.\n"), "{text}");
-        assert!(!text.contains("<description>") && text.chars().count() <= 18_000);
+        let note = "The list of skills is too long: 100 of 100 are listed, with shortened descriptions.\n";
+        assert!(text.starts_with(note) && text.contains("ddd…</description>"), "{text}");
+        let length = text.chars().count();
+        assert!((17_700..=18_000).contains(&length), "{length}");
+        // One short description is listed whole.
+        let mixed: Vec<LoadedSkill> = many.iter().cloned().chain([skill("z", "say hi")]).collect();
+        assert!(listing(&mixed, &SkillLimits::default(), home).text.contains("<description>say hi</description>"));
+        let limits = SkillLimits { prompt_chars: 9_500, ..SkillLimits::default() };
+        let SkillListing { text, .. } = listing(&many, &limits, home);
+        let note = "The list of skills is too long: 100 of 100 are listed, without descriptions.\n";
+        assert!(text.starts_with(note) && !text.contains("<description>"), "{text}");
         let limits = SkillLimits { prompt_chars: 2_000, ..SkillLimits::default() };
         let SkillListing { text, .. } = listing(&many, &limits, home);
         assert!(text.chars().count() <= 2_000 && text.contains("s0/SKILL.md") && !text.contains("s99/"), "{text}");
         let limits = SkillLimits { in_prompt: 2, ..SkillLimits::default() };
-        assert!(listing(&many, &limits, home).text.starts_with("Skills are left out: 2 of 100 are listed.\n"));
+        assert!(
+            listing(&many, &limits, home).text.starts_with("The list of skills is too long: 2 of 100 are listed.\n")
+        );
         assert_eq!(listing(&[], &limits, home).text, "");
     }
 }
