@@ -62,24 +62,73 @@ pub fn rows(diff: &str, options: &DiffOptions, theme: &Palette) -> Vec<Row> {
     let shown = options.max_lines.unwrap_or(usize::MAX);
     let mut at = 0;
     while at < lines.len().min(shown) {
-        let is_pair = lines[at].sign == '-'
-            && lines.get(at + 1).is_some_and(|next| next.sign == '+')
-            && lines.get(at + 2).is_none_or(|next| next.sign != '+')
-            && (at == 0 || lines[at - 1].sign != '-');
-        if is_pair && at + 1 < shown {
-            let (old, new) = (&lines[at], &lines[at + 1]);
-            let (old_spans, new_spans) = words(old.text, new.text, until, theme);
-            rows.extend(line_rows(old, old_spans, options.columns, theme));
-            rows.extend(line_rows(new, new_spans, options.columns, theme));
-            at += 2;
-        } else {
-            let line = &lines[at];
-            let spans = vec![Span::styled(line.text.to_owned(), style_of(line.sign, theme))];
+        let block = ChangeBlock::at(&lines, at);
+        for (line, spans) in block.spans(until, theme).into_iter().take(shown - at) {
             rows.extend(line_rows(line, spans, options.columns, theme));
-            at += 1;
         }
+        at += block.old.len() + block.new.len();
     }
     rows
+}
+
+/// Maximum lines of a block whose lines are compared with each other.
+const MAX_COMPARED: usize = 50;
+/// How similar lines must be to be shown as changes of each other, from 0 to 1.
+const SIMILAR: f32 = 0.5;
+
+/// Lines that replace others: removed lines and the added ones after them. Another line is a block of its own.
+struct ChangeBlock<'a> {
+    old: &'a [DiffLine<'a>],
+    new: &'a [DiffLine<'a>],
+}
+
+impl<'a> ChangeBlock<'a> {
+    fn at(lines: &'a [DiffLine<'a>], at: usize) -> Self {
+        let rest = &lines[at..];
+        let n_old = rest.iter().take_while(|line| line.sign == '-').count();
+        let (old, rest) = rest.split_at(n_old);
+        let n_new = rest.iter().take_while(|line| line.sign == '+').count().max(usize::from(old.is_empty()));
+        Self { old, new: &rest[..n_new] }
+    }
+
+    /// Returns the lines with their texts, in which the words are marked that differ from a similar line of the other side.
+    fn spans(&self, until: Instant, theme: &Palette) -> Vec<(&'a DiffLine<'a>, Vec<Span<'static>>)> {
+        let plain =
+            |line: &'a DiffLine<'a>| (line, vec![Span::styled(line.text.to_owned(), style_of(line.sign, theme))]);
+        let (mut old, mut new): (Vec<_>, Vec<_>) =
+            (self.old.iter().map(plain).collect(), self.new.iter().map(plain).collect());
+        for (from, to) in self.pairs(until) {
+            let (from_spans, to_spans) = words(self.old[from].text, self.new[to].text, until, theme);
+            (old[from].1, new[to].1) = (from_spans, to_spans);
+        }
+        old.extend(new);
+        old
+    }
+
+    /// Returns which removed line became which added one, in order.
+    fn pairs(&self, until: Instant) -> Vec<(usize, usize)> {
+        if self.old.len() == 1 && self.new.len() == 1 {
+            return vec![(0, 0)];
+        }
+        let mut pairs = Vec::new();
+        if self.old.len().max(self.new.len()) > MAX_COMPARED {
+            return pairs;
+        }
+        let mut next = 0;
+        for (from, line) in self.old.iter().enumerate() {
+            let is_similar = |other: &DiffLine<'_>| {
+                let left = until.saturating_duration_since(Instant::now());
+                let diff =
+                    TextDiff::configure().algorithm(Algorithm::Myers).timeout(left).diff_words(line.text, other.text);
+                !left.is_zero() && !line.text.trim().is_empty() && diff.ratio() >= SIMILAR
+            };
+            if let Some(found) = self.new[next..].iter().position(is_similar) {
+                pairs.push((from, next + found));
+                next += found + 1;
+            }
+        }
+        pairs
+    }
 }
 
 fn style_of(sign: char, theme: &Palette) -> Style {
@@ -153,6 +202,15 @@ mod tests {
         );
         assert_eq!(marked("日本 without a sign"), [" 日本 without a sign"]);
         assert_eq!(marked("-1 a\n-2 b\n+1 c\n+2 d"), ["-1 a", "-2 b", "+1 c", "+2 d"]);
+        assert_eq!(marked("+1 a\n-2 b"), ["+1 a", "-2 b"]);
+    }
+
+    #[test]
+    fn changed_words_are_highlighted_in_similar_lines_of_a_block() {
+        assert_eq!(
+            marked("-1 let a = one;\n-2 let b = two;\n+1 let a = 1;\n+2 // new\n+3 let b = 2;\n 4 end"),
+            ["-1 let a = <one;>", "-2 let b = <two;>", "+1 let a = <1;>", "+2 // new", "+3 let b = <2;>", " 4 end"]
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Entries of the transcript.
 
+mod edit_preview;
 mod frame;
 mod answer;
 mod bash;

@@ -65,3 +65,28 @@ async fn the_tree_can_be_opened_at_an_entry() {
     let rows = shown(&mut dialog.at(&first), 80, 20);
     assert!(rows.lines().any(|row| row.starts_with('→') && row.contains("first")), "{rows}");
 }
+
+#[tokio::test]
+async fn branches_are_folded_and_unfolded_with_keys() {
+    let host = Host::builder().clock(0, 0).build();
+    let mut log = SessionLog::in_memory(&host, NewSession::in_directory("/work"));
+    let root = log.append_message(Message::user("root", 0)).await.unwrap();
+    for branch in ["left", "right"] {
+        log.move_to(&root).unwrap();
+        for part in ["begin", "end"] {
+            log.append_message(Message::user(format!("{branch} {part}"), 0)).await.unwrap();
+        }
+    }
+    let mut dialog = TreeDialog::new(&log, TreeFilter::Default, 10, false, host);
+    let (theme, keymap) = (Palette::builtin("dark", ColorDepth::None), Keymap::default());
+    let cx = DialogCx { theme: &theme, keymap: &keymap, max_rows: 20, columns: 80, now_ms: 0 };
+    let press = |dialog: &mut TreeDialog, key: &str| {
+        dialog.key(&KeyPress::of(key.parse::<Key>().unwrap()), cx);
+        let rows = shown(dialog, 80, 20);
+        ["left begin", "left end", "right begin", "right end"].map(|text| rows.contains(text))
+    };
+    // From the leaf up to the beginning of its branch, which is folded then.
+    assert_eq!(press(&mut dialog, "ctrl+left"), [true; 4]);
+    assert_eq!(press(&mut dialog, "ctrl+left"), [true, true, true, false]);
+    assert_eq!(press(&mut dialog, "ctrl+right"), [true; 4]);
+}

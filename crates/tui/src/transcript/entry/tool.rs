@@ -8,6 +8,7 @@ use ratatui_core::text::Span;
 use serde_json::Value;
 
 use super::ViewCx;
+use super::edit_preview::edit_preview;
 use super::frame::{boxed, image_rows, inner_columns, paragraphs};
 use super::resource::ReadResource;
 use crate::Row;
@@ -324,8 +325,12 @@ impl ToolCallView {
         self.expanded || cx.options.expanded
     }
 
-    /// Previews a call before there is a result: the beginning of a file to be written.
+    /// Previews a call before there is a result: the beginning of a file to be written, or what is to be replaced.
     fn preview(&self, cx: ViewCx<'_>, columns: usize) -> Vec<Row> {
+        if self.name == "edit" && matches!(self.state, ToolState::Pending | ToolState::Running) {
+            let diff = self.arguments.as_ref().and_then(edit_preview);
+            return diff.map(|diff| self.diff_rows(&diff, columns, cx)).unwrap_or_default();
+        }
         if self.name != "write" || self.state == ToolState::Failed {
             return Vec::new();
         }
@@ -335,7 +340,6 @@ impl ToolCallView {
     }
 
     fn result(&self, cx: ViewCx<'_>, columns: usize) -> Vec<Row> {
-        let theme = cx.theme;
         let output = self.output.trim_end();
         if output.is_empty() {
             return Vec::new();
@@ -347,13 +351,7 @@ impl ToolCallView {
         match self.name.as_str() {
             "write" => Vec::new(),
             "edit" => match detail("diff").and_then(Value::as_str) {
-                Some(diff) => {
-                    let max_lines = if self.is_expanded(cx) { None } else { Some(DIFF_LINES) };
-                    let mut rows = diff::rows(diff, &DiffOptions { columns, max_lines }, theme);
-                    let hidden = max_lines.map_or(0, |max| diff.lines().count().saturating_sub(max));
-                    rows.extend(more_row(hidden, "more", columns, cx));
-                    rows
-                }
+                Some(diff) => self.diff_rows(diff, columns, cx),
                 None => limited(output, FILE_LINES, ColorRole::ToolOutput, columns, cx, self.is_expanded(cx)),
             },
             "read" => {
@@ -365,6 +363,14 @@ impl ToolCallView {
             "find" | "ls" => limited(output, LIST_LINES, ColorRole::ToolOutput, columns, cx, self.is_expanded(cx)),
             _ => limited(output, FILE_LINES, ColorRole::ToolOutput, columns, cx, self.is_expanded(cx)),
         }
+    }
+
+    fn diff_rows(&self, diff: &str, columns: usize, cx: ViewCx<'_>) -> Vec<Row> {
+        let max_lines = if self.is_expanded(cx) { None } else { Some(DIFF_LINES) };
+        let mut rows = diff::rows(diff, &DiffOptions { columns, max_lines }, cx.theme);
+        let hidden = max_lines.map_or(0, |max| diff.lines().count().saturating_sub(max));
+        rows.extend(more_row(hidden, "more", columns, cx));
+        rows
     }
 
     /// Returns the last rows of a command's output.
