@@ -133,8 +133,13 @@ impl PromptSections {
         prompt
     }
 
-    /// Returns the complete text: all sections in order, the volatile ones last.
+    /// Returns the complete text: all sections in order.
     pub fn whole(&self) -> String {
+        joined(self.sections())
+    }
+
+    /// Returns the complete text as providers get it: the volatile sections are last.
+    pub fn as_sent(&self) -> String {
         let is_volatile = |(name, _): &(&str, &str)| self.volatile.iter().any(|volatile| volatile == name);
         let stable = self.sections().filter(|section| !is_volatile(section));
         joined(stable.chain(self.sections().filter(is_volatile)))

@@ -18,7 +18,7 @@ pub struct PromptReport {
     pub made_at_ms: i64,
     /// Size of the whole prompt.
     pub chars: usize,
-    /// SHA-256 hash of the whole prompt, in hexadecimal.
+    /// SHA-256 hash of the whole prompt as it is sent, in hexadecimal.
     pub hash: String,
     /// Size of the workspace files in it.
     pub project_context_chars: usize,
@@ -71,7 +71,7 @@ impl PromptReport {
         let (skills, listed) = if has(SKILLS) { (skills, listed) } else { ("", &[][..]) };
         let files = if has(PROJECT_CONTEXT) { files } else { &[] };
         let chars = |name: &str| prompt.sections().find(|(id, _)| *id == name).map_or(0, |(_, text)| utf16_len(text));
-        let whole = prompt.whole();
+        let whole = prompt.as_sent();
         Self {
             made_at_ms,
             chars: utf16_len(&whole),

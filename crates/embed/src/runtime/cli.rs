@@ -173,7 +173,7 @@ impl CliAttempts<'_> {
         let (scope, request) = (self.scope, &self.scope.request);
         let messages = log.context().messages;
         let prompt = scope.hooks.prepare(&request.prompt, &messages).await.prompt;
-        let system = format!("{}\n\n{NO_TOOLS}", scope.prompt.for_model(&self.model)(&ToolSet::default()).whole());
+        let system = format!("{}\n\n{NO_TOOLS}", scope.prompt.for_model(&self.model)(&ToolSet::default()).as_sent());
         let (dir, images) = image_files(&request.images, scope)
             .map_err(|error| RunError::Internal(format!("cannot write images for {}: {error}", self.name())))?;
         scope.hooks.llm_input(|| LlmInput {

@@ -287,7 +287,7 @@ impl Attempts for NativeAttempts {
             self.hooks.llm_input(|| LlmInput {
                 provider: model.provider.to_string(),
                 model: model.id.to_string(),
-                system_prompt: Some((self.prompt)(self.session.tools()).whole()),
+                system_prompt: Some((self.prompt)(self.session.tools()).as_sent()),
                 prompt: text.clone(),
                 history: self.session.messages().to_vec(),
                 n_images: images.len(),
