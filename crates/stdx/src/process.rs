@@ -196,23 +196,20 @@ impl ChildTree {
     /// Returns [`SpawnError`] if the command cannot be started.
     pub fn spawn_as_is(mut command: std::process::Command) -> Result<Self, SpawnError> {
         let mark = ProcessGroup::prepare(&mut command);
-        let running = RunningMark::begin(&mark);
+        let running = RunningMark::begin(&mut command, &mark);
         let program = command.get_program().to_string_lossy().into_owned();
         let dir = command.get_current_dir().map(PathBuf::from);
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true);
         match command.spawn() {
-            Ok(child) => {
-                running.started(child.id());
-                Ok(Self {
-                    group: ProcessGroup::of(child.id(), mark),
-                    is_terminating: false,
-                    child: Some(child),
-                    exit: None,
-                    ends_rest: false,
-                    running: Some(running),
-                })
-            }
+            Ok(child) => Ok(Self {
+                group: ProcessGroup::of(child.id(), mark),
+                is_terminating: false,
+                child: Some(child),
+                exit: None,
+                ends_rest: false,
+                running: Some(running),
+            }),
             // The system reports a missing program and a missing directory in the same way.
             Err(source) => match dir.filter(|dir| !dir.is_dir()) {
                 Some(path) => Err(SpawnError::MissingDir { path }),

@@ -27,7 +27,7 @@ impl ChildTree {
         }
         // A session leader also leads a process group.
         let mark = ProcessMark::put_on(&mut command);
-        let running = RunningMark::begin(&mark);
+        let running = RunningMark::begin(&mut command, &mark);
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true);
         let opened = || -> Result<_, pty_process::Error> {
@@ -39,7 +39,6 @@ impl ChildTree {
             Ok((child, ends))
         };
         let (mut child, (input, output)) = opened().map_err(|error| failed(into_io(error)))?;
-        running.started(child.id());
         let group = ProcessGroup::of(child.id(), mark);
         let mut tree =
             Self { group, is_terminating: false, child: None, exit: None, ends_rest: false, running: Some(running) };

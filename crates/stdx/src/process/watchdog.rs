@@ -16,16 +16,16 @@ pub(super) struct RunningMark;
 
 #[cfg(not(target_os = "linux"))]
 impl RunningMark {
-    pub(super) fn begin(_: &super::mark::ProcessMark) -> Self {
+    pub(super) fn begin(_: &mut std::process::Command, _: &super::mark::ProcessMark) -> Self {
         Self
     }
-
-    pub(super) fn started(&self, _: Option<u32>) {}
 }
 
 #[cfg(target_os = "linux")]
 mod linux {
     use std::io::{self, Write as _};
+    use std::os::fd::{AsFd as _, OwnedFd};
+    use std::os::unix::process::CommandExt as _;
     use std::process::{Child, Command, Stdio};
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -112,6 +112,12 @@ done
             }
         }
 
+        /// Returns another end of its input.
+        fn input(&self) -> Option<OwnedFd> {
+            let Self::Running(child) = self else { return None };
+            child.stdin.as_ref()?.as_fd().try_clone_to_owned().ok()
+        }
+
         fn stop(&mut self) {
             if let Self::Running(mut child) = std::mem::replace(self, Self::Unused) {
                 // Killed first, so that it does not take the end of its input for the end of this program.
@@ -126,17 +132,37 @@ done
     pub(in super::super) struct RunningMark(ProcessMark);
 
     impl RunningMark {
-        /// Records that a command with this mark is about to start.
-        pub(in super::super) fn begin(mark: &ProcessMark) -> Self {
-            watchdog().send(&format!("+ {} 0\n", mark.id()));
+        /// Records that a command with this mark is about to start, and makes it record its process group when it does.
+        pub(in super::super) fn begin(command: &mut Command, mark: &ProcessMark) -> Self {
+            let mut watchdog = watchdog();
+            watchdog.send(&format!("+ {} 0\n", mark.id()));
+            if let Some(input) = watchdog.input() {
+                record_group(command, mark, input);
+            }
             Self(mark.clone())
         }
+    }
 
-        /// Records the process group of the command.
-        pub(in super::super) fn started(&self, pid: Option<u32>) {
-            if let Some(pid) = pid {
-                watchdog().send_if_running(&format!("- {0}\n+ {0} {pid}\n", self.0.id()));
-            }
+    /// Makes a command tell the watchdog the id of its process, which leads its group. This program could do so only after the command has
+    /// begun to run, and may be killed in between. The command has the watchdog's input open until it runs, so that the line is read before
+    /// the end of the input.
+    fn record_group(command: &mut Command, mark: &ProcessMark, input: OwnedFd) {
+        let begin = format!("- {0}\n+ {0} ", mark.id());
+        let record = move || {
+            let mut line = [0; 128];
+            let mut rest = &mut line[..];
+            // The buffer is large enough.
+            writeln!(rest, "{begin}{}", std::process::id())?;
+            let n_left = rest.len();
+            // Without the line, the command is still found by its mark.
+            rustix::io::write(&input, &line[..line.len() - n_left]).ok();
+            Ok(())
+        };
+        // SAFETY: after the fork, the closure formats a number into its own memory and makes a system call. It allocates no memory and takes
+        // no locks.
+        #[expect(unsafe_code, reason = "there is no other way to run code between fork and exec")]
+        unsafe {
+            command.pre_exec(record);
         }
     }
 
@@ -151,7 +177,7 @@ done
         command.args(["-c", SCRIPT]).current_dir("/").env_clear().env("PATH", "/usr/bin:/bin");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // Signals from the terminal of this program must not reach it.
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command.process_group(0);
         let child = command.spawn()?;
         if let Some(input) = &child.stdin {
             // A process that does not read must not block commands.

@@ -7,18 +7,13 @@ use super::*;
 /// Makes the test [`host`] run commands in this directory.
 const DIRECTORY: &str = "PINCH_TEST_HOST_DIRECTORY";
 
-/// Keeps the mark of the command in the environment of all its processes.
-const ALL_MARKED: &str = "PINCH_TEST_HOST_ALL_MARKED";
-
 /// Not a test by itself: the host that [`a_killed_host_leaves_nothing_running`] kills.
 #[tokio::test]
 async fn host() {
     let Some(dir) = std::env::var_os(DIRECTORY) else { return };
     let (exec, _) = tools(options(Path::new(&dir)));
-    let bare = if std::env::var_os(ALL_MARKED).is_some() { "sleep" } else { "env -u PINCH_PROCESS sleep" };
-    let command = format!(
-        "setsid sh -c 'echo $$ > daemon; exec sleep 600' & nohup sleep 600 & {bare} 600 & echo $$ > shell; echo $! > bare; wait"
-    );
+    let command = "setsid sh -c 'echo $$ > daemon; exec sleep 600' & nohup sleep 600 & \
+                   env -u PINCH_PROCESS sleep 600 & echo $$ > shell; echo $! > bare; wait";
     call(&exec, json!({"command": command, "background": true})).await.unwrap();
     while !["daemon", "shell", "bare"].iter().all(|name| pid(Path::new(&dir), name).is_some()) {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -33,16 +28,9 @@ fn pid(dir: &Path, name: &str) -> Option<u32> {
 
 /// Starts [`host`] in a directory.
 fn start_host(dir: &Path) -> std::process::Child {
-    host_command(dir).spawn().unwrap()
-}
-
-fn host_command(dir: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "process::exec_tool::tests::killed::host", "--nocapture"])
-        .env(DIRECTORY, dir)
-        .stdout(Stdio::null());
-    command
+    command.args(["--exact", "process::exec_tool::tests::killed::host", "--nocapture"]);
+    command.env(DIRECTORY, dir).stdout(Stdio::null()).spawn().unwrap()
 }
 
 #[tokio::test]
@@ -81,8 +69,7 @@ async fn a_host_killed_at_any_moment_leaves_nothing_running() {
     for round in 0..24_u64 {
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().canonicalize().unwrap();
-        // A process without the mark can be missed if the host is killed within the first milliseconds of its command.
-        let mut host = host_command(&place).env(ALL_MARKED, "1").spawn().unwrap();
+        let mut host = start_host(&place);
         // From before the command starts until all of it runs.
         tokio::time::sleep(Duration::from_millis(2 + 4 * round)).await;
         n_started += usize::from(!working_in(&place).is_empty());
