@@ -10,7 +10,7 @@ use pinch_embed::coding_agent::settings::SettingsManager;
 use pinch_embed::coding_agent::settings::values::SandboxDefaults;
 use pinch_embed::stdx::fs::real_path;
 use pinch_embed::stdx::host::Host;
-use pinch_sandbox::choose::{self, EnteredSandbox};
+use pinch_sandbox::choose::{self, EnteredSandbox, SandboxBackend};
 use pinch_sandbox::config::ContainerConfig;
 use pinch_sandbox::confinement::{Confinement, NetworkAccess, PathAccess};
 use pinch_sandbox::container::ContainerOptions;
@@ -47,7 +47,7 @@ pub(crate) async fn enter(
     let settings = &SettingsManager::of_user(&folders.agent_dir, host).settings().sandbox;
     // Unknown words are not treated as `none`: settings are checked against the same words.
     let choice = flag.or_else(|| SandboxChoice::parse(&settings.backend));
-    let backend = match choice.unwrap_or(SandboxChoice::Use(choose::SandboxBackend::Auto)) {
+    let backend = match choice.unwrap_or(SandboxChoice::Use(SandboxBackend::Auto)) {
         SandboxChoice::Off => return Ok(None),
         SandboxChoice::Use(backend) => backend,
     };
@@ -65,7 +65,7 @@ pub(crate) async fn enter(
             .map_err(|error| CommandFailure::configuration(error.into_problem().to_string()))?;
     }
     let path = host.env().get("PATH").unwrap_or_default();
-    let entered = choose::enter(backend, path, &container_options(settings, folders, host), &asked).await;
+    let entered = choose::enter(backend, path, &container_options(backend, settings, folders, host), &asked).await;
     let described = |entered: EnteredSandbox| {
         let description = description(entered.backend, settings, folders);
         Some(SessionSandbox { entered, description })
@@ -99,10 +99,18 @@ fn description(backend: &str, settings: &SandboxDefaults, folders: &Folders) -> 
     )
 }
 
-/// Returns the container options.
-pub(crate) fn container_options(settings: &SandboxDefaults, folders: &Folders, host: &Host) -> ContainerOptions {
+/// Returns the container options for a backend. The image of the settings is only for backends that have one, so that `--sandbox` can
+/// choose another.
+pub(crate) fn container_options(
+    backend: SandboxBackend,
+    settings: &SandboxDefaults,
+    folders: &Folders,
+    host: &Host,
+) -> ContainerOptions {
     let mut config = ContainerConfig::default();
-    config.image.clone_from(&settings.image);
+    if matches!(backend, SandboxBackend::Docker | SandboxBackend::Podman) {
+        config.image.clone_from(&settings.image);
+    }
     let rootfs = settings.rootfs.as_deref().map(|dir| folders.cwd.join(expand_home(Path::new(dir), host)));
     config.rootfs = rootfs.map(|dir| dir.to_string_lossy().into_owned());
     "pinch-".clone_into(&mut config.container_prefix);

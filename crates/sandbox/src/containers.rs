@@ -24,11 +24,13 @@ mod binds;
 mod client;
 mod commands;
 mod runc;
+mod seccomp;
 
 use binds::{BoundPath, with_binds};
 use client::ContainerClient;
 use commands::RunningContainer;
 pub use runc::RuncSandbox;
+use seccomp::podman_profile;
 
 /// Timeout of a query.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -103,12 +105,12 @@ impl ContainerSandbox {
             let remedy = "use kernel 5.13 or later with `landlock` in its `lsm=` list";
             return Err(self.refused("its tools require Landlock, which this kernel does not support", remedy));
         }
-        // The daemon's version, if there is a daemon.
-        let format = match self.engine {
-            ContainerEngine::Docker => "{{.Server.Version}}",
-            ContainerEngine::Podman => "{{.Client.Version}}",
+        // Fails if there is no daemon, or if podman has no usable storage or user namespace.
+        let query = match self.engine {
+            ContainerEngine::Docker => ["version", "--format", "{{.Server.Version}}"],
+            ContainerEngine::Podman => ["info", "--format", "{{.Version.Version}}"],
         };
-        let version = client.run(["version", "--format", format], PATIENCE).await;
+        let version = client.run(query, PATIENCE).await;
         let version = version.map_err(|error| self.unavailable(error))?;
         Ok((client, format!("{name} {}", version.trim())))
     }
@@ -133,7 +135,13 @@ impl ContainerSandbox {
         let files = file_thread(&view).map_err(|error| self.unavailable(error))?;
         let launcher = ConfinedThread::start("sandbox-launcher", || Ok(())).map_err(|error| self.unavailable(error))?;
         let name = self.name();
-        let args = self.arguments(asked, &view, &name)?;
+        let is_podman = self.engine == ContainerEngine::Podman && self.options.config.seccomp_profile.is_none();
+        // Read when the container starts.
+        let profile = if is_podman { podman_profile() } else { None };
+        let mut args = self.arguments(asked, &view, &name)?;
+        if let Some(profile) = &profile {
+            args.splice(1..1, ["--security-opt".to_owned(), format!("seccomp={}", profile.path().display())]);
+        }
         // From here on it is removed on drop, whatever happens.
         let removal = client.removal(&name).map_err(|error| self.unavailable(error))?;
         let mut container = RunningContainer { client: client.clone(), name, has_bash: true, _removal: removal };

@@ -5,6 +5,13 @@ use serde_json::{Map, Value, json};
 
 use super::members::{SectionMembers, SectionReader};
 
+/// The usual image.
+const IMAGE: &str = "openclaw-sandbox:bookworm-slim";
+/// The usual path of the workspace.
+const WORKDIR: &str = "/workspace";
+/// Directories that are usually mounted as tmpfs.
+const TMPFS: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
+
 /// The settings for creating a container.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -177,12 +184,12 @@ impl ContainerConfig {
             (true, env) => env,
         };
         Self {
-            image: text(reader, "image").unwrap_or_else(|| "openclaw-sandbox:bookworm-slim".to_owned()),
+            image: text(reader, "image").unwrap_or_else(|| IMAGE.to_owned()),
             rootfs: text(reader, "rootfs"),
             container_prefix: text(reader, "containerPrefix").unwrap_or_else(|| "openclaw-sbx-".to_owned()),
-            workdir: text(reader, "workdir").unwrap_or_else(|| "/workspace".to_owned()),
+            workdir: text(reader, "workdir").unwrap_or_else(|| WORKDIR.to_owned()),
             read_only_root: flag(reader, "readOnlyRoot").unwrap_or(true),
-            tmpfs: list(reader, "tmpfs", &["/tmp", "/var/tmp", "/run"]),
+            tmpfs: list(reader, "tmpfs", &TMPFS),
             network: text(reader, "network").unwrap_or_else(|| "none".to_owned()),
             user: text(reader, "user"),
             cap_drop: list(reader, "capDrop", &["ALL"]),
@@ -204,10 +211,14 @@ impl ContainerConfig {
         }
     }
 
-    /// Returns the first setting that requires a container, if one is set. All others either apply to every sandbox or describe a
-    /// container.
+    /// Returns the first setting that requires a container, if one is set. All others apply to every sandbox, or only name containers.
     pub fn needs_container(&self) -> Option<&'static str> {
+        let usual = |dir: &String| TMPFS.contains(&dir.split(':').next().unwrap_or_default());
         let limits = [
+            (self.image != IMAGE, "image"),
+            (self.workdir != WORKDIR, "workdir"),
+            (self.user.is_some(), "user"),
+            (!self.tmpfs.iter().all(usual), "tmpfs"),
             (self.pids_limit.is_some_and(|limit| limit > 0.0), "pidsLimit"),
             (self.memory.is_some(), "memory"),
             (self.memory_swap.is_some(), "memorySwap"),

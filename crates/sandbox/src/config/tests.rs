@@ -53,6 +53,24 @@ fn an_agent_overrides_field_by_field() {
 }
 
 #[test]
+fn settings_that_only_containers_have_require_one() {
+    for (section, expect) in [
+        (json!({}), None),
+        (json!({"capDrop": ["ALL"], "readOnlyRoot": true, "network": "bridge", "tmpfs": ["/tmp:size=1m"]}), None),
+        (json!({"image": "tools:1"}), Some("image")),
+        (json!({"user": "1000:1000"}), Some("user")),
+        (json!({"workdir": "/code"}), Some("workdir")),
+        (json!({"tmpfs": ["/tmp", "/scratch"]}), Some("tmpfs")),
+        (json!({"memory": "1g"}), Some("memory")),
+        (json!({"pidsLimit": 100}), Some("pidsLimit")),
+        (json!({"network": "backend"}), Some("network")),
+    ] {
+        let (config, problems) = read(json!({"docker": section.clone()}), json!({}));
+        assert_eq!((config.container.needs_container(), problems.len()), (expect, 0), "{section}");
+    }
+}
+
+#[test]
 fn unreadable_values_get_the_strictest_setting() {
     let (config, problems) = read(json!({"mode": "none-main", "scope": 1, "workspaceAccess": "write"}), json!({}));
     assert_eq!((config.mode, config.scope), (SandboxMode::All, SandboxScope::Session));

@@ -153,7 +153,7 @@ impl SandboxView {
         }
         if let Some(real_home) = &asked.home {
             view.readable.extend(link_toolchains(real_home, &home)?);
-            package_managers::copy_configuration(real_home, &home)?;
+            package_managers::copy_configuration(Path::new("/"), real_home, &home)?;
         }
         let above = workspace.ancestors().skip(1).flat_map(|dir| ABOVE.map(|name| dir.join(name)));
         // The target of a link may be anything.

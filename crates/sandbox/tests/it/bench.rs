@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use pinch_machine::{CommandSpec, Machine, ProcessEnd};
 use pinch_sandbox::bubblewrap::BubblewrapSandbox;
-use pinch_sandbox::config::ContainerConfig;
+use pinch_sandbox::config::{ContainerConfig, ContainerLimit, Ulimit};
 use pinch_sandbox::confinement::Confinement;
 use pinch_sandbox::container::ContainerOptions;
-use pinch_sandbox::containers::RuncSandbox;
+use pinch_sandbox::containers::{ContainerEngine, ContainerSandbox, RuncSandbox};
 use pinch_sandbox::contract::Sandbox;
 use pinch_sandbox::landlock::LandlockSandbox;
 use pinch_stdx::cancel::Cancel;
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 
 /// A workspace, and a file outside that nothing inside may read or change.
 pub(crate) struct SandboxBench {
@@ -51,35 +52,80 @@ impl SandboxBench {
 pub(crate) async fn backends() -> Vec<Box<dyn Sandbox>> {
     let bubblewrap = BubblewrapSandbox::find(&std::env::var("PATH").unwrap_or_default());
     let all: Vec<Box<dyn Sandbox>> = vec![Box::new(LandlockSandbox), Box::new(bubblewrap), Box::new(runc(|_| {}))];
-    let mut working = Vec::new();
+    let mut working: Vec<Box<dyn Sandbox>> = Vec::new();
     for sandbox in all {
         match sandbox.probe().await {
             Ok(_) => working.push(sandbox),
             Err(error) => skipped(&format!("{error}; {}", error.remedy)),
         }
     }
+    if let Some(podman) = podman("agent:main:x").await {
+        working.push(Box::new(podman));
+    }
     working
 }
 
-/// Returns runc with a root file system made of this machine's `/usr`.
-pub(crate) fn runc(change: impl FnOnce(&mut ContainerConfig)) -> RuncSandbox {
+/// Creates a root file system whose programs are those of this machine's `/usr`, once that is mounted.
+fn rootfs() -> PathBuf {
     let rootfs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rootfs");
-    for dir in ["usr", "etc", "var/tmp", "tmp"] {
+    for dir in ["usr", "etc/alternatives", "var/tmp", "tmp", "proc"] {
         std::fs::create_dir_all(rootfs.join(dir)).unwrap();
     }
-    for name in ["bin", "sbin", "lib", "lib32", "lib64"] {
+    let alternatives = std::fs::read_dir("/etc/alternatives").into_iter().flatten().flatten().map(|entry| entry.path());
+    for link in ["/bin", "/sbin", "/lib", "/lib32", "/lib64"].map(PathBuf::from).into_iter().chain(alternatives) {
         // Other tests may create it at the same time.
-        if let Ok(target) = std::fs::read_link(Path::new("/").join(name)) {
-            drop(std::os::unix::fs::symlink(target, rootfs.join(name)));
+        if let Ok(target) = std::fs::read_link(&link) {
+            drop(std::os::unix::fs::symlink(target, rootfs.join(link.strip_prefix("/").unwrap())));
         }
     }
+    rootfs
+}
+
+/// Returns the settings of a container with this machine's programs.
+fn container() -> ContainerConfig {
     let mut config = ContainerConfig::default();
-    config.rootfs = Some(rootfs.to_string_lossy().into_owned());
     config.binds = vec!["/usr:/usr:ro".to_owned()];
     config.allow_external_binds = true;
+    config
+}
+
+/// Returns runc with a root file system made of this machine's programs.
+pub(crate) fn runc(change: impl FnOnce(&mut ContainerConfig)) -> RuncSandbox {
+    let mut config = container();
+    config.rootfs = Some(rootfs().to_string_lossy().into_owned());
     change(&mut config);
     let options = ContainerOptions::new(config, "agent:main:x").host(None, std::env::vars().collect(), 0);
     RuncSandbox::find(&std::env::var("PATH").unwrap_or_default(), options)
+}
+
+/// Returns podman with an image made of this machine's programs, if it can start containers here. Otherwise the reason is reported.
+pub(crate) async fn podman(key: &str) -> Option<ContainerSandbox> {
+    const IMAGE: &str = "pinch-sandbox-test";
+    let mut config = container();
+    IMAGE.clone_into(&mut config.image);
+    // Podman's own limits are higher than some machines allow.
+    for name in ["nofile", "nproc"] {
+        config.ulimits.push((name.to_owned(), Ulimit::Both(ContainerLimit::Number(4096.0))));
+    }
+    let env: Vec<(String, String)> = std::env::vars().collect();
+    let options = ContainerOptions::new(config, key).host(None, env, 0);
+    let podman = ContainerSandbox::find(ContainerEngine::Podman, &std::env::var("PATH").unwrap_or_default(), options);
+    static CAN_START: OnceCell<bool> = OnceCell::const_new();
+    let try_it = || async {
+        if let Err(error) = podman.probe().await {
+            skipped(&error.to_string());
+            return false;
+        }
+        let script = format!("tar -C {} -c . | podman import - {IMAGE}:latest", rootfs().display());
+        let made = std::process::Command::new("/bin/sh").args(["-c", &script]).current_dir("/").output().unwrap();
+        if !made.status.success() {
+            skipped(&format!("podman makes no image: {}", String::from_utf8_lossy(&made.stderr)));
+            return false;
+        }
+        let tried = podman.enter(&SandboxBench::new().asked()).await;
+        tried.map_err(|error| skipped(&error.to_string())).is_ok()
+    };
+    CAN_START.get_or_init(try_it).await.then_some(podman)
 }
 
 /// Reports a skipped test and the reason.

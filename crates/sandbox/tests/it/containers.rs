@@ -17,7 +17,7 @@ use pinch_sandbox::landlock::LandlockSandbox;
 use pinch_sandbox::scope::{SandboxScope, WorkspaceAccess};
 use pinch_stdx::cancel::Cancel;
 
-use crate::bench::{SECRET, SandboxBench, sh, skipped};
+use crate::bench::{SECRET, SandboxBench, podman, sh, skipped};
 
 /// An engine that records its calls and runs commands on the host.
 const FAKE: &str = include_str!("fake-engine.sh");
@@ -272,49 +272,14 @@ async fn containers_of_killed_programs_are_removed() {
     drop(machine);
 }
 
-/// Returns the real podman with an image made of busybox, if both are installed.
-pub(crate) async fn real_podman(bench: &SandboxBench) -> Option<ContainerSandbox> {
-    let env: Vec<(String, String)> = std::env::vars().collect();
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut options = options().host(None, env, 0);
-    options.config.image = "pinch-sandbox-test".to_owned();
-    let podman = ContainerSandbox::find(ContainerEngine::Podman, &path, options);
-    if let Err(error) = podman.probe().await {
-        skipped(&error.to_string());
-        return None;
-    }
-    let root = bench.secret.parent().unwrap().join("image");
-    let busybox = path.split(':').map(|dir| Path::new(dir).join("busybox")).find(|program| program.is_file());
-    let Some(busybox) = busybox else {
-        skipped("busybox, of which an image is made, is not installed");
-        return None;
-    };
-    let script = format!(
-        "mkdir -p {0}/bin {0}/proc {0}/tmp && cp {1} {0}/bin/busybox && chmod 755 {0}/bin/busybox && \
-         for name in sh cat sleep tr grep ls id ps kill setsid wget true; do ln -s busybox {0}/bin/$name; done && \
-         tar -C {0} -c . | podman import - pinch-sandbox-test:latest",
-        root.display(),
-        busybox.display()
-    );
-    let made = std::process::Command::new("/bin/sh").args(["-c", &script]).current_dir("/").output().unwrap();
-    if !made.status.success() {
-        skipped(&format!("podman makes no image: {}", String::from_utf8_lossy(&made.stderr)));
-        return None;
-    }
-    Some(podman)
-}
-
 #[tokio::test]
 async fn a_real_container_keeps_commands_inside() {
     if !works().await {
         return;
     }
     let bench = SandboxBench::new();
-    let Some(podman) = real_podman(&bench).await else { return };
-    let machine = match podman.enter(&bench.asked()).await {
-        Ok(machine) => machine,
-        Err(error) => return skipped(&error.to_string()),
-    };
+    let Some(podman) = podman("agent:main:real").await else { return };
+    let machine = podman.enter(&bench.asked()).await.unwrap();
     let (secret, work) = (bench.secret.display(), bench.workspace.display());
     let script =
         format!("pwd; cat a.txt /workspace/a.txt; echo new > b.txt; echo t > $TMPDIR/t && cat $TMPDIR/t; cat {secret}");
@@ -347,7 +312,7 @@ async fn a_real_container_keeps_commands_inside() {
     assert_eq!(output, "", "nothing goes on");
     drop(machine);
     let listed = || {
-        let args = ["ps", "--all", "--filter", "label=openclaw.sessionKey=agent:main:x", "--format", "{{.Names}}"];
+        let args = ["ps", "--all", "--filter", "label=openclaw.sessionKey=agent:main:real", "--format", "{{.Names}}"];
         let listed = std::process::Command::new("podman").args(args).current_dir("/").output().unwrap();
         String::from_utf8_lossy(&listed.stdout).lines().filter(|name| name.contains(&own())).count()
     };

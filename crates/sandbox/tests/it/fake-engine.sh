@@ -5,7 +5,7 @@ call=$(printf '%q ' "$@")
 echo "$call" >>"$here/log"
 echo "${DOCKER_HOST-none} ${VISIBLE-none}" >>"$here/env"
 case "$1" in
-  version) echo 27.1 ;;
+  version | info) echo 27.1 ;;
   image) [ "${!#}" != missing ] || { echo "No such image: missing"; exit 1; } ;;
   ps) cat "$here/left" 2>/dev/null ;;
   exec)

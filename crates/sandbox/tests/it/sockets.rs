@@ -28,6 +28,9 @@ async fn the_network_is_unreachable_unless_requested() {
         |name, machine, bench| {
             let script = script.clone();
             async move {
+                if name == "podman" {
+                    return skipped("the network of a container has loopback addresses of its own");
+                }
                 assert_eq!(sh(&*machine, &bench.workspace, &script).await, (0, String::new()), "{name}");
             }
         },

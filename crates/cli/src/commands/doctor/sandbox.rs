@@ -20,7 +20,8 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
     let path = host.env().get("PATH").unwrap_or_default();
     // Problems in documents are reported with the documents.
     let settings = SettingsManager::of_user(&context.folders.agent_dir, host).settings().sandbox.clone();
-    let containers = container_options(&settings, &context.folders, host);
+    let options_for = |backend| container_options(backend, &settings, &context.folders, host);
+    let containers = options_for(SandboxBackend::Docker);
     for sandbox in sandboxes(path).into_iter().chain(container_sandboxes(path, &containers)) {
         match sandbox.probe().await {
             Ok(probe) => {
@@ -44,7 +45,8 @@ pub(super) async fn look(context: &DoctorContext) -> DoctorSection {
         }
         backend => {
             let access = network(&settings).map_err(|failure| failure.text);
-            let entered = entered(context, backend, access, &containers).await;
+            let options = options_for(SandboxBackend::parse(backend).unwrap_or_default());
+            let entered = entered(context, backend, access, &options).await;
             add(&mut section, "in use", entered, "as the settings say");
         }
     }

@@ -12,24 +12,37 @@ const FILES: [(&str, &[&str]); 4] = [
     (".pip/pip.conf", &["client-cert", "client_cert", "password"]),
 ];
 
+/// Configuration files of the machine, which a sandbox does not see, and the files in a home directory that apply just after them.
+const OF_MACHINE: [(&str, &str); 2] = [("/etc/npmrc", ".npmrc"), ("/etc/pip.conf", ".pip/pip.conf")];
+
 /// Largest file that is copied, in bytes.
 const MAX_SIZE: u64 = 256 * 1024;
 
-/// Copies the files that exist, without settings that have credentials.
-pub(super) fn copy_configuration(real_home: &Path, home: &Path) -> io::Result<()> {
+/// Copies the files that exist, those of the machine first, without settings that have credentials. `root` is the machine's root directory.
+pub(super) fn copy_configuration(root: &Path, real_home: &Path, home: &Path) -> io::Result<()> {
     for (name, secret) in FILES {
-        let from = real_home.join(name);
-        if !from.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_SIZE) {
+        let of_machine = OF_MACHINE.iter().find(|(_, of_home)| *of_home == name);
+        let of_machine = of_machine.and_then(|(path, _)| readable(&root.join(path.trim_start_matches('/'))));
+        let texts: Vec<String> = of_machine.into_iter().chain(readable(&real_home.join(name))).collect();
+        if texts.is_empty() {
             continue;
         }
-        let Ok(text) = std::fs::read_to_string(&from) else { continue };
         let to = home.join(name);
         if let Some(parent) = to.parent() {
             std::fs::create_dir_all(parent)?;
         }
+        // Of equal settings, the later one applies. A second header of a section would be an error for pip.
+        let is_one = !name.ends_with(".conf");
+        let text = if is_one { texts.join("\n") } else { texts.into_iter().next_back().unwrap_or_default() };
         std::fs::write(to, without_credentials(&text, secret))?;
     }
     Ok(())
+}
+
+/// Reads a small file; `None` if it is anything else.
+fn readable(path: &Path) -> Option<String> {
+    let is_small = path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_SIZE);
+    is_small.then(|| std::fs::read_to_string(path).ok()).flatten()
 }
 
 /// Removes settings whose names contain one of the words, and those with a URL that names a user. Lines that continue a removed setting go
@@ -74,12 +87,17 @@ mod tests {
         let pip = "[global]\nindex-url = https://pip.example/simple\nextra-index-url =\n    https://ok.example/simple\n    \
                    https://me:hush@other.example/simple\n    https://after.example\ntimeout = 7\nclient-cert = hush.pem\n";
         std::fs::write(home.path().join(".config/pip/pip.conf"), pip).unwrap();
-        copy_configuration(home.path(), inside.path()).unwrap();
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("etc")).unwrap();
+        std::fs::write(root.path().join("etc/npmrc"), "fund=false\n_auth=hush").unwrap();
+        std::fs::write(root.path().join("etc/pip.conf"), "[global]\nretries = 2\n").unwrap();
+        copy_configuration(root.path(), home.path(), inside.path()).unwrap();
         let copied = |name: &str| std::fs::read_to_string(inside.path().join(name)).unwrap();
-        let expect = "registry=https://npm.example/\nstrict-ssl=false\n@scope:registry=https://b.example";
+        let expect = "fund=false\nregistry=https://npm.example/\nstrict-ssl=false\n@scope:registry=https://b.example";
         assert_eq!(copied(".npmrc"), expect);
         let expect = "[global]\nindex-url = https://pip.example/simple\nextra-index-url =\n    https://ok.example/simple\ntimeout = 7\n";
         assert_eq!(copied(".config/pip/pip.conf"), expect);
+        assert_eq!(copied(".pip/pip.conf"), "[global]\nretries = 2\n");
         assert!(!inside.path().join(".yarnrc").exists());
     }
 }
