@@ -31,6 +31,7 @@ pub mod memory_flush;
 pub mod compaction;
 pub mod cli;
 pub mod pruning;
+pub mod prompt;
 pub mod agents;
 pub mod sessions;
 pub mod messages;
@@ -48,6 +49,7 @@ use messages::{QueueConfig, ReplyTexts};
 pub use models::{ModelsConfig, ProviderConfig, normalise_provider};
 use plugins::PluginsConfig;
 pub use preset::{Preset, PresetValues};
+use prompt::OwnerDisplay;
 use sandbox::SandboxSettings;
 use sessions::SessionConfig;
 use skills::SkillsConfig;
@@ -99,6 +101,8 @@ pub struct Config {
     pub skills: SkillsConfig,
     /// `plugins`.
     pub plugins: PluginsConfig,
+    /// How owners are named in system prompts (`commands.ownerDisplay`).
+    pub owner_display: OwnerDisplay,
     /// Maximum number of concurrent cron runs (`cron.maxConcurrentRuns`).
     pub max_concurrent_cron_runs: Option<usize>,
     /// Paths of members that have no effect in this version; [`Config::document`] keeps them.
@@ -195,6 +199,7 @@ impl Config {
         let replies = ReplyTexts::read(&node, &mut problems);
         let skills = SkillsConfig::read(&node.get("skills"), &mut problems);
         let plugins = PluginsConfig::read(&node.get("plugins"), &mut problems);
+        let owner_display = OwnerDisplay::read(&node.get("commands"), &mut problems);
         let cron = node.get("cron").get("maxConcurrentRuns");
         let max_concurrent_cron_runs = cron.count(&mut problems).and_then(|n| usize::try_from(n).ok());
         let document = match root {
@@ -227,6 +232,7 @@ impl Config {
                 replies,
                 skills,
                 plugins,
+                owner_display,
                 max_concurrent_cron_runs,
                 file: None,
                 unusable: None,

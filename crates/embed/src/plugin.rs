@@ -31,6 +31,8 @@
 //! }
 //! ```
 
+use std::path::PathBuf;
+
 use pinch_coding_agent::extension::{Extension, HandlerFuture};
 use pinch_llm::message::ToolResult;
 
@@ -60,7 +62,7 @@ pub use payloads::{
     AgentBootstrap, AgentEnd, AgentStartChanges, BeforeAgentRun, BeforeModelResolve, BeforePromptBuild, HookContext,
     LlmInput, LlmOutput, ModelOverride, PromptChanges, RunVerdict,
 };
-pub use run_hooks::{PreparedPrompt, RunHooks};
+pub use run_hooks::{PreparedPrompt, RunHooks, TurnSizes};
 pub use session_payloads::{
     AfterToolCall, ApprovalResolution, ApprovalResolved, BeforeMessageWrite, BeforeToolCall, CompactionFinished,
     CompactionStarting, MessageWrite, RequiredApproval, ToolCallChanges, ToolResultPersist,
@@ -74,6 +76,12 @@ pub trait Plugin: Extension {
     /// Returns how a hook is called: priority, time limit, and whether its failure blocks what it guards.
     fn rules(&self, hook: HookPoint) -> HookRules {
         HookRules::of(hook)
+    }
+
+    /// Returns directories with skills that the plugin brings; a configured directory may replace them, as any other place of skills.
+    /// Called when a run begins.
+    fn skill_directories(&self) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     /// Chooses another model. Called before any model is looked up.

@@ -13,6 +13,7 @@ use super::elevated::ElevatedConfig;
 use super::exec::ExecConfig;
 use super::node::Node;
 use super::params::{ModelParams, StreamParams};
+use super::prompt::PromptConfig;
 use super::pruning::PruningSetting;
 use super::streaming::{BlockStreaming, HumanDelay};
 use super::thinking::{LEVELS, parse_level};
@@ -79,54 +80,6 @@ pub struct AgentDefaults {
     pub skills: Option<Vec<String>>,
     /// Contents of the system prompt.
     pub prompt: PromptConfig,
-}
-
-/// Contents of the system prompt.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PromptConfig {
-    /// How much of the workspace files it includes (`bootstrapMaxChars`, `bootstrapTotalMaxChars`).
-    pub files: BootstrapLimits,
-    /// The user's time zone (`userTimezone`).
-    pub time_zone: Option<String>,
-    /// Repository directory, instead of the one around the workspace (`repoRoot`).
-    pub repo_root: Option<String>,
-    /// Prompt that wakes an agent up (`heartbeat.prompt`).
-    pub heartbeat: Option<String>,
-}
-
-/// How much of the workspace files a system prompt includes, in UTF-16 code units.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BootstrapLimits {
-    /// Limit per file.
-    pub file: usize,
-    /// Limit for all files together.
-    pub total: usize,
-}
-
-impl Default for BootstrapLimits {
-    fn default() -> Self {
-        Self { file: 20_000, total: 60_000 }
-    }
-}
-
-impl PromptConfig {
-    fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
-        let default = BootstrapLimits::default();
-        let mut chars = |name: &str, or: usize| {
-            let number = node.get(name).number(problems).filter(|n| n.is_finite() && *n >= 1.0);
-            number.map_or(or, |n| n as usize)
-        };
-        Self {
-            files: BootstrapLimits {
-                file: chars("bootstrapMaxChars", default.file),
-                total: chars("bootstrapTotalMaxChars", default.total),
-            },
-            time_zone: node.get("userTimezone").text(problems),
-            repo_root: node.get("repoRoot").text(problems),
-            heartbeat: node.get("heartbeat").get("prompt").text(problems),
-        }
-    }
 }
 
 /// Models to use, in order.

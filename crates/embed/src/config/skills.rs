@@ -17,6 +17,8 @@ pub struct SkillsConfig {
     pub allow_bundled: Vec<String>,
     /// Further directories with skills (`load.extraDirs`).
     pub extra_dirs: Vec<String>,
+    /// Directories to which links in skill directories may lead (`load.allowSymlinkTargets`).
+    pub link_targets: Vec<String>,
     /// How much is loaded and listed (`limits`).
     pub limits: SkillLimits,
 }
@@ -64,6 +66,7 @@ impl SkillsConfig {
             entries,
             allow_bundled: node.get("allowBundled").texts(problems).unwrap_or_default(),
             extra_dirs: node.get("load").get("extraDirs").texts(problems).unwrap_or_default(),
+            link_targets: node.get("load").get("allowSymlinkTargets").texts(problems).unwrap_or_default(),
             limits: SkillLimits::read(&node.get("limits"), problems),
         }
     }

@@ -23,7 +23,8 @@ const MAX_LEVELS: usize = 12;
 /// Returns where to look for the skills of an agent.
 pub(super) fn skill_places<'a>(parts: &'a Parts, agent: &'a AgentId, workspace: &'a Path) -> SkillPlaces<'a> {
     let Parts { host, config, state_dir, .. } = parts;
-    SkillPlaces { host, config, agent, state_dir, workspace }
+    let of_plugins = parts.registered.plugins.skill_directories();
+    SkillPlaces { host, config, agent, state_dir, workspace, of_plugins }
 }
 
 /// Returns the skills of an agent.
@@ -52,6 +53,7 @@ pub(super) async fn prompt(
     let key = request.session_key.as_deref();
     let whole = request.system_prompt.as_deref().map(str::trim).filter(|text| !text.is_empty());
     let files = match whole {
+        None if config.omits_files => Vec::new(),
         None => {
             let (mut files, problems) = bootstrap::load(workspace, key, sandbox.map(|sandbox| &*sandbox.machine)).await;
             warn(&problems);
@@ -77,7 +79,7 @@ pub(super) async fn prompt(
         time_zone: parts.host.time_zone(config.time_zone.as_deref()),
         today: Some(parts.host.local_day(parts.host.now_ms(), config.time_zone.as_deref())),
         sandbox: sandbox.map(RunSandbox::prompt),
-        owners: request.owner_numbers.clone(),
+        owners: request.owner_numbers.iter().map(|owner| parts.config.owner_display.shown(owner)).collect(),
         extra: request.extra_system_prompt.clone(),
         reactions: reactions(parts, request),
         reasoning_tags: request.enforce_final_tag,
@@ -85,6 +87,7 @@ pub(super) async fn prompt(
         runtime: runtime_info(parts, request, agent, workspace, sandbox.is_some()),
         thinking: request.think_level.unwrap_or_default().as_str().to_owned(),
         reasoning: request.reasoning_level,
+        truncation_warning: config.truncation_warning,
         files,
         ..SystemPromptParams::default()
     };

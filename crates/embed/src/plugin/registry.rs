@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pinch_coding_agent::extension::{Extension, HandlerFuture};
@@ -77,6 +78,13 @@ impl PluginSet {
         let mut calls: Vec<_> = self.plugins.iter().map(call).collect();
         calls.sort_by_key(|call| Reverse(call.rules.priority));
         calls
+    }
+
+    /// Returns the directories of skills that plugins bring.
+    pub(crate) fn skill_directories(&self) -> Vec<PathBuf> {
+        let of =
+            |one: &RegisteredPlugin| guarded_now("skill_directories", &one.name, || one.plugin.skill_directories());
+        self.plugins.iter().filter_map(of).flatten().collect()
     }
 
     /// Returns the plugins as extensions of a session.

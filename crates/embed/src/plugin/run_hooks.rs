@@ -9,6 +9,7 @@ use pinch_coding_agent::prompt::PromptSections;
 use pinch_llm::message::Message;
 use pinch_ports::ApprovalBroker;
 use pinch_stdx::host::Host;
+use pinch_stdx::text::utf16_len;
 
 use super::gateway_payloads::{SessionContext, SessionStart};
 use super::hook_point::HookPoint;
@@ -39,8 +40,22 @@ struct HookState {
     prompt: Option<PromptChanges>,
     /// System events, once they were taken.
     events: Option<Option<String>>,
+    /// Sizes of the prepared prompt.
+    turn: Option<TurnSizes>,
     /// Messages that the run added to the conversation.
     messages: Vec<Arc<Message>>,
+}
+
+/// Sizes of the message that a run adds to the conversation, in UTF-16 code units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TurnSizes {
+    /// Size of the user's prompt.
+    pub prompt: usize,
+    /// Size of the system events before it.
+    pub runtime_context: usize,
+    /// Size of everything before it that only the model sees: system events, and what plugins prepend.
+    pub model_only: usize,
 }
 
 /// A prompt with the changes of plugins.
@@ -137,10 +152,21 @@ impl RunHooks {
         let changes_system = changes.system_prompt.0.as_ref().is_some_and(|text| !text.trim().is_empty())
             || changes.prepend_system_context.text().is_some()
             || changes.append_system_context.text().is_some();
-        let before = changes.prepend_context.text().into_iter().chain(self.events());
+        let events = self.events();
+        let runtime_context = events.as_deref().map_or(0, utf16_len);
         // Only the system itself marks lines as its own.
-        let texts: Vec<String> = before.chain([without_marks(prompt).into_owned()]).collect();
-        PreparedPrompt { prompt: texts.join("\n\n"), changes_system }
+        let own = without_marks(prompt);
+        let own_size = utf16_len(&own);
+        let before = changes.prepend_context.text().into_iter().chain(events);
+        let whole = before.chain([own.into_owned()]).collect::<Vec<_>>().join("\n\n");
+        let model_only = utf16_len(&whole) - own_size;
+        self.state().turn = Some(TurnSizes { prompt: utf16_len(prompt), runtime_context, model_only });
+        PreparedPrompt { prompt: whole, changes_system }
+    }
+
+    /// Returns the sizes of the prepared prompt; `None` if none was prepared.
+    pub(crate) fn turn_sizes(&self) -> Option<TurnSizes> {
+        self.state().turn
     }
 
     /// Applies the plugins' changes to a system prompt, if they were asked.

@@ -9,7 +9,7 @@ use pinch_coding_agent::machine::{FileKind, Machine, MachineError};
 use pinch_stdx::fs::{read_regular, real_path};
 use pinch_stdx::text::{utf16_len, utf16_prefix};
 
-use crate::config::agents::BootstrapLimits;
+use crate::config::prompt::BootstrapLimits;
 use crate::key;
 
 /// Names of the files, in order.
@@ -55,6 +55,8 @@ pub struct InjectedFile {
     pub raw_chars: usize,
     /// Whether text was left out.
     pub is_truncated: bool,
+    /// Whether the whole text is in the prompt, but takes at least 85 % of its limit.
+    pub is_near_limit: bool,
 }
 
 /// Which workspace files a system prompt contains.
@@ -223,9 +225,16 @@ pub fn inject(files: impl IntoIterator<Item = WorkspaceFile>, limits: BootstrapL
             false => raw.to_owned(),
         };
         left = left.saturating_sub(utf16_len(&text));
-        injected.push(InjectedFile { is_truncated: raw_chars > max, name, path, text, is_missing, raw_chars });
+        let is_truncated = raw_chars > max;
+        let is_near_limit = !is_truncated && !is_missing && is_near(raw_chars, of_file);
+        injected.push(InjectedFile { is_truncated, is_near_limit, name, path, text, is_missing, raw_chars });
     }
     injected
+}
+
+/// Returns whether at least 85 % of a limit is used.
+pub(super) fn is_near(chars: usize, limit: usize) -> bool {
+    chars.saturating_mul(100) >= limit.saturating_mul(85)
 }
 
 /// Keeps the first 70% and the last 20% of the limit, with a note in between.

@@ -2,6 +2,7 @@
 
 use super::bootstrap::InjectedFile;
 use super::runtime_line::RuntimeInfo;
+use crate::config::prompt::TruncationWarning;
 use crate::replies::ReasoningLevel;
 
 /// Which parts of the system prompt an agent gets.
@@ -125,6 +126,8 @@ pub struct SystemPromptParams {
     pub reasoning_tags: bool,
     /// Workspace files.
     pub files: Vec<InjectedFile>,
+    /// Whether to name the files that were shortened.
+    pub truncation_warning: TruncationWarning,
     /// Prompt that wakes the agent up.
     pub heartbeat: Option<String>,
     /// Runtime information.

@@ -6,9 +6,9 @@ use pinch_stdx::text::utf16_len;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::bootstrap::InjectedFile;
+use super::bootstrap::{InjectedFile, is_near};
 use super::sections::{DIRECTORY, PROJECT_CONTEXT, SKILLS, TOOLING};
-use crate::config::agents::BootstrapLimits;
+use crate::config::prompt::{BootstrapLimits, TruncationWarning};
 
 /// Sizes of a system prompt, in UTF-16 code units.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct PromptReport {
     pub is_sandboxed: bool,
     /// Limits of the files.
     pub limits: BootstrapLimits,
+    /// Whether the prompt names shortened files.
+    pub truncation_warning: TruncationWarning,
     /// Each file: its name, path, length, and how much of it is in the prompt.
     pub files: Vec<InjectedFile>,
     /// Size of each tool.
@@ -62,7 +64,7 @@ impl PromptReport {
         made_at_ms: i64,
         prompt: &PromptSections,
         tools: &ToolSet,
-        (files, limits): (&[InjectedFile], BootstrapLimits),
+        (files, limits, truncation_warning): (&[InjectedFile], BootstrapLimits, TruncationWarning),
         (skills, listed): (&str, &[(String, usize)]),
         sandbox: (&'static str, bool),
     ) -> Self {
@@ -85,6 +87,7 @@ impl PromptReport {
             sandbox_mode: sandbox.0,
             is_sandboxed: sandbox.1,
             limits,
+            truncation_warning,
             files: files.to_vec(),
             tools: tools.iter().map(|tool| ToolSize::of(tool.spec())).collect(),
         }
@@ -116,6 +119,7 @@ impl PromptReport {
             "generatedAt": self.made_at_ms,
             "bootstrapMaxChars": self.limits.file,
             "bootstrapTotalMaxChars": self.limits.total,
+            "bootstrapTruncation": self.truncation(),
             "sandbox": {"mode": self.sandbox_mode, "sandboxed": self.is_sandboxed},
             "systemPrompt": {
                 "chars": self.chars,
@@ -138,6 +142,20 @@ impl PromptReport {
             report["tools"]["directoryChars"] = self.tool_directory_chars.into();
         }
         report
+    }
+}
+
+impl PromptReport {
+    fn truncation(&self) -> Value {
+        let n_truncated = self.files.iter().filter(|file| file.is_truncated).count();
+        let injected = self.files.iter().map(|file| utf16_len(&file.text)).sum();
+        json!({
+            "warningMode": self.truncation_warning.as_str(),
+            "warningShown": n_truncated > 0 && self.truncation_warning != TruncationWarning::Off,
+            "truncatedFiles": n_truncated,
+            "nearLimitFiles": self.files.iter().filter(|file| file.is_near_limit).count(),
+            "totalNearLimit": is_near(injected, self.limits.total),
+        })
     }
 }
 

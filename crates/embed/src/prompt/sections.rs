@@ -7,6 +7,7 @@ use super::params::{PromptMode, ReactionLevel, SandboxPrompt, SystemPromptParams
 use super::runtime_line::runtime_line;
 use super::tool_lines::tool_lines;
 use super::wording;
+use crate::config::prompt::TruncationWarning;
 use crate::replies::ReasoningLevel;
 use crate::system_events::{BEGIN_CONTEXT, END_CONTEXT};
 
@@ -280,7 +281,7 @@ fn project_context(params: &SystemPromptParams) -> String {
     }
     let short: Vec<&str> =
         params.files.iter().filter(|file| file.is_truncated).map(|file| file.name.as_str()).collect();
-    if !short.is_empty() {
+    if !short.is_empty() && params.truncation_warning != TruncationWarning::Off {
         text.push_str(&format!("\n\nShortened for this prompt: {}. Read them for their whole text.", short.join(", ")));
     }
     text

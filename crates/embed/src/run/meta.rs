@@ -9,6 +9,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use super::outcome::FailureStage;
 use crate::key::{RunId, SessionId, SessionKey};
 use crate::models::window::WindowSource;
+use crate::plugin::TurnSizes;
 use crate::profiles::ProfileId;
 use crate::prompt::PromptReport;
 use crate::reason::FailoverReason;
@@ -74,6 +75,8 @@ pub struct SystemPromptMeta {
     pub session_key: Option<SessionKey>,
     /// Working directory of the tools.
     pub workspace: PathBuf,
+    /// Sizes of the message that the run added, if it came to that.
+    pub turn: Option<TurnSizes>,
 }
 
 /// The state of a conversation after a run.

@@ -12,7 +12,7 @@ use pinch_sandbox::scope::SandboxMode;
 use pinch_stdx::host::Host;
 
 use super::request::RunRequest;
-use crate::config::agents::BootstrapLimits;
+use crate::config::prompt::BootstrapLimits;
 use crate::plugin::RunHooks;
 use crate::prompt::{PromptReport, SystemPromptParams, ToolSummary};
 
@@ -130,7 +130,8 @@ impl RunPrompt {
         let PromptFacts { params, limits, listed, sandbox_mode, .. } = &*self.facts;
         let skills = (params.skills.as_str(), listed.as_slice());
         let sandbox = (sandbox_mode.as_str(), params.sandbox.is_some());
-        Some(PromptReport::new(*made_at_ms, prompt, tools, (&params.files, *limits), skills, sandbox))
+        let files = (params.files.as_slice(), *limits, params.truncation_warning);
+        Some(PromptReport::new(*made_at_ms, prompt, tools, files, skills, sandbox))
     }
 }
 

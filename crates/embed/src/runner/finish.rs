@@ -84,6 +84,7 @@ impl Runner<'_> {
             report,
             session_key: self.scope.request.session_key.clone(),
             workspace: self.scope.workspace.clone(),
+            turn: self.scope.hooks.turn_sizes(),
         });
         meta.agent = self.agent_meta(state, model);
         meta.replay_invalid = self.outcomes.iter().any(|outcome| !outcome.tools.is_empty());

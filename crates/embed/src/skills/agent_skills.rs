@@ -24,6 +24,8 @@ pub(crate) struct SkillPlaces<'a> {
     pub(crate) agent: &'a AgentId,
     pub(crate) state_dir: &'a Path,
     pub(crate) workspace: &'a Path,
+    /// Directories of plugins.
+    pub(crate) of_plugins: Vec<PathBuf>,
 }
 
 /// The skills of an agent at one time. The engine makes it; requests can carry it.
@@ -67,7 +69,9 @@ pub struct SkillStatus {
 impl AgentSkills {
     pub(crate) fn load(places: &SkillPlaces<'_>) -> Self {
         let SkillPlaces { host, config, agent, .. } = *places;
-        let (loaded, problems) = load::load(&roots(places), &config.skills.limits);
+        let targets = config.skills.link_targets.iter().map(|dir| real_path(&expand_home(Path::new(dir), host.home())));
+        let targets: Vec<PathBuf> = targets.collect();
+        let (loaded, problems) = load::load(&roots(places), &targets, &config.skills.limits);
         let has_variable = |name: &str| host.env().get(name).is_some_and(|value| !value.is_empty());
         let path = host.env().get("PATH").unwrap_or_default();
         let has_program = |name: &str| is_program(path, name);
@@ -129,7 +133,8 @@ fn roots(places: &SkillPlaces<'_>) -> Vec<(SkillOrigin, PathBuf)> {
 fn places_of(places: &SkillPlaces<'_>) -> Vec<(SkillOrigin, PathBuf)> {
     let (home, workspace) = (places.host.home(), places.workspace);
     let extra = places.config.skills.extra_dirs.iter();
-    let extra = extra.map(|dir| (SkillOrigin::Extra, expand_home(Path::new(dir), home)));
+    let extra = extra.map(|dir| expand_home(Path::new(dir), home)).chain(places.of_plugins.iter().cloned());
+    let extra = extra.map(|dir| (SkillOrigin::Extra, dir));
     let bundled = places.host.env().get("OPENCLAW_BUNDLED_SKILLS_DIR").filter(|dir| !dir.trim().is_empty());
     let others = [
         bundled.map(|dir| (SkillOrigin::Bundled, PathBuf::from(dir))),

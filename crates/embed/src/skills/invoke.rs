@@ -1,4 +1,5 @@
-//! Slash commands of people: skills by their command or as `/skill:<name>`, and the task templates of skills as `/<skill>:<template>`.
+//! What people invoke in their messages: skills by their command, as `/skill:<name>` or as `$<name>`, and the task templates of skills as
+//! `/<skill>:<template>`.
 
 use std::path::Path;
 
@@ -8,15 +9,30 @@ use pinch_coding_agent::resources::{Commands, skill_templates};
 
 use super::agent_skills::{AgentSkills, SkillStatus};
 
+/// Maximum number of skills that one message can mention.
+const MAX_MENTIONED: usize = 8;
+
+/// Returns the names after a `$` that begins a word.
+fn mentions(message: &str) -> impl Iterator<Item = &str> {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    message.match_indices('$').filter_map(move |(at, _)| {
+        let begins =
+            message[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '"' | '\''));
+        let rest = &message[at + 1..];
+        let name = &rest[..rest.find(|c| !is_name(c)).unwrap_or(rest.len())];
+        (begins && !name.is_empty()).then(|| name.trim_end_matches('-'))
+    })
+}
+
 impl AgentSkills {
     /// Returns the task templates of the skills that people may use. Reads their files; unreadable ones are left out.
     pub fn templates(&self) -> Vec<Template> {
         self.all_templates().iter().cloned().collect()
     }
 
-    /// Expands a message that begins with a command; `None` if it does not, or if the files cannot be read.
+    /// Expands a message that begins with a command, or that mentions skills; `None` if it does neither, or if the files cannot be read.
     pub(crate) fn expand(&self, message: &str) -> Option<String> {
-        let command = message.strip_prefix('/')?;
+        let Some(command) = message.strip_prefix('/') else { return self.with_mentioned(message) };
         let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         let message = match self.invocable().find(|status| status.command.as_deref() == Some(name)) {
             Some(status) => format!("/skill:{} {rest}", status.skill.name),
@@ -29,6 +45,27 @@ impl AgentSkills {
             return None;
         }
         (expanded.text != message).then(|| expanded.text.into_owned())
+    }
+
+    /// Puts the skills that a message mentions before it.
+    fn with_mentioned(&self, message: &str) -> Option<String> {
+        let mut mentioned: Vec<&SkillStatus> = Vec::new();
+        for name in mentions(message) {
+            let is_meant = |status: &&SkillStatus| status.skill.name == name || status.command.as_deref() == Some(name);
+            if let Some(status) = self.invocable().find(is_meant)
+                && !mentioned.iter().any(|other| other.skill.name == status.skill.name)
+                && mentioned.len() < MAX_MENTIONED
+            {
+                mentioned.push(status);
+            }
+        }
+        let expanded = mentioned.iter().filter_map(|status| self.expand(&format!("/skill:{}", status.skill.name)));
+        let mut texts: Vec<String> = expanded.collect();
+        if texts.is_empty() {
+            return None;
+        }
+        texts.push(message.to_owned());
+        Some(texts.join("\n\n"))
     }
 
     fn invocable(&self) -> impl Iterator<Item = &SkillStatus> {

@@ -14,7 +14,7 @@ use crate::config::skills::SkillLimits;
 /// Where a skill comes from. Of several skills with the same name, the last of these takes precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkillOrigin {
-    /// A configured directory.
+    /// A configured directory, or one of a plugin.
     Extra,
     /// Bundled with the program.
     Bundled,
@@ -66,18 +66,24 @@ pub struct LoadedSkill {
     pub invocation: SkillInvocation,
 }
 
-/// Loads the skills of these directories, by name. Of several with the same name, that of the last directory takes precedence.
-pub(super) fn load(roots: &[(SkillOrigin, PathBuf)], limits: &SkillLimits) -> (Vec<LoadedSkill>, Vec<Problem>) {
+/// Loads the skills of these directories, by name. Of several with the same name, that of the last directory takes precedence. Links may
+/// lead to `link_targets`, which are resolved paths.
+pub(super) fn load(
+    roots: &[(SkillOrigin, PathBuf)],
+    link_targets: &[PathBuf],
+    limits: &SkillLimits,
+) -> (Vec<LoadedSkill>, Vec<Problem>) {
     let (mut skills, mut problems) = (BTreeMap::new(), Vec::new());
     for (origin, root) in roots {
         let Ok(real_root) = root.canonicalize() else { continue };
+        let allowed: Vec<&Path> = std::iter::once(&real_root).chain(link_targets).map(PathBuf::as_path).collect();
         let mut n_loaded = 0;
         for file in skills::find(root, SkillFolder::FoldersOnly).iter().take(limits.candidates) {
             if n_loaded == limits.per_source {
                 problems.push(Problem::new(root, format!("has more than {n_loaded} skills; the others are ignored")));
                 break;
             }
-            match read(&file.path, &real_root, *origin, limits.file_bytes) {
+            match read(&file.path, &allowed, *origin, limits.file_bytes) {
                 Ok(skill) => {
                     n_loaded += 1;
                     skills.insert(skill.name.clone(), skill);
@@ -89,10 +95,10 @@ pub(super) fn load(roots: &[(SkillOrigin, PathBuf)], limits: &SkillLimits) -> (V
     (skills.into_values().collect(), problems)
 }
 
-fn read(path: &Path, root: &Path, origin: SkillOrigin, max_bytes: u64) -> Result<LoadedSkill, String> {
+fn read(path: &Path, allowed: &[&Path], origin: SkillOrigin, max_bytes: u64) -> Result<LoadedSkill, String> {
     let real = path.canonicalize().map_err(|error| format!("cannot be read: {error}"))?;
-    if !real.starts_with(root) {
-        return Err("is a link that leads out of the skill directory; it was ignored".to_owned());
+    if !allowed.iter().any(|dir| real.starts_with(dir)) {
+        return Err("is a link that leads out of the skill directory, and its target is not in skills.load.allowSymlinkTargets; it was ignored".to_owned());
     }
     let bytes = read_regular(&real, max_bytes).map_err(|error| match error.kind() {
         std::io::ErrorKind::FileTooLarge => format!("is larger than {max_bytes} bytes and was ignored"),

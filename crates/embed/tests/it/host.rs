@@ -17,6 +17,7 @@ use pinch_coding_agent::extension::{Extension, ExtensionCx, HandlerFuture, Point
 use pinch_coding_agent::machine::search::{FindQuery, FoundPath, GrepLine, GrepQuery, SearchError, SearchItem};
 use pinch_coding_agent::machine::{CommandSpec, LocalMachine, Machine, MachineError, Process, Stat};
 use pinch_coding_agent::prompt::PromptSections;
+use pinch_embed::config::Config;
 use pinch_embed::lanes::Lanes;
 use pinch_embed::ports::{Caller, LocalLeases, Sender};
 use pinch_embed::replies::piece::Piece;
@@ -219,6 +220,16 @@ async fn the_default_prompt_includes_the_owners_and_the_section_of_the_request()
     within(world.engine.run(request).finish()).await.unwrap();
     let system = world.server.requests()[0].json()["system"].to_string();
     assert!(system.contains("Owner numbers: +4915.") && system.contains("Rhyme."), "{system}");
+    // The first digits of the hashes of openssl: `printf +4915 | openssl dgst -sha256 [-hmac key]`.
+    for (commands, shown) in [
+        (json!({"ownerDisplay": "raw"}), "+4915"),
+        (json!({"ownerDisplay": "hash"}), "7dfde43a323a"),
+        (json!({"ownerDisplay": "hash", "ownerDisplaySecret": "key"}), "5074501cf0e5"),
+    ] {
+        let document = json!({"commands": commands});
+        let (config, _) = Config::from_document(document.as_object().unwrap().clone(), Path::new("config.json"));
+        assert_eq!(config.owner_display.shown(" +4915 "), shown, "{commands}");
+    }
 }
 
 /// Turns every block of a reply into upper case.

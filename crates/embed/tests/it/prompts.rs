@@ -1,9 +1,12 @@
 //! The system prompt that reaches the model, skills, and the report of their sizes.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use pinch_coding_agent::extension::{Extension, Points};
 use pinch_embed::Caller;
 use pinch_embed::engine::EngineBuilder;
+use pinch_embed::plugin::Plugin;
 use pinch_embed::prompt::PromptMode;
 use pinch_embed::run::request::{BootstrapContext, RunTrigger};
 use pinch_llm::message::Provenance;
@@ -25,7 +28,13 @@ fn system(request: &Recorded) -> String {
 const SKILL: &str = "---\nname: weather\ndescription: Tells the weather\nmetadata: {openclaw: {primaryEnv: 'WEATHER_KEY', requires: {env: ['WEATHER_KEY']}}}\n---\nAsk.\n";
 
 async fn workspace() -> World {
+    workspace_with(json!({})).await
+}
+
+/// Returns a workspace, with further members of `agents.defaults`.
+async fn workspace_with(defaults: Value) -> World {
     let world = World::with(|config| {
+        config["agents"]["defaults"].as_object_mut().unwrap().extend(defaults.as_object().unwrap().clone());
         config["agents"]["defaults"]["userTimezone"] = json!("Europe/Berlin");
         config["agents"]["defaults"]["bootstrapMaxChars"] = json!(100);
         config["skills"] = json!({"entries": {
@@ -87,6 +96,33 @@ async fn the_prompt_contains_the_files_and_skills_of_the_workspace() {
 }
 
 #[tokio::test]
+async fn the_prompt_names_shortened_files_and_injects_files_as_configured() {
+    for (setting, is_named, is_injected) in [
+        (json!({}), true, true),
+        (json!({"bootstrapPromptTruncationWarning": "always"}), true, true),
+        (json!({"bootstrapPromptTruncationWarning": "off"}), false, true),
+        (json!({"contextInjection": "never"}), false, false),
+        (json!({"contextInjection": "always"}), true, true),
+    ] {
+        let world = workspace_with(setting.clone()).await;
+        world.write("workspace/USER.md", &"u".repeat(90));
+        world.server.reply(stream(answer("m1", "Hello.")));
+        let result = world.ask("s1", "hello").await.unwrap();
+        let text = system(&world.server.requests()[0]);
+        assert_eq!(text.contains("Shortened for this prompt: SOUL.md."), is_named, "{setting}: {text}");
+        assert_eq!(text.contains("Be kind."), is_injected, "{setting}: {text}");
+        let report = &result.meta.into_json()["systemPromptReport"];
+        let truncation = &report["bootstrapTruncation"];
+        assert_eq!(truncation["warningShown"], is_named, "{setting}: {report}");
+        let counts = (&truncation["truncatedFiles"], &truncation["nearLimitFiles"], &truncation["totalNearLimit"]);
+        let n = u64::from(is_injected);
+        assert_eq!(counts, (&json!(n), &json!(n), &json!(false)), "{setting}: {report}");
+        let turn = &report["currentTurn"];
+        assert_eq!(turn, &json!({"promptChars": 5, "runtimeContextChars": 0, "modelOnlyPromptChars": 0}), "{report}");
+    }
+}
+
+#[tokio::test]
 async fn sub_agents_get_a_shorter_prompt_and_a_request_may_reduce_it_to_one_line() {
     let world = workspace().await;
     for id in ["m1", "m2"] {
@@ -129,6 +165,7 @@ async fn skills_and_their_task_templates_are_commands_of_the_user() {
         ("/skill:off milk", "/skill:off milk"),
         ("/unknown milk", "/unknown milk"),
         ("not /note_it", "not /note_it"),
+        ("milk: $unknown, US$note-it, $HOME, $off", "milk: $unknown, US$note-it, $HOME, $off"),
     ] {
         world.server.reply(stream(answer("m1", "Hello.")));
         world.ask("s1", said).await.unwrap();
@@ -136,6 +173,67 @@ async fn skills_and_their_task_templates_are_commands_of_the_user() {
         let last = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
         assert!(last.contains(expect), "{said}: {last}");
         assert!(expect == said || !last.contains(said), "{said}: {last}");
+    }
+    world.server.reply(stream(answer("m1", "Hello.")));
+    world.ask("s1", "Use $note-it ($new_2) and $note_it for milk.").await.unwrap();
+    let body = world.server.requests().last().unwrap().json();
+    let last = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    let at = |part: &str| last.find(part).unwrap_or_else(|| panic!("{part}: {last}"));
+    assert!(
+        at("Write it down.") < at("Read the news.") && at("Read the news.") < at("Use $note-it ($new_2)"),
+        "{last}"
+    );
+    assert_eq!(last.matches("Write it down.").count(), 1, "{last}");
+}
+
+/// A plugin with a directory of skills.
+struct WithSkills(PathBuf);
+
+impl Extension for WithSkills {
+    fn name(&self) -> &str {
+        "with-skills"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([])
+    }
+}
+
+impl Plugin for WithSkills {
+    fn skill_directories(&self) -> Vec<PathBuf> {
+        vec![self.0.clone()]
+    }
+}
+
+#[tokio::test]
+async fn plugins_bring_skills_which_others_replace() {
+    let world = workspace().await;
+    for name in ["weather", "tides"] {
+        let text = format!("---\nname: {name}\ndescription: By a plugin\n---\n");
+        world.write(&format!("plugin/{name}/SKILL.md"), &text);
+    }
+    let engine = world.built(|builder| builder.hooks(Arc::new(WithSkills(world.path("plugin")))));
+    let skills = engine.skills(&world.request("s1", "")).unwrap();
+    let by_plugin: Vec<_> = skills.skills.iter().filter(|status| status.skill.description == "By a plugin").collect();
+    assert_eq!(by_plugin.iter().map(|status| status.skill.name.as_str()).collect::<Vec<_>>(), ["tides"]);
+    assert_eq!(by_plugin[0].skill.origin.as_str(), "openclaw-extra");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn links_of_skills_are_followed_to_allowed_directories_only() {
+    for (allowed, expect) in [(&[][..], 0), (&["elsewhere"], 0), (&["shared"], 1)] {
+        let outside = tempfile::tempdir().unwrap();
+        let names: Vec<String> = allowed.iter().map(|name| outside.path().join(name).display().to_string()).collect();
+        let world = World::with(|config| config["skills"] = json!({"load": {"allowSymlinkTargets": names}})).await;
+        std::fs::create_dir_all(outside.path().join("shared/tides")).unwrap();
+        let text = "---\nname: tides\ndescription: d\n---\n";
+        std::fs::write(outside.path().join("shared/tides/SKILL.md"), text).unwrap();
+        world.write("workspace/skills/README", "");
+        std::os::unix::fs::symlink(outside.path().join("shared/tides"), world.path("workspace/skills/tides")).unwrap();
+        let skills = world.engine.skills(&world.request("s1", "")).unwrap();
+        assert_eq!(skills.skills.len(), expect, "{allowed:?}: {:?}", skills.problems);
+        assert_eq!(skills.problems.len(), 1 - expect, "{:?}", skills.problems);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Workspace files in the system prompt.
 
-use pinch_embed::config::agents::BootstrapLimits;
+use pinch_embed::config::prompt::BootstrapLimits;
 use pinch_embed::prompt::bootstrap::{WorkspaceFile, inject, is_for};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! `prompt`, `prompt-runtime`, `bootstrap`.
 
-use pinch_embed::config::agents::BootstrapLimits;
+use pinch_embed::config::prompt::BootstrapLimits;
 use pinch_embed::prompt::bootstrap::{InjectedFile, WorkspaceFile, inject};
 use pinch_embed::prompt::runtime_line::runtime_line;
 use pinch_embed::prompt::{PromptMode, ReactionLevel, RuntimeInfo, SandboxPrompt, SystemPromptParams, ToolSummary};
@@ -85,6 +85,7 @@ fn params(input: &Value) -> Result<SystemPromptParams, String> {
             is_missing: false,
             raw_chars: 0,
             is_truncated: false,
+            is_near_limit: false,
         })
         .collect();
     Ok(params)

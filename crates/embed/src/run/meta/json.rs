@@ -142,6 +142,14 @@ impl SystemPromptMeta {
         object.insert("provider".into(), json!(agent.provider));
         object.insert("model".into(), json!(agent.model));
         object.insert("workspaceDir".into(), json!(self.workspace.display().to_string()));
+        if let Some(turn) = &self.turn {
+            let turn = json!({
+                "promptChars": turn.prompt,
+                "runtimeContextChars": turn.runtime_context,
+                "modelOnlyPromptChars": turn.model_only,
+            });
+            object.insert("currentTurn".into(), turn);
+        }
         Value::Object(object)
     }
 }
