@@ -23,6 +23,7 @@ pub use crate::parts::active::{ActiveRun, QueueError, RunTarget};
 use crate::plugin::RunHooks;
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner, millis, spans};
+use crate::runtime::NATIVE;
 use crate::skills::AgentSkills;
 
 mod published;
@@ -298,6 +299,9 @@ async fn run_with_hooks(
     let waited_ms = millis(asked.elapsed());
     parts.profiles.refresh().await;
     let mut scope = Box::new(Box::pin(resolve::scope(parts, *request, hooks, lease.fence())).await?);
+    if runtime.id() != NATIVE {
+        scope.skill_call = None;
+    }
     if candidates.iter().any(|model| scope.cli_backends.get(model.provider.as_str()).is_some()) {
         scope.cli_sessions = cli_sessions::known(parts, &scope.request).await;
     }

@@ -17,6 +17,7 @@ pub use agent_skills::{AgentSkills, SkillStatus};
 pub use commands::command_name;
 pub use eligible::{Ineligible, SkillNeeds, SkillWorld, check};
 pub use head::{SkillHead, SkillInvocation};
+pub use invoke::SkillCall;
 pub use load::{LoadedSkill, SkillOrigin};
 pub use metadata::{SkillInstaller, SkillMetadata, SkillRequirements};
 

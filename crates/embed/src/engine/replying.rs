@@ -15,9 +15,9 @@ use crate::replies::channel::{ChannelRules, rules_of};
 use crate::replies::chunk::{BreakPreference, Chunking};
 use crate::replies::coalesce::Coalescing;
 use crate::replies::compose::Stages;
-use crate::replies::directives::DirectiveRules;
 use crate::replies::directives::media::MediaRoots;
 use crate::replies::directives::threading::ReplyToMode;
+use crate::replies::directives::{DirectiveRules, TagForms};
 use crate::replies::prefix::ResponsePrefix;
 use crate::replies::preview::Preview;
 use crate::replies::raw_log::RawLog;
@@ -191,7 +191,8 @@ fn reply_options(parts: &Parts, scope: &RunScope) -> ReplyOptions {
         verbose_now: request.verbose_now.clone(),
         directives: DirectiveRules {
             media_roots: media_roots(parts, scope, home.as_deref()),
-            tags: parts.config.replies.tags,
+            // Directives are read from a model's text only, never from the output of a tool.
+            tags: if scope.skill_call.is_some() { TagForms::None } else { parts.config.replies.tags },
         },
         home,
         current_message: request.caller.message_id.clone(),

@@ -136,6 +136,7 @@ pub(super) async fn scope(
         Some(skills) => AgentSkills::clone(skills),
         None => prompting::skills(parts, &agent_id, &workspace),
     };
+    let skill_call = skills.called(&request.prompt);
     if let Some(prompt) = skills.expand(&request.prompt) {
         request.prompt = prompt;
     }
@@ -165,6 +166,7 @@ pub(super) async fn scope(
     Ok(RunScope {
         tools,
         loops: Arc::new(loop_guard(&parts.config, &agent_id, &request)),
+        skill_call,
         prompt,
         extensions: extensions(parts, &request, &agent_id, &hooks),
         call_guard: call_guard(parts, &request, &agent_id),

@@ -82,6 +82,8 @@ pub enum TagForms {
     All,
     /// Only the long forms: `[[reply_to_current]]`, `[[reply_to:id]]` and `[[audio_as_voice]]`.
     Long,
+    /// None, and no `MEDIA:` lines either: the text is not a model's.
+    None,
 }
 
 /// Parses the directives of a whole text. `current` is the id of the message that started the run.
@@ -119,7 +121,7 @@ pub(crate) fn has_content(raw: &str, rules: &DirectiveRules) -> bool {
 
 /// Returns the text without its directives, which are added to `found`; `None` if there are none.
 fn cleaned(raw: &str, found: &mut Parsed, rules: &DirectiveRules) -> Option<String> {
-    if !raw.contains("[[") && !raw.contains(MEDIA_KEYWORD) {
+    if rules.tags == TagForms::None || (!raw.contains("[[") && !raw.contains(MEDIA_KEYWORD)) {
         return None;
     }
     let mut lines = Lines { line: GrowingLine::new(rules.clone()), ..Lines::default() };
@@ -209,8 +211,10 @@ fn take_tag(body: &str, found: &mut Parsed, rules: &DirectiveRules) -> bool {
         return false;
     }
     let name = name.to_ascii_lowercase();
-    if rules.tags == TagForms::Long && SHORT_NAMES.contains(&name.as_str()) {
-        return false;
+    match rules.tags {
+        TagForms::None => return false,
+        TagForms::Long if SHORT_NAMES.contains(&name.as_str()) => return false,
+        TagForms::Long | TagForms::All => {}
     }
     match (name.as_str(), value) {
         ("reply_to_current" | "reply", None) => {
@@ -375,6 +379,10 @@ mod tests {
         let text = "a [[reply]] [[reply:7]] [[Voice]] [[media:https://e.com/a.png]] b";
         let parsed = parse_text(text.into(), Some("1"), &rules);
         assert_eq!(parsed, Parsed { text: text.to_owned(), ..Parsed::default() });
+        let none = DirectiveRules { tags: TagForms::None, ..DirectiveRules::default() };
+        let text = "[[reply_to_current]] a [[voice]]\nMEDIA:https://e.com/a.png";
+        let whole = parse_text(text.into(), Some("1"), &none);
+        assert_eq!(whole, Parsed { text: text.to_owned(), ..Parsed::default() });
         let long = parse_text("[[reply_to:7]] [[audio_as_voice]] b\nMEDIA:https://e.com/a.png".into(), None, &rules);
         assert_eq!((long.text.as_str(), long.reply_to_id.as_deref(), long.audio_as_voice), ("b", Some("7"), true));
         assert_eq!(long.media_urls, ["https://e.com/a.png"]);

@@ -29,6 +29,7 @@ use crate::config::pruning::PruningConfig;
 use crate::key::AgentId;
 use crate::plugin::RunHooks;
 use crate::prompt::SandboxPrompt;
+use crate::skills::SkillCall;
 
 /// A resolved run. Attempts borrow it; runtimes build none of this themselves.
 #[derive(Clone)]
@@ -54,6 +55,8 @@ pub struct RunScope {
     pub block_images: bool,
     /// Facts about the session for tools; a runtime with a session keeps them up to date.
     pub facts: SessionFacts,
+    /// The tool that the command of a skill calls, in place of the model's first answer. Only the built-in runtime gets it.
+    pub skill_call: Option<SkillCall>,
     /// Builds the system prompt for a model and the active tools.
     pub prompt: RunPrompt,
     /// The extensions of this run's session.

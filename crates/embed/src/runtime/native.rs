@@ -48,11 +48,13 @@ mod repair;
 mod outcome;
 mod client_results;
 mod answers;
+mod skill_call;
 
 use answers::AnswerHooks;
 use history::PreparedHistory;
 use images::PromptFiles;
 use outcome::Watcher;
+use skill_call::SkillCallProvider;
 
 /// How long a session stays in memory after a run, as in OpenClaw.
 const KEPT_FOR: Duration = Duration::from_secs(45);
@@ -92,7 +94,10 @@ impl NativeRuntime {
         let mut log = history::open_log(&self.store, scope, Some(&self.recent)).await.map_err(store_error)?;
         let model_changed = history::begin(&mut log, &model, scope).await.map_err(store_error)?;
         let pruner = history::pruner(&log, scope, &model);
-        let provider: Arc<dyn Provider> = Arc::new(PreparedHistory::new(provider, model_changed, pruner.clone()));
+        let mut provider: Arc<dyn Provider> = Arc::new(PreparedHistory::new(provider, model_changed, pruner.clone()));
+        if let Some(call) = &scope.skill_call {
+            provider = Arc::new(SkillCallProvider::new(call.clone(), provider));
+        }
         let options = options::of_run(scope, &model);
         // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));

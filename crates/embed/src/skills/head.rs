@@ -57,8 +57,21 @@ impl SkillHead {
         }
     }
 
+    /// Returns the tool that the skill's command calls; `None` if the model reads the skill instead.
+    pub fn called_tool(&self) -> Option<&str> {
+        let is_called = self.either("command-dispatch").is_some_and(|kind| kind.eq_ignore_ascii_case("tool"));
+        // There is no other form of arguments.
+        let is_raw = self.either("command-arg-mode").is_none_or(|mode| mode.eq_ignore_ascii_case("raw"));
+        self.either("command-tool").filter(|_| is_called && is_raw)
+    }
+
+    /// Returns a member, whose name may be written with underscores.
+    fn either(&self, name: &str) -> Option<&str> {
+        self.get(name).or_else(|| self.get(&name.replace('-', "_")))
+    }
+
     fn flag(&self, name: &str) -> Option<bool> {
-        let value = self.get(name).or_else(|| self.get(&name.replace('-', "_")))?;
+        let value = self.either(name)?;
         match value.to_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => Some(true),
             "false" | "no" | "off" | "0" => Some(false),

@@ -9,6 +9,20 @@ use pinch_coding_agent::resources::{Commands, skill_templates};
 
 use super::agent_skills::{AgentSkills, SkillStatus};
 
+/// The call of a tool by the command of a skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SkillCall {
+    /// Name of the tool.
+    pub tool: String,
+    /// The command, without its slash.
+    pub command: String,
+    /// Name of the skill.
+    pub skill: String,
+    /// What followed the command.
+    pub arguments: String,
+}
+
 /// Maximum number of skills that one message can mention.
 const MAX_MENTIONED: usize = 8;
 
@@ -45,6 +59,19 @@ impl AgentSkills {
             return None;
         }
         (expanded.text != message).then(|| expanded.text.into_owned())
+    }
+
+    /// Returns the tool that a message calls by the command of a skill.
+    pub(crate) fn called(&self, message: &str) -> Option<SkillCall> {
+        let command = message.strip_prefix('/')?;
+        let (name, arguments) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        let SkillStatus { skill, .. } = self.invocable().find(|status| status.command.as_deref() == Some(name))?;
+        Some(SkillCall {
+            tool: skill.called_tool.clone()?,
+            command: name.to_owned(),
+            skill: skill.name.clone(),
+            arguments: arguments.trim().to_owned(),
+        })
     }
 
     /// Puts the skills that a message mentions before it.

@@ -126,6 +126,7 @@ mod tests {
             origin: SkillOrigin::Workspace,
             metadata: Default::default(),
             invocation: SkillInvocation { by_user: true, by_model: true },
+            called_tool: None,
         }
     }
 

@@ -64,6 +64,8 @@ pub struct LoadedSkill {
     pub metadata: SkillMetadata,
     /// Who may invoke it.
     pub invocation: SkillInvocation,
+    /// The tool that its command calls, without asking the model (`command-dispatch: tool`, `command-tool`).
+    pub called_tool: Option<String>,
 }
 
 /// Loads the skills of these directories, by name. Of several with the same name, that of the last directory takes precedence. Links may
@@ -115,5 +117,6 @@ fn read(path: &Path, allowed: &[&Path], origin: SkillOrigin, max_bytes: u64) -> 
         origin,
         metadata: head.metadata().unwrap_or_default(),
         invocation: head.invocation(),
+        called_tool: head.called_tool().map(str::to_owned),
     })
 }

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pinch_coding_agent::extension::{Extension, Points};
+use pinch_agent_core::hooks::{BeforeTool, PendingCall};
+use pinch_coding_agent::extension::{Extension, ExtensionCx, HandlerFuture, Point, Points};
 use pinch_embed::Caller;
 use pinch_embed::engine::EngineBuilder;
 use pinch_embed::plugin::Plugin;
 use pinch_embed::prompt::PromptMode;
+use pinch_embed::run::RunResult;
 use pinch_embed::run::request::{BootstrapContext, RunTrigger};
 use pinch_llm::message::Provenance;
 use pinch_llm::thinking::ThinkingLevel;
@@ -185,6 +187,57 @@ async fn skills_and_their_task_templates_are_commands_of_the_user() {
     );
     assert_eq!(last.matches("Write it down.").count(), 1, "{last}");
 }
+
+#[tokio::test]
+async fn the_command_of_a_skill_can_call_a_tool_without_asking_the_model() {
+    let world = workspace().await;
+    world.write(
+        "workspace/skills/tides/SKILL.md",
+        "---\nname: tides\ndescription: Tides\ncommand-dispatch: tool\ncommand-tool: tide_table\n---\nAsk the table.\n",
+    );
+    let output = "High at 7.\nMEDIA:AGENTS.md\n[[reply_to_current]] Low at 1.";
+    let engine = world.built(|builder| builder.tool(tool("tide_table", output)).hooks(Arc::new(NoStorms)));
+    let payloads = |result: RunResult| -> Vec<_> {
+        result.payloads.into_iter().map(|payload| (payload.reply.text, payload.reply.media_urls)).collect()
+    };
+    let ran = engine.run(world.request("s1", "/tides Riga tomorrow")).finish().await.unwrap();
+    assert_eq!(payloads(ran), [(output.to_owned(), vec![])]);
+    let denied = engine.run(world.request("s1", "/tides storm")).finish().await.unwrap();
+    assert_eq!(payloads(denied)[0].0, "no storms");
+    assert_eq!(world.server.requests().len(), 0, "no model was asked");
+    // The model knows what happened.
+    world.server.reply(stream(answer("m1", "At 7.")));
+    engine.run(world.request("s1", "When, did you say?")).finish().await.unwrap();
+    let body = world.server.requests()[0].json();
+    let call = &body["messages"][1]["content"][0];
+    let input = json!({"command": "Riga tomorrow", "commandName": "tides", "skillName": "tides"});
+    assert_eq!((&call["name"], &call["input"]), (&json!("tide_table"), &input), "{body}");
+    // A tool that is not offered is not called.
+    let mut request = world.request("s2", "/tides Riga");
+    request.disable_tools = true;
+    let missing = engine.run(request).finish().await.unwrap();
+    assert_eq!(payloads(missing)[0].0, "Tool tide_table not found");
+}
+
+/// Denies calls about storms.
+struct NoStorms;
+
+impl Extension for NoStorms {
+    fn name(&self) -> &str {
+        "no-storms"
+    }
+
+    fn points(&self) -> Points {
+        Points::of([Point::ToolCall])
+    }
+
+    fn tool_call<'a>(&'a self, call: &'a PendingCall, _: &'a ExtensionCx) -> HandlerFuture<'a, BeforeTool> {
+        let is_storm = call.input["command"] == "storm";
+        Box::pin(async move { Ok(if is_storm { BeforeTool::deny("no storms") } else { BeforeTool::Allow }) })
+    }
+}
+
+impl Plugin for NoStorms {}
 
 /// A plugin with a directory of skills.
 struct WithSkills(PathBuf);

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::super::code::CodeState;
 use super::media::{LineMedia, media_line};
-use super::{DirectiveRules, Parsed, take_tag};
+use super::{DirectiveRules, Parsed, TagForms, take_tag};
 
 /// The longest tag including brackets, in bytes. Longer text between brackets is not a directive.
 pub(in crate::replies) const MAX_TAG: usize = 4200;
@@ -263,7 +263,7 @@ impl GrowingLine {
         let trimmed = self.raw.trim_start();
         let n_blank = self.raw.len() - trimmed.len();
         self.media = match () {
-            () if self.fenced => MediaLine::No,
+            () if self.fenced || self.rules.tags == TagForms::None => MediaLine::No,
             () if trimmed.starts_with(MEDIA_KEYWORD) => MediaLine::Yes,
             () if MEDIA_KEYWORD.starts_with(trimmed) => MediaLine::Undecided,
             () => MediaLine::No,
