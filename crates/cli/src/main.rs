@@ -66,7 +66,7 @@ fn main() -> ExitCode {
             Invocation::Command(CliCommand::Demo(args)) => Box::pin(commands::demo::run(args)).await,
             Invocation::Command(CliCommand::Doctor(args)) => Box::pin(commands::doctor::run(args)).await,
             Invocation::Command(CliCommand::Policy(command)) => commands::policy::run(&command),
-            Invocation::Command(CliCommand::Skills(command)) => commands::skills::run(&command),
+            Invocation::Command(CliCommand::Skills(command)) => commands::skills::run(&command).await,
             Invocation::Command(CliCommand::Sessions(command)) => commands::sessions::run(&command),
             Invocation::Command(CliCommand::Completions(args)) => {
                 commands::completions::run(&args, &PinchCli::command())

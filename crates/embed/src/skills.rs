@@ -12,11 +12,13 @@ mod environment;
 mod commands;
 mod agent_skills;
 mod invoke;
+mod install;
 
 pub use agent_skills::{AgentSkills, SkillStatus};
 pub use commands::command_name;
 pub use eligible::{Ineligible, SkillNeeds, SkillWorld, check};
 pub use head::{SkillHead, SkillInvocation};
+pub use install::{InstallChoice, InstallCommand, InstallRefusal};
 pub use invoke::SkillCall;
 pub use load::{LoadedSkill, SkillOrigin};
 pub use metadata::{SkillInstaller, SkillMetadata, SkillRequirements};

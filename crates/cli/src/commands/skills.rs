@@ -2,12 +2,15 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
 
 use pinch_embed::coding_agent::resources::templates::Template;
 use pinch_embed::engine::Engine;
-use pinch_embed::skills::{AgentSkills, SkillInstaller, SkillStatus};
+use pinch_embed::skills::{AgentSkills, InstallChoice, InstallCommand, InstallRefusal, SkillInstaller, SkillStatus};
+use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
+use pinch_embed::stdx::process::{ChildTree, ProcessEnd};
 use pinch_embed::stdx::text::shortened;
 use serde_json::{Value, json};
 
@@ -24,6 +27,35 @@ const MAX_DESCRIPTION: usize = 100;
 pub(crate) enum SkillsCommand {
     /// List the skills of an agent, and what unusable ones lack
     List(ListArgs),
+
+    /// Install the programs that a skill requires, with a package manager that the skill names
+    Install(InstallArgs),
+}
+
+/// Arguments of `pinch skills install`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InstallArgs {
+    /// Name of the skill
+    name: String,
+
+    /// Agent whose skills are searched
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+
+    /// Id or number of the installer, instead of the first whose package manager is there
+    #[arg(long, value_name = "ID")]
+    installer: Option<String>,
+
+    /// Print the command without running it
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Time limit in seconds, at most 900
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=900))]
+    timeout: u64,
+
+    #[command(flatten)]
+    config: ConfigArgs,
 }
 
 /// Arguments of `pinch skills list`.
@@ -50,9 +82,58 @@ pub(crate) struct ListArgs {
 }
 
 /// Runs the command.
-pub(crate) fn run(command: &SkillsCommand) -> Result<ExitCode, CommandFailure> {
+pub(crate) async fn run(command: &SkillsCommand) -> Result<ExitCode, CommandFailure> {
     match command {
         SkillsCommand::List(args) => list(args),
+        SkillsCommand::Install(args) => install(args).await,
+    }
+}
+
+async fn install(args: &InstallArgs) -> Result<ExitCode, CommandFailure> {
+    let host = Host::system();
+    let (state_dir, config) = args.config.load(&host)?;
+    let rules = config.skills.clone();
+    let engine = Engine::builder(&state_dir).host(host.clone()).config(config).build();
+    let request = engine.request("skills", None, args.agent.as_deref(), "");
+    let around = FailureContext { documents: state_dir.join("agent"), names_model: false };
+    let find = || -> Result<SkillStatus, CommandFailure> {
+        let skills = engine.skills(&request).map_err(|error| embedded::failure(&error, &around))?;
+        let found = skills.skills.into_iter().find(|status| status.skill.name == args.name);
+        found.ok_or_else(|| {
+            let text = format!("there is no skill {:?}\nhint: `pinch skills list` shows all", args.name);
+            CommandFailure::configuration(text)
+        })
+    };
+    let mut choice = InstallChoice::new(&rules, &host);
+    choice.wanted = args.installer.as_deref();
+    let refused = |refusal: InstallRefusal| CommandFailure::configuration(format!("{}: {refusal}", args.name));
+    let command = find()?.skill.install_command(&choice).map_err(refused)?;
+    let mut out = output::stdout();
+    writeln!(out, "{command}").and_then(|()| out.flush()).map_err(|error| unwritten(&error))?;
+    if args.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    carry_out(&command, Duration::from_secs(args.timeout)).await?;
+    let text = match find()?.ineligible {
+        None => format!("{} can be used now.", args.name),
+        Some(reason) => format!("{} is still not usable: {reason}", args.name),
+    };
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| unwritten(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a package manager, which writes to the terminal itself.
+async fn carry_out(command: &InstallCommand, limit: Duration) -> Result<(), CommandFailure> {
+    let failed = |why: String| CommandFailure::user(format!("{command}: {why}"));
+    let mut process = std::process::Command::new(command.program);
+    process.args(&command.arguments).stdin(Stdio::null());
+    let mut process = ChildTree::spawn_as_is(process).map_err(|error| failed(error.to_string()))?.ending_rest();
+    let end = process.pump(&Cancel::new(), Some(limit), Duration::from_secs(2), &mut |_| {}).await;
+    match end.map_err(|error| failed(error.to_string()))? {
+        ProcessEnd::Exited(exit) if exit.is_success() => Ok(()),
+        ProcessEnd::Exited(exit) => Err(failed(format!("exit status {}", exit.status()))),
+        ProcessEnd::TimedOut(_) => Err(failed(format!("stopped after {} seconds", limit.as_secs()))),
+        ProcessEnd::Cancelled(..) => Err(failed("stopped".to_owned())),
     }
 }
 

@@ -21,6 +21,10 @@ pub struct SkillsConfig {
     pub link_targets: Vec<String>,
     /// How much is loaded and listed (`limits`).
     pub limits: SkillLimits,
+    /// The package manager for Node.js packages (`install.nodeManager`).
+    pub node_manager: NodeManager,
+    /// Whether Homebrew is not preferred over other package managers (`install.preferBrew: false`).
+    pub avoids_brew: bool,
 }
 
 /// Settings of one skill.
@@ -33,6 +37,38 @@ pub struct SkillEntry {
     pub api_key: Option<Secret>,
     /// Variables for commands while it may be used.
     pub env: BTreeMap<String, String>,
+}
+
+/// The package manager for Node.js packages (`install.nodeManager`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NodeManager {
+    /// npm.
+    #[default]
+    Npm,
+    /// pnpm.
+    Pnpm,
+    /// Yarn 1.
+    Yarn,
+    /// Bun.
+    Bun,
+}
+
+impl NodeManager {
+    const WORDS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
+
+    fn parse(word: &str) -> Option<Self> {
+        [Self::Npm, Self::Pnpm, Self::Yarn, Self::Bun].into_iter().find(|manager| manager.as_str() == word)
+    }
+
+    /// Returns the name of its program.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::Pnpm => "pnpm",
+            Self::Yarn => "yarn",
+            Self::Bun => "bun",
+        }
+    }
 }
 
 /// How many skills are loaded and listed.
@@ -60,6 +96,7 @@ impl Default for SkillLimits {
 impl SkillsConfig {
     pub(super) fn read(node: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         node.object(problems);
+        let install = node.get("install");
         let entries = node.get("entries").members(problems).into_iter();
         let entries = entries.map(|(name, entry)| (name.to_owned(), SkillEntry::read(&entry, problems))).collect();
         Self {
@@ -68,6 +105,11 @@ impl SkillsConfig {
             extra_dirs: node.get("load").get("extraDirs").texts(problems).unwrap_or_default(),
             link_targets: node.get("load").get("allowSymlinkTargets").texts(problems).unwrap_or_default(),
             limits: SkillLimits::read(&node.get("limits"), problems),
+            node_manager: install
+                .get("nodeManager")
+                .word(problems, &NodeManager::WORDS, NodeManager::parse)
+                .unwrap_or_default(),
+            avoids_brew: install.get("preferBrew").flag(problems) == Some(false),
         }
     }
 }

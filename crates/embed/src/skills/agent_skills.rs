@@ -147,7 +147,7 @@ fn places_of(places: &SkillPlaces<'_>) -> Vec<(SkillOrigin, PathBuf)> {
 }
 
 /// Returns the name that skills use for this system.
-fn platform() -> &'static str {
+pub(super) fn platform() -> &'static str {
     match std::env::consts::OS {
         "macos" => "darwin",
         "windows" => "win32",
@@ -155,7 +155,8 @@ fn platform() -> &'static str {
     }
 }
 
-fn is_program(path: &str, name: &str) -> bool {
+/// Returns whether a `PATH` has a program.
+pub(super) fn is_program(path: &str, name: &str) -> bool {
     // A name with a separator would be a path, which skills may not name.
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     !name.is_empty()
