@@ -44,12 +44,12 @@ impl Default for BootstrapLimits {
 /// first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TruncationWarning {
-    /// It does not.
+    /// It names none.
     Off,
-    /// It does.
+    /// The same as [`TruncationWarning::Always`].
     #[default]
     Once,
-    /// It does.
+    /// It names them.
     Always,
 }
 
