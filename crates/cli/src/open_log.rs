@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use pinch_cli::options::CliOptions;
 use pinch_embed::coding_agent::entry::names;
+use pinch_embed::coding_agent::extension::ui::Ui;
 use pinch_embed::coding_agent::runtime::SessionTarget;
 use pinch_embed::coding_agent::settings::Settings;
 use pinch_embed::coding_agent::store::{JsonlStore, ListScope, SessionRef, SessionStore, SessionSummary};
 use pinch_embed::stdx::host::Host;
+use pinch_tui::app::{DirectoryChoice, MissingDirectory};
 
 use crate::exit::{Blame, CommandFailure, tell, warn};
 use crate::folders::{Folders, absolute, expand_home};
@@ -170,6 +172,21 @@ pub(crate) fn session_folder(args: &CliOptions, host: &Host) -> Option<PathBuf> 
 /// Returns the session directory from the settings.
 pub(crate) fn folder_of_settings(settings: &Settings, host: &Host) -> Option<PathBuf> {
     Some(expand_home(Path::new(settings.session_dir.as_ref()?), host))
+}
+
+/// Asks how to continue a session whose working directory no longer exists; `None`: not at all.
+pub(crate) async fn without_directory(
+    gone: &str,
+    file: PathBuf,
+    ui: &dyn Ui,
+    folders: &Folders,
+    host: &Host,
+) -> Option<SessionTarget> {
+    let at = SessionRef::Path(file);
+    match MissingDirectory::new(gone, &folders.cwd, host.home()).ask(ui).await? {
+        DirectoryChoice::Here => Some(SessionTarget::OpenHere(at)),
+        DirectoryChoice::Copy => Some(SessionTarget::Fork(at)),
+    }
 }
 
 /// Asks whether to copy a session of another directory into this one.

@@ -47,9 +47,18 @@ pub(crate) async fn runtime(
         wanted.session.machine = Arc::clone(&sandbox.entered.machine);
         wanted.session.sandbox = Some(sandbox.description.clone());
     }
-    let setup = SessionSetup::new(wanted);
+    let setup = SessionSetup::new(wanted.clone());
     let target = open_log::target(options, setup.store(), &folders, host).await?;
-    let mut runtime = setup.open(target).create().await.map_err(|error| failure(error, &folders))?;
+    let mut runtime = match setup.open(target).create().await {
+        Err(RuntimeError::DirectoryGone { cwd, file: Some(file) }) if let Some(ui) = person_of(&wanted.session) => {
+            let Some(target) = open_log::without_directory(&cwd, file, ui, &folders, host).await else {
+                return Err(CommandFailure::bare(Blame::User, "Aborted."));
+            };
+            SessionSetup::new(wanted).open(target).create().await
+        }
+        opened => opened,
+    }
+    .map_err(|error| failure(error, &folders))?;
     if !options.no_mcp {
         let services = runtime.services();
         let project_dir = trust::project_dir(services.cwd(), host.home()).filter(|_| services.trust().is_trusted());
@@ -169,6 +178,11 @@ pub(crate) enum SessionUser {
     Client(Arc<dyn Ui>),
     /// A person at a terminal, who also makes trust decisions.
     Person(Arc<dyn Ui>),
+}
+
+/// Returns the user interface if there is a person at it.
+fn person_of(session: &SessionOptions) -> Option<&dyn Ui> {
+    session.ui.as_deref().filter(|_| session.trust_prompt.is_some())
 }
 
 fn session_options(options: &CliOptions, user: SessionUser) -> SessionOptions {

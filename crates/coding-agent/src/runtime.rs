@@ -151,10 +151,11 @@ async fn open_target(
         SessionTarget::New => SessionLog::create(host, Arc::clone(store), new()).await?,
         SessionTarget::MostRecent => SessionLog::continue_recent(host, Arc::clone(store), &cwd).await?,
         SessionTarget::Fork(source) => SessionLog::fork_from(host, Arc::clone(store), source, new()).await?,
-        SessionTarget::Open(at) => {
+        SessionTarget::Open(at) | SessionTarget::OpenHere(at) => {
             let is_given = options.store.is_some() || options.services.agent_dir.is_none();
             let (store, at) = store_of(at, store, is_given, settings, &options.cwd);
-            SessionLog::open(host, store, &at, &cwd).await?
+            let log = SessionLog::open(host, store, &at, &cwd).await?;
+            if matches!(options.target, SessionTarget::OpenHere(_)) { log.with_cwd(&cwd) } else { log }
         }
     };
     let is_here = log.cwd().is_empty() || *log.cwd() == *cwd;
@@ -275,8 +276,49 @@ impl SessionRuntime {
     /// relative path is relative to the current working directory.
     ///
     /// # Errors
-    /// Fails if the session does not exist or cannot be read, or no model is available for it; the current session is kept.
+    /// Fails if the session does not exist or cannot be read, its working directory is gone ([`RuntimeError::DirectoryGone`]), or no model
+    /// is available for it; the current session is kept.
     pub async fn switch_session(&mut self, target: &SessionRef) -> Result<bool, RuntimeError> {
+        let log = self.stored(target).await?;
+        if self.options.agent_dir.is_some() && !Path::new(log.cwd()).is_dir() {
+            let file = log.path().map(Path::to_owned);
+            return Err(RuntimeError::DirectoryGone { cwd: log.cwd().to_owned(), file });
+        }
+        self.resume(log).await
+    }
+
+    /// Switches to a stored session in the current working directory instead of the one it records, which is not changed. Returns false if
+    /// an extension objects.
+    ///
+    /// # Errors
+    /// Fails if the session does not exist or cannot be read, or no model is available for it; the current session is kept.
+    pub async fn switch_session_here(&mut self, target: &SessionRef) -> Result<bool, RuntimeError> {
+        let here = self.current.services.cwd().to_string_lossy().into_owned();
+        let log = self.stored(target).await?.with_cwd(&here);
+        self.resume(log).await
+    }
+
+    /// Switches to a copy of a stored session in the current working directory. Returns false if an extension objects; then, as on an
+    /// error, no copy is left.
+    ///
+    /// # Errors
+    /// Fails if the session cannot be read or the copy cannot be written, or no model is available for it; the current session is kept.
+    pub async fn switch_to_copy(&mut self, source: &SessionRef) -> Result<bool, RuntimeError> {
+        let new = NewSession::in_directory(&self.current.services.cwd().to_string_lossy());
+        let log = SessionLog::fork_from(&self.options.host, Arc::clone(&self.store), source, new).await?;
+        let copy = match log.path() {
+            Some(path) => SessionRef::Path(path.to_owned()),
+            None => SessionRef::Id(log.id().clone()),
+        };
+        let done = self.resume(log).await;
+        if !matches!(done, Ok(true)) {
+            self.store.remove(&copy).await?;
+        }
+        done
+    }
+
+    /// Opens the log of a stored session.
+    async fn stored(&self, target: &SessionRef) -> Result<SessionLog, RuntimeError> {
         let (cwd, settings) = (self.current.services.cwd(), self.current.services.settings().settings());
         let (store, target) = store_of(target, &self.store, self.is_given, &settings, cwd);
         if let SessionRef::Path(path) = &target
@@ -292,10 +334,11 @@ impl SessionRuntime {
                 SessionRef::Id(id) => StoreError::NotFound { name: id.to_string() }.into(),
             });
         }
-        if self.options.agent_dir.is_some() && !Path::new(log.cwd()).is_dir() {
-            let file = log.path().map(Path::to_owned);
-            return Err(RuntimeError::DirectoryGone { cwd: log.cwd().to_owned(), file });
-        }
+        Ok(log)
+    }
+
+    /// Continues the session of a log. Returns false if an extension objects.
+    async fn resume(&mut self, log: SessionLog) -> Result<bool, RuntimeError> {
         if !self.current.session.may_leave(SessionReason::Resume, log.path().map(Path::to_owned)).await {
             return Ok(false);
         }

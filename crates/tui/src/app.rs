@@ -2,6 +2,7 @@
 
 mod branch;
 mod bridge;
+mod missing_directory;
 mod commands;
 mod footer;
 mod state;
@@ -23,6 +24,7 @@ use pinch_stdx::host::{Env, Host};
 pub use self::bridge::TerminalUi;
 use self::console::Console;
 use self::driver::Driver;
+pub use self::missing_directory::{DirectoryChoice, MissingDirectory};
 use self::state::{App, AppOptions};
 use crate::effect::Effect;
 use crate::front::Front;

@@ -23,6 +23,7 @@ mod interactive;
 mod interactive_opening;
 mod kill;
 mod logging;
+mod missing_directory;
 mod packages;
 mod policy;
 mod proxies;

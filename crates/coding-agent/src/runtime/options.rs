@@ -54,6 +54,8 @@ pub enum SessionTarget {
     MostRecent,
     /// A specific session. A missing file is created with the first message.
     Open(SessionRef),
+    /// A specific session in the working directory of these options, instead of the one it records. The record is not changed.
+    OpenHere(SessionRef),
     /// A new session copied from this one.
     Fork(SessionRef),
 }

@@ -28,6 +28,7 @@ mod login_keys;
 mod packages;
 mod prompt;
 mod model_catalogs;
+mod missing_directory;
 mod models;
 mod private;
 mod refresh;

@@ -18,6 +18,7 @@ use pinch_agent_core::queue::{QueueKind, QueueMode};
 use pinch_agent_core::tool::ToolError;
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::extension::payloads::UserBashAction;
+use pinch_coding_agent::extension::ui::Dialog as Question;
 use pinch_coding_agent::services::Services;
 use pinch_coding_agent::session::{Change, SessionControl, models};
 use pinch_coding_agent::store::SessionStore;
@@ -25,13 +26,13 @@ use pinch_coding_agent::tools::bash::{BashTool, UserCommand};
 use pinch_llm::model::thinking;
 use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::host::Host;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use self::lookups::LookupResult;
 use super::bridge::UiRequest;
 use super::state::{App, SessionActivity};
 use crate::dialog::{DialogNews, DialogView};
-use crate::effect::{DialogName, Effect};
+use crate::effect::{DialogAnswer, DialogName, Effect};
 use crate::front::{Front, FrontEvent};
 use crate::terminal::TerminalInput;
 
@@ -465,6 +466,25 @@ impl Console {
                 event = self.next() => self.handle(event).await,
             }
         }
+    }
+
+    /// Asks a question while handling events; `None`: dismissed, or the program should exit.
+    pub(super) async fn ask(&mut self, question: &Question, stop: &Cancel) -> Option<String> {
+        let (reply, mut answer) = oneshot::channel();
+        self.app.ask(question, reply, self.host.now_ms());
+        self.front.mark();
+        while !self.exiting {
+            tokio::select! {
+                biased;
+                answer = &mut answer => match answer {
+                    Ok(DialogAnswer::Text(text)) => return Some(text),
+                    _ => return None,
+                },
+                event = self.next() => self.handle(event).await,
+                _ = stop.cancelled() => self.exiting = true,
+            }
+        }
+        None
     }
 
     /// Waits until the user's commands, already stopped, have ended.

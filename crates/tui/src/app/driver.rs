@@ -1,9 +1,10 @@
 //! The loop of the interactive mode: it owns the session, lends it to runs, and between runs does what needs exclusive access to it.
 
+mod resuming;
 mod start;
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -18,8 +19,6 @@ use pinch_coding_agent::session::{
     AgentSession, CompactRequest, ForkAt, HostRequest, NavigateError, Navigation, Prompt, SessionError, SessionRun,
 };
 use pinch_coding_agent::session::{CycleDirection, ForkError};
-use pinch_coding_agent::session_log::{NewSession, SessionLog};
-use pinch_coding_agent::store::SessionRef;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::text::with_causes;
@@ -284,33 +283,6 @@ impl Driver {
         self.replaced(done, status);
     }
 
-    async fn switch(&mut self, path: PathBuf) {
-        let target = SessionRef::Path(path);
-        let done = self.runtime.switch_session(&target);
-        match self.console.during(done).await {
-            Ok(true) => self.replaced(Ok(None), "Session resumed"),
-            Ok(false) => self.console.app.status("An extension keeps this session open"),
-            Err(error) => self.console.app.error(&with_causes(&error)),
-        }
-    }
-
-    /// Sets the name of the session in a file, which may be the open one.
-    async fn rename(&mut self, path: PathBuf, name: String) {
-        if self.runtime.session().path().as_ref() == Some(&path) {
-            return Box::pin(self.perform(Effect::Name(Some(name)))).await;
-        }
-        let (store, host) = (Arc::clone(self.runtime.store()), self.console.host.clone());
-        let cwd = self.runtime.services().cwd().to_string_lossy().into_owned();
-        let renamed = async {
-            let at = SessionRef::Path(path);
-            let mut log = SessionLog::open(&host, store, &at, &cwd).await?;
-            log.append_name(&name).await
-        };
-        if let Err(error) = renamed.await {
-            self.console.app.tell_dialog(DialogNews::Problem(with_causes(&error)));
-        }
-    }
-
     async fn navigate(&mut self, target: EntryId, summarise: bool, focus: Option<String>) {
         let cancel = self.stop.child();
         let to = Navigation { summarise, focus, cancel: cancel.clone(), ..Navigation::to(target.clone()) };
@@ -431,24 +403,6 @@ impl Driver {
                 path.display()
             )),
             Err(why) => self.console.app.error(&format!("The page cannot be written: {why}")),
-        }
-    }
-
-    /// Copies a session file into the sessions of this directory and continues the copy.
-    async fn import(&mut self, typed: &str) {
-        let path = self.path_of(typed);
-        let (store, host) = (Arc::clone(self.runtime.store()), self.console.host.clone());
-        let cwd = self.runtime.services().cwd().to_string_lossy().into_owned();
-        let source = SessionRef::Path(path);
-        let copied = SessionLog::fork_from(&host, store, &source, NewSession::in_directory(&cwd));
-        let copied = self.console.during(copied).await;
-        match copied.map(|log| log.path().map(Path::to_owned)) {
-            Ok(Some(copy)) => {
-                self.switch(copy).await;
-                self.console.app.status(&format!("Session imported from {typed}"));
-            }
-            Ok(None) => self.console.app.error("The session was copied, but not to a file"),
-            Err(error) => self.console.app.error(&with_causes(&error)),
         }
     }
 }
