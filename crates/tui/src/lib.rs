@@ -19,6 +19,34 @@
 //! * [`chat`]: a chat with agents, wherever they run.
 //!
 //! Everything is drawn as rows: a [`Row`] is a line of styled text that is no wider than the width it was laid out for.
+//!
+//! A part takes the width and a [`theme::Palette`], and returns rows; what reacts to keys takes [`key::KeyPress`]es. A select list above an
+//! editor, without a terminal:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use pinch_tui::editor::Editor;
+//! use pinch_tui::key::{Key, KeyCode, KeyPress};
+//! use pinch_tui::keymap::Keymap;
+//! use pinch_tui::theme::{ColorDepth, ColorRole, Palette};
+//! use pinch_tui::widget::{Loader, PickItem, Picker, PickerEvent};
+//!
+//! let (theme, keymap) = (Palette::builtin("dark", ColorDepth::None), Keymap::default());
+//! let mut list = Picker::without_search(vec![PickItem::new("small"), PickItem::new("large")], 5);
+//! list.key(&KeyPress::of(Key::plain(KeyCode::Down)), &keymap);
+//! assert_eq!(list.rows(20, &theme)[1].to_string(), "→ large");
+//! assert_eq!(list.key(&KeyPress::of(Key::plain(KeyCode::Enter)), &keymap), PickerEvent::Chosen(1));
+//! assert_eq!(Loader::default().row(Duration::ZERO, "Loading", &theme).to_string(), "⠋ Loading");
+//!
+//! let mut editor = Editor::new();
+//! editor.handle(&KeyPress::typed('x'), &keymap);
+//! let (rows, cursor) = editor.rows(20, 5, &theme, theme.fg(ColorRole::Border));
+//! assert_eq!((rows[1].to_string().trim_end(), cursor), ("x", Some((1, 1))));
+//! ```
+//!
+//! The [`terminal`] part connects rows and keys to a terminal: see `examples/notebook.rs` in this crate, and `examples/review` in the
+//! repository, a program outside the workspace that uses the editor, Markdown, a select list, a loader, images and the diff view.
 
 pub mod text;
 
@@ -75,6 +103,8 @@ pub mod configure;
 pub mod app;
 
 pub mod chat;
+
+pub use pinch_coding_agent as coding_agent;
 
 /// A row of the screen: a single line of styled text.
 pub type Row = ratatui_core::text::Line<'static>;
