@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pinch_cli::options::CliOptions;
 use pinch_embed::coding_agent::extension::TrustPrompt;
 use pinch_embed::coding_agent::extension::ui::Ui;
+use pinch_embed::coding_agent::models::local_servers::LocalServer;
 use pinch_embed::coding_agent::resources::{CommandLinePaths, Without, trust};
 use pinch_embed::coding_agent::runtime::{AgentSessionOptions, RuntimeError, SessionRuntime, SessionSetup};
 use pinch_embed::coding_agent::services::{
@@ -26,11 +27,12 @@ use crate::folders::Folders;
 use crate::open_log::{self, session_folder};
 use crate::sandbox;
 
-/// Creates the session described by the options.
+/// Creates the session described by the options. `local_server`: a model server on this machine that the user has chosen.
 pub(crate) async fn runtime(
     options: &CliOptions,
     host: &Host,
     user: SessionUser,
+    local_server: Option<LocalServer>,
 ) -> Result<SessionRuntime, CommandFailure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
     let project_dir = trust::project_dir(&folders.cwd, host.home());
@@ -38,6 +40,7 @@ pub(crate) async fn runtime(
     let mut wanted = AgentSessionOptions::new(host.clone(), &folders.cwd, &folders.agent_dir);
     wanted.services = service_options(options, &folders, host);
     wanted.session = session_options(options, user);
+    wanted.session.local_server = local_server;
     wanted.session_dir = session_folder(options, host);
     wanted.session_id = options.session_id.as_deref().map(Into::into);
     wanted.name.clone_from(&options.name);

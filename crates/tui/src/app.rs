@@ -9,14 +9,13 @@ mod state;
 mod console;
 mod shared_page;
 mod login;
+mod first_login;
 mod driver;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use pinch_coding_agent::runtime::SessionRuntime;
-use pinch_coding_agent::services::Services;
 use pinch_coding_agent::session::Prompt;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::{Env, Host};
@@ -24,9 +23,9 @@ use pinch_stdx::host::{Env, Host};
 pub use self::bridge::TerminalUi;
 use self::console::Console;
 use self::driver::Driver;
+pub use self::first_login::{FirstLogin, first_login};
 pub use self::missing_directory::{DirectoryChoice, MissingDirectory};
 use self::state::{App, AppOptions};
-use crate::effect::Effect;
 use crate::front::Front;
 use crate::prompt_history::PromptHistory;
 use crate::terminal::{DeviceError, TerminalCapabilities};
@@ -145,37 +144,6 @@ async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Co
     let app = App::new(options, &capabilities);
     let front = Front::new(capabilities, app.links())?;
     Ok(Console::new(front, app, host, requests))
-}
-
-/// Offers a user without a model the providers to log in to. Returns whether the user logged in to one.
-///
-/// # Errors
-/// If the terminal cannot be used.
-pub async fn first_login(
-    options: InteractiveOptions,
-    services: &Arc<Services>,
-    stop: &Cancel,
-) -> Result<bool, DeviceError> {
-    let mut console = open_console(options, &TerminalUi::new()).await?;
-    console.app.welcome();
-    login::choose(&mut console, services, false).await;
-    let done = loop {
-        tokio::select! {
-            event = console.next() => console.handle(event).await,
-            _ = stop.cancelled() => console.exiting = true,
-        }
-        if let Some(Effect::Login(provider)) = console.postponed.pop_front() {
-            if login::log_in(&mut console, services, &provider, stop).await {
-                break true;
-            }
-            login::choose(&mut console, services, false).await;
-        }
-        if console.exiting || !console.app.has_dialog() {
-            break false;
-        }
-    };
-    console.leave(&[]);
-    Ok(done)
 }
 
 /// Runs the interactive mode until the user exits or `stop` is cancelled. `opening` creates the session; meanwhile the terminal is in use,

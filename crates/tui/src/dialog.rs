@@ -2,6 +2,7 @@
 
 mod ask;
 mod choice;
+mod first_login;
 mod fork;
 mod login;
 mod models;
@@ -13,6 +14,7 @@ mod tree;
 
 pub(crate) use ask::Ask;
 pub(crate) use choice::ChoiceDialog;
+pub(crate) use first_login::FirstLoginDialog;
 pub(crate) use fork::ForkDialog;
 pub(crate) use login::LoginView;
 pub(crate) use models::ModelDialog;
@@ -105,6 +107,8 @@ pub(crate) trait DialogView<E = Effect> {
 pub(crate) enum DialogNews {
     /// Sessions of all directories.
     Sessions(Vec<pinch_coding_agent::store::SessionSummary>),
+    /// The model servers that run on this machine.
+    LocalServers(Vec<pinch_coding_agent::models::local_servers::LocalServer>),
     /// The labels of the tree's entries have changed.
     Label { target: pinch_coding_agent::entry::EntryId, label: Option<String> },
     /// A problem to show.

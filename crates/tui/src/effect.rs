@@ -115,6 +115,8 @@ pub(crate) enum Effect {
     Theme { name: String, save: bool },
     /// Log in to a provider.
     Login(String),
+    /// Use the model server at this base URL, on this machine.
+    UseLocalServer(String),
     /// Remove the credentials of a provider.
     Logout(String),
     /// Answer the question of an extension.

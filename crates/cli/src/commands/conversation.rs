@@ -58,7 +58,7 @@ async fn show(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFail
     if messages.is_empty() {
         return Err(nothing_to_say(options));
     }
-    let mut runtime = wiring::runtime(options, host, SessionUser::Nobody).await?;
+    let mut runtime = wiring::runtime(options, host, SessionUser::Nobody, None).await?;
     let limit = options.timeout.or_else(|| set_limit(&runtime));
     let cancel = limit.map_or_else(Cancel::new, |limit| Cancel::new().child_until(Deadline::after(limit)));
     let session = runtime.session_mut();

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use futures::future::LocalBoxFuture;
 use pinch_cli::options::CliOptions;
+use pinch_embed::coding_agent::models::local_servers::LocalServer;
 use pinch_embed::coding_agent::settings::SettingsManager;
 use pinch_embed::stdx::cancel::Cancel;
 use pinch_embed::stdx::host::Host;
 use pinch_tui::app::{
-    InteractiveEnd, InteractiveError, InteractiveOptions, SessionOpening, TerminalUi, first_login, interactive,
+    FirstLogin, InteractiveEnd, InteractiveError, InteractiveOptions, SessionOpening, TerminalUi, first_login,
+    interactive,
 };
 use pinch_tui::terminal;
 
@@ -63,21 +65,24 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
     if !interface.plain {
         check_movable(host)?;
     }
-    match converse(options, interface.clone(), host).await {
-        Err(failure) if failure.lacks_model && log_in_first(options, &folders, interface.clone(), host).await? => {
-            converse(options, interface, host).await
-        }
-        done => done,
+    let failure = match converse(options, interface.clone(), None, host).await {
+        Err(failure) if failure.lacks_model => failure,
+        done => return done,
+    };
+    match log_in_first(options, &folders, interface.clone(), host).await? {
+        FirstLogin::LoggedIn => converse(options, interface, None, host).await,
+        FirstLogin::LocalServer(server) => converse(options, interface, Some(server), host).await,
+        FirstLogin::Left => Err(failure),
     }
 }
 
-/// Offers a login. Returns whether it succeeded.
+/// Offers a login, and model servers on this machine.
 async fn log_in_first(
     options: &CliOptions,
     folders: &Folders,
     interface: InteractiveOptions,
     host: &Host,
-) -> Result<bool, CommandFailure> {
+) -> Result<FirstLogin, CommandFailure> {
     let services = Arc::new(wiring::services(options, folders, host));
     let stop = Cancel::new();
     let kept = exit::keep_warnings();
@@ -110,6 +115,7 @@ fn interface(options: &CliOptions, folders: &Folders, host: &Host) -> Interactiv
 async fn converse(
     options: &CliOptions,
     interface: InteractiveOptions,
+    local_server: Option<LocalServer>,
     host: &Host,
 ) -> Result<ExitCode, CommandFailure> {
     let messages = Messages::read(options, host)?;
@@ -118,7 +124,8 @@ async fn converse(
     // Messages written meanwhile would disturb the screen.
     let kept = exit::keep_warnings();
     let opening = async {
-        let mut runtime = wiring::runtime(options, host, SessionUser::Person(Arc::new(ui.clone()))).await?;
+        let mut runtime =
+            wiring::runtime(options, host, SessionUser::Person(Arc::new(ui.clone())), local_server).await?;
         let prompts = messages.into_prompts(&runtime.session_mut().control(), &stop).await;
         Ok::<_, CommandFailure>(SessionOpening { runtime, prompts, warnings: exit::take_warnings() })
     };

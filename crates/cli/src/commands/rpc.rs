@@ -53,7 +53,7 @@ pub(crate) async fn run(options: &CliOptions, host: &Host) -> Result<ExitCode, C
     let mut client = RpcClient::new(&ui, lines, &stop).map_err(|error| CommandFailure::internal(error.to_string()))?;
     // Extensions may show dialogs to the client when they start.
     let mut runtime =
-        client.wait_for(wiring::runtime(options, host, SessionUser::Client(Arc::new(ui.clone())))).await?;
+        client.wait_for(wiring::runtime(options, host, SessionUser::Client(Arc::new(ui.clone())), None)).await?;
     let watching = async {
         input_closed().await;
         hung_up.cancel(CancelReason::Shutdown);

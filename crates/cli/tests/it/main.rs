@@ -16,6 +16,7 @@ mod export;
 mod extension_keys;
 mod extensions;
 mod faults;
+mod first_login;
 mod help;
 mod hostile;
 mod images;

@@ -24,6 +24,7 @@ use crate::images::{ImageIntake, ImageProcessing};
 use crate::machine::Machine;
 use crate::machine::local::LocalMachine;
 use crate::models::dispatch::Dispatch;
+use crate::models::local_servers::LocalServer;
 use crate::models::pattern::NotFound;
 use crate::prompt::{PromptParts, PromptSections as SystemPrompt};
 use crate::recovery::transport::RepeatingProvider;
@@ -72,6 +73,8 @@ pub struct SessionOptions {
     pub provider: Option<Arc<dyn Provider>>,
     /// Whether to look for model servers on this machine if no other model is available.
     pub look_for_local_servers: bool,
+    /// A model server on this machine, found earlier, to use if no other model is available.
+    pub local_server: Option<LocalServer>,
     /// Extensions supplied by the program; they precede those found as files.
     pub extensions: Vec<Arc<dyn Extension>>,
     /// Flags for extensions, with their values.
@@ -100,6 +103,7 @@ impl Default for SessionOptions {
             sandbox: None,
             provider: None,
             look_for_local_servers: false,
+            local_server: None,
             extensions: Vec::new(),
             flags: Vec::new(),
             ui: None,

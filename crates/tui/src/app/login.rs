@@ -17,6 +17,16 @@ use crate::widget::PickItem;
 
 /// Offers providers to log in to, or those with stored credentials to log out of.
 pub(super) async fn choose(console: &mut Console, services: &Arc<Services>, logs_out: bool) {
+    let choices = providers(services, logs_out).await;
+    if choices.is_empty() {
+        return console.app.status("There are no stored credentials to remove");
+    }
+    let title = if logs_out { "Log out of a provider" } else { "Log in to a provider" };
+    console.app.open(Box::new(ChoiceDialog::new(title, choices)));
+}
+
+/// Returns the providers to log in to, or those with stored credentials to log out of.
+pub(super) async fn providers(services: &Arc<Services>, logs_out: bool) -> Vec<(PickItem, Vec<Effect>)> {
     let auth = services.auth();
     let mut choices = Vec::new();
     for provider in LoginProvider::all(auth) {
@@ -30,11 +40,7 @@ pub(super) async fn choose(console: &mut Console, services: &Arc<Services>, logs
             PickItem::new(provider.name.clone()).detail(status.to_string()).search(format!("{} {id}", provider.name));
         choices.push((item, vec![if logs_out { Effect::Logout(id) } else { Effect::Login(id) }]));
     }
-    if choices.is_empty() {
-        return console.app.status("There are no stored credentials to remove");
-    }
-    let title = if logs_out { "Log out of a provider" } else { "Log in to a provider" };
-    console.app.open(Box::new(ChoiceDialog::new(title, choices)));
+    choices
 }
 
 /// Shows the state of a login as a dialog; its answer arrives on the returned channel.

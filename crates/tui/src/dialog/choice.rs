@@ -49,6 +49,18 @@ impl<E: Clone> ChoiceDialog<E> {
         }
     }
 
+    /// Replaces the items. The search is kept, and so is the selection, if it is still there.
+    pub(crate) fn set_choices(&mut self, choices: Vec<(PickItem, Vec<E>)>) {
+        let (items, effects): (Vec<PickItem>, _) = choices.into_iter().unzip();
+        let selected = self.picker.selected_label().map(str::to_owned);
+        let at = selected.and_then(|label| items.iter().position(|item| item.label == label));
+        self.picker.set_items(items);
+        self.effects = effects;
+        if let Some(at) = at {
+            self.picker.select(at);
+        }
+    }
+
     /// Previews the selected item immediately.
     pub(crate) fn with_preview(self, previews: impl Iterator<Item = E>) -> Self {
         Self { previews: previews.collect(), ..self }

@@ -347,7 +347,7 @@ impl DialogView for SessionDialog {
         match news {
             DialogNews::Sessions(all) => self.everywhere = Some(all),
             DialogNews::Problem(text) => self.message = Some(text),
-            DialogNews::Label { .. } => return,
+            DialogNews::Label { .. } | DialogNews::LocalServers(_) => return,
         }
         self.arrange();
     }

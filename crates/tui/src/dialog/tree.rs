@@ -487,7 +487,7 @@ impl DialogView for TreeDialog {
                 self.arrange(self.selected_node());
             }
             DialogNews::Problem(text) => self.problem = Some(text),
-            DialogNews::Sessions(_) => {}
+            DialogNews::Sessions(_) | DialogNews::LocalServers(_) => {}
         }
     }
 }

@@ -145,6 +145,11 @@ impl Picker {
         self.shown.get(self.selected).copied()
     }
 
+    /// Returns the label of the selected item.
+    pub fn selected_label(&self) -> Option<&str> {
+        Some(&*self.items.get(self.selected()?)?.label)
+    }
+
     /// Returns the indices of the items that match the search.
     pub fn shown(&self) -> &[usize] {
         &self.shown

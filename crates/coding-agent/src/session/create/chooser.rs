@@ -10,7 +10,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use super::{CreateError, ModelChoice, SessionOptions};
 use crate::models::initial::{self, InitialModelOptions};
 use crate::models::pattern::{self, ModelMatch};
-use crate::models::{ProviderDefinition, local_servers, scope};
+use crate::models::{local_servers, scope};
 use crate::services::Services;
 use crate::session::ScopedModel;
 use crate::session_log::{Context, SessionLog};
@@ -61,7 +61,8 @@ impl Chooser {
         Some((choice.model, level))
     }
 
-    /// Selects the model for a session; looks for local model servers if `options` allow it and no other model is available.
+    /// Selects the model for a session. If no other one is available, it is one of the local server in `options`, or else of a local server
+    /// that responds, if `options` allow to look for one.
     pub(super) async fn choose_found(
         &self,
         services: &Services,
@@ -72,7 +73,16 @@ impl Chooser {
     ) -> Result<ChosenModel, CreateError> {
         let ChosenModel { model, thinking, scope, lost } = self.choose(services, settings, context, notes)?;
         let model = match model {
-            None if options.look_for_local_servers => local_model(services).await,
+            None => {
+                let server = match &options.local_server {
+                    Some(server) => Some(server.clone()),
+                    None if options.look_for_local_servers => {
+                        local_servers::find(services.host()).await.into_iter().next()
+                    }
+                    None => None,
+                };
+                server.and_then(|server| server.register(services.models()))
+            }
             found => found,
         };
         if let Some((provider, id)) = &lost {
@@ -163,16 +173,4 @@ impl ChosenModel {
 fn usual_model(services: &Services, has_auth: &dyn Fn(&ProviderId) -> bool) -> Option<Arc<Model>> {
     let preferred = default_ids().map(|(provider, _)| ProviderId::new(provider));
     preferred.filter(|provider| has_auth(provider)).find_map(|provider| services.models().default_model(&provider))
-}
-
-/// Returns the first model of the first local server that responds, and adds all of its models to the registry.
-async fn local_model(services: &Services) -> Option<Arc<Model>> {
-    let server = local_servers::find(services.host()).await.into_iter().next()?;
-    let models: Vec<serde_json::Value> = server.models.iter().map(|model| model.to_record()).collect();
-    let document = serde_json::json!({
-        "baseUrl": server.base_url, "api": "openai-completions", "apiKey": "none", "models": models,
-    });
-    let config = ProviderDefinition { document: document.as_object().cloned()?, ..ProviderDefinition::default() };
-    services.models().register_provider(server.name, config).ok()?;
-    services.models().find(&server.name.into(), server.models.first()?.id.as_str())
 }

@@ -140,7 +140,7 @@ impl App {
         self.transcript.markdown(
             "Log in to a provider below, with a subscription or an API key. Other ways to get a model:\n\n\
              - Set an API key in the environment, such as `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`\n\
-             - Start a local server: Ollama, llama.cpp or LM Studio\n\
+             - Start a local server: Ollama, llama.cpp or LM Studio; it appears in the list below\n\
              - Describe a server of your own in `models.json`\n",
         );
     }
