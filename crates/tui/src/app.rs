@@ -1,6 +1,7 @@
 //! The interactive mode: a conversation in a terminal.
 
 mod branch;
+mod theme_file;
 mod bridge;
 mod missing_directory;
 mod commands;

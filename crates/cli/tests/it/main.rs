@@ -37,5 +37,6 @@ mod share_as_file;
 mod skills;
 mod terminal;
 mod terminal_program;
+mod themes;
 mod timeouts;
 mod tools;

@@ -79,8 +79,18 @@ impl TerminalProgram {
     }
 
     pub(crate) async fn wait_until(&mut self, what: &str, holds: impl Fn(&str) -> bool) {
+        self.read_until(what, |program| holds(&program.contents())).await;
+    }
+
+    /// Reads until these bytes have reached the terminal.
+    pub(crate) async fn wait_for_bytes(&mut self, bytes: &str) {
+        let is_there = |program: &Self| program.bytes.windows(bytes.len()).any(|window| window == bytes.as_bytes());
+        self.read_until(bytes, is_there).await;
+    }
+
+    async fn read_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         let reading = async {
-            while !holds(&self.screen.screen().contents()) {
+            while !holds(self) {
                 let mut buffer = [0; 4096];
                 let n = self.output.read(&mut buffer).await.unwrap();
                 assert!(n > 0, "the program ended before {what:?}:\n{}", self.screen.screen().contents());

@@ -91,6 +91,8 @@ pub(super) struct Console {
     pub(super) choose_first: bool,
     /// Whether the files of the working directory are being listed.
     indexing: bool,
+    /// Whether the file of the theme in use is being examined.
+    following_theme: bool,
     /// Cancels the current work.
     pub(super) work: Option<Cancel>,
     /// Whether the program should exit.
@@ -127,6 +129,7 @@ impl Console {
             finished_bash: Vec::new(),
             choose_first: false,
             indexing: false,
+            following_theme: false,
             work: None,
             exiting: false,
             gone: false,
@@ -191,6 +194,7 @@ impl Console {
         let frame = self.app.view(size, is_fullscreen, self.host.now_ms());
         let mut drawn = self.front.draw(&frame, self.host.now_ms());
         self.convert_images();
+        self.follow_theme();
         if let Some(bytes) = self.app.take_notification(self.front.capabilities().notification) {
             drawn = drawn.and_then(|()| self.front.write(&bytes));
         }

@@ -36,6 +36,7 @@ use pinch_stdx::host::{Env, Host};
 use tokio::sync::oneshot;
 
 use self::expand::OutputView;
+use self::look::ThemeFiles;
 use self::shortcuts::ExtensionKey;
 use super::branch::{self, Head};
 use super::footer::Footer;
@@ -118,6 +119,7 @@ pub(crate) struct AppOptions {
 pub(crate) struct App {
     options: AppOptions,
     theme: Palette,
+    theme_files: ThemeFiles,
     /// URLs of the links on the screen, and whether the terminal is known to support links.
     links: (Hyperlinks, bool),
     depth: ColorDepth,
@@ -186,6 +188,7 @@ impl App {
         let still = options.host.env().is_on("PINCH_REDUCED_MOTION");
         let mut app = Self {
             theme: Palette::builtin(&name, capabilities.depth),
+            theme_files: ThemeFiles::default(),
             links: (Hyperlinks::default(), capabilities.hyperlinks),
             depth: capabilities.depth,
             image_protocol: capabilities.images,
@@ -280,6 +283,7 @@ impl App {
     /// Called when settings, extensions and resources have been reloaded.
     pub(crate) fn reloaded(&mut self, runtime: &SessionRuntime) {
         self.read_keys();
+        self.themes_reloaded();
         self.take_settings(runtime.services(), Some(&runtime.session().control()));
         self.widgets.clear();
         self.footer.statuses.clear();

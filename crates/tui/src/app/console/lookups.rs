@@ -16,6 +16,7 @@ use pinch_stdx::text::with_causes;
 
 use super::{Console, MadeDialog};
 use crate::app::branch::{self, Head};
+use crate::app::theme_file::{self, ExaminedTheme};
 use crate::dialog::{
     ChoiceDialog, DialogNews, ForkDialog, ModelDialog, QueueDialog, ScopedModelDialog, SessionDialog, TreeDialog,
 };
@@ -45,6 +46,8 @@ pub(super) enum LookupResult {
     Version(Option<LatestRelease>),
     /// What the working directory has checked out.
     Head(Option<Head>),
+    /// The file of the theme in use.
+    Theme(ExaminedTheme),
     /// The cost of the session, and the number of the sum.
     UsageTotals(u64, UsageTotals),
 }
@@ -99,6 +102,17 @@ impl Console {
             LookupResult::Head(head.await.unwrap_or_default())
         };
         self.lookups.push(work.boxed());
+    }
+
+    /// Examines the file of the theme in use after a while; each answer starts the next examination. Does nothing if one is pending.
+    pub(super) fn follow_theme(&mut self) {
+        let Some(watched) = self.app.watched_theme().filter(|_| !self.following_theme) else { return };
+        if self.app.is_plain() {
+            return;
+        }
+        self.following_theme = true;
+        let work = theme_file::examine(watched.clone());
+        self.lookups.push(async move { LookupResult::Theme(work.await) }.boxed());
     }
 
     /// Sums up the cost of the opened session. This reads all its entries, so the first frame does not wait for it.
@@ -165,6 +179,12 @@ impl Console {
             LookupResult::Head(head) => {
                 self.follow_head();
                 return self.app.set_head(head);
+            }
+            LookupResult::Theme(examined) => {
+                self.following_theme = false;
+                let has_changed = self.app.theme_examined(examined);
+                self.follow_theme();
+                return has_changed;
             }
             LookupResult::Sessions(Ok(sessions)) => {
                 let current = self.app.session_path();

@@ -1,15 +1,78 @@
 //! Colours and links.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use pinch_coding_agent::resources::themes::Theme as ThemeFile;
 use pinch_coding_agent::services::Services;
 
 use super::App;
+use crate::app::theme_file::{ExaminedTheme, WatchedTheme};
 use crate::hyperlink::Hyperlinks;
 use crate::theme::Palette;
 
 /// Name of the theme that is light or dark as the terminal is.
 pub(super) const SYSTEM_THEME: &str = "system";
 
+/// The files of themes.
+#[derive(Default)]
+pub(super) struct ThemeFiles {
+    /// The one in use; `None`: the theme is built in.
+    watched: Option<WatchedTheme>,
+    /// Themes that were read again after the resources had been loaded.
+    changed: BTreeMap<PathBuf, ThemeFile>,
+    /// The problem that was shown last.
+    problem: Option<String>,
+}
+
+impl ThemeFiles {
+    /// Sets the theme in use, as loaded with the resources. Returns its latest version.
+    fn choose<'a>(&'a mut self, theme: &'a ThemeFile) -> &'a ThemeFile {
+        let path = &theme.info.path;
+        let is_file = path.is_absolute() && theme.info.source != "builtin";
+        if !is_file {
+            self.watched = None;
+        } else if self.watched.as_ref().is_none_or(|watched| watched.path != *path) {
+            self.watched = Some(WatchedTheme { path: path.clone(), stamp: None });
+        }
+        self.changed.get(path).unwrap_or(theme)
+    }
+}
+
 impl App {
+    /// Returns the theme file to watch.
+    pub(crate) fn watched_theme(&self) -> Option<&WatchedTheme> {
+        self.theme_files.watched.as_ref()
+    }
+
+    /// Uses a theme file that was examined, if it is still in use and has changed. A problem is shown once, and the theme stays as it was.
+    /// Returns whether the interface may have changed.
+    pub(crate) fn theme_examined(&mut self, examined: ExaminedTheme) -> bool {
+        let ExaminedTheme { watched, read } = examined;
+        let is_in_use = self.theme_files.watched.as_ref().is_some_and(|current| current.path == watched.path);
+        let Some(read) = read.filter(|_| is_in_use) else { return false };
+        let path = watched.path.clone();
+        self.theme_files.watched = Some(watched);
+        match read {
+            Ok(theme) => {
+                self.theme_files.problem = None;
+                self.use_palette(Palette::new(&theme, self.depth));
+                self.theme_files.changed.insert(path, theme);
+            }
+            Err(problem) if self.theme_files.problem.as_ref() == Some(&problem) => return false,
+            Err(problem) => {
+                self.warning(&problem);
+                self.theme_files.problem = Some(problem);
+            }
+        }
+        true
+    }
+
+    /// Forgets changes of theme files, because the resources were loaded again.
+    pub(super) fn themes_reloaded(&mut self) {
+        self.theme_files = ThemeFiles::default();
+    }
+
     /// Selects the theme: from the command line, else from the settings, else the one that fits the terminal.
     pub(super) fn choose_theme(&mut self, services: &Services) {
         let name = self.chosen_theme().unwrap_or(Palette::name_for(self.light_background)).to_owned();
@@ -29,7 +92,8 @@ impl App {
         let name = if name == SYSTEM_THEME { Palette::name_for(self.light_background) } else { name };
         let resources = services.resources();
         let Some(file) = resources.themes.iter().find(|theme| theme.name == name) else { return false };
-        self.use_palette(Palette::new(file, self.depth));
+        let palette = Palette::new(self.theme_files.choose(file), self.depth);
+        self.use_palette(palette);
         true
     }
 
