@@ -144,7 +144,9 @@ async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Co
     };
     let app = App::new(options, &capabilities);
     let front = Front::new(capabilities, app.links())?;
-    Ok(Console::new(front, app, host, requests))
+    let mut console = Console::new(front, app, host, requests);
+    console.look_at_tmux();
+    Ok(console)
 }
 
 /// Runs the interactive mode until the user exits or `stop` is cancelled. `opening` creates the session; meanwhile the terminal is in use,

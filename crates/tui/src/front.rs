@@ -360,6 +360,11 @@ impl Front {
         is_new || *report == Report::Done
     }
 
+    /// Asks the terminal for keys such as shift+enter with their modifiers.
+    pub(crate) fn request_modified_keys(&mut self) -> io::Result<()> {
+        self.device.change_modes(|modes| Modes { modified_keys: true, ..modes })
+    }
+
     fn resize(&mut self, size: Size) {
         self.cell = self.device.cell_size();
         match &mut self.display {

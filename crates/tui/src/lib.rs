@@ -76,6 +76,8 @@ mod figures;
 
 mod external;
 
+mod tmux;
+
 mod attention;
 
 mod clipboard;

@@ -39,4 +39,5 @@ mod terminal;
 mod terminal_program;
 mod themes;
 mod timeouts;
+mod tmux;
 mod tools;

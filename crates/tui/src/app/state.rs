@@ -2,6 +2,7 @@
 //! the terminal nor the session, so that all of it can be tested without them.
 
 mod look;
+mod tmux_keys;
 mod scope;
 mod queue;
 mod news;
@@ -55,6 +56,7 @@ use crate::keymap::Keymap;
 use crate::terminal::{ProgramStatus, TerminalCapabilities};
 use crate::text::one_line;
 use crate::theme::{ColorDepth, ColorRole, Palette};
+use crate::tmux::TmuxKeys;
 use crate::transcript::{NoticeKind, Scroll, TranscriptView, prompts_in};
 use crate::widget::Loader;
 
@@ -130,6 +132,8 @@ pub(crate) struct App {
     colors_due_ms: Option<i64>,
     keymap: Keymap,
     extension_keys: Vec<ExtensionKey>,
+    /// How tmux passes keys on, if that is a problem.
+    tmux_keys: Option<TmuxKeys>,
     interface: Option<Interface>,
     transcript: TranscriptView,
     editor: Editor,
@@ -196,6 +200,7 @@ impl App {
             colors_due_ms: (!capabilities.plain).then(|| options.host.now_ms() + COLORS_MS),
             keymap: Keymap::default(),
             extension_keys: Vec::new(),
+            tmux_keys: None,
             interface: None,
             transcript: TranscriptView::default(),
             editor: Editor::new().with_placeholder("Type a message, / for commands"),

@@ -22,6 +22,9 @@ const LEAVE: &[u8] = b"\x1b]9;4;0\x07\x1b[23;0t\x1b[?1004l\x1b[?2004l\x1b[?25h";
 /// Kitty's protocol: unambiguous keys, event types, alternate keys.
 const KEYBOARD_ON: &[u8] = b"\x1b[>7u";
 const KEYBOARD_OFF: &[u8] = b"\x1b[<u";
+/// xterm's modifyOtherKeys: keys such as shift+enter with their modifiers.
+const MODIFIED_KEYS_ON: &[u8] = b"\x1b[>4;1m";
+const MODIFIED_KEYS_OFF: &[u8] = b"\x1b[>4;0m";
 const ALTERNATE_ON: &[u8] = b"\x1b[?1049h\x1b[2J";
 /// If the window became wider meanwhile, tmux 3.3 would move wide rows of the alternate screen into the scrollback, so they are erased.
 const ALTERNATE_OFF: &[u8] = b"\x1b[2J\x1b[?1049l";
@@ -44,6 +47,8 @@ pub struct DeviceError(#[from] io::Error);
 pub struct Modes {
     /// Keys with all their modifiers; only for terminals that report support for it.
     pub keyboard: bool,
+    /// Keys such as shift+enter with their modifiers, as `CSI u`: for terminals that have this instead of `keyboard`, such as tmux.
+    pub modified_keys: bool,
     /// The alternate screen.
     pub alternate: bool,
     /// Mouse reports.
@@ -102,7 +107,7 @@ impl TerminalDevice {
         let mut terminal = PlatformTerminal::new()?;
         terminal.set_panic_hook(|out| {
             // There is nowhere to report a failure.
-            let all: Vec<u8> = [MOUSE_OFF, ALTERNATE_OFF, KEYBOARD_OFF, LEAVE, b"\r\n"].concat();
+            let all: Vec<u8> = [MOUSE_OFF, ALTERNATE_OFF, KEYBOARD_OFF, MODIFIED_KEYS_OFF, LEAVE, b"\r\n"].concat();
             out.write_all(&all).unwrap_or_default();
         });
         let reader = terminal.event_reader();
@@ -239,6 +244,7 @@ fn between(before: Modes, after: Modes) -> Vec<u8> {
     // Each screen of a terminal has its own stack of keyboard modes.
     let keyboard_moves = before.alternate != after.alternate && before.keyboard;
     switch(before.mouse, after.mouse, MOUSE_ON, MOUSE_OFF);
+    switch(before.modified_keys, after.modified_keys, MODIFIED_KEYS_ON, MODIFIED_KEYS_OFF);
     switch(before.keyboard, after.keyboard && !keyboard_moves, KEYBOARD_ON, KEYBOARD_OFF);
     switch(before.alternate, after.alternate, ALTERNATE_ON, ALTERNATE_OFF);
     switch(false, keyboard_moves && after.keyboard, KEYBOARD_ON, KEYBOARD_OFF);
@@ -290,10 +296,14 @@ mod tests {
     fn modes_are_switched_separately_and_keyboard_modes_belong_to_a_screen() {
         let off = Modes::default();
         let keyboard = Modes { keyboard: true, ..off };
-        let full = Modes { keyboard: true, alternate: true, mouse: true };
+        let full = Modes { keyboard: true, alternate: true, mouse: true, ..off };
         assert_eq!(between(off, keyboard), KEYBOARD_ON);
         assert_eq!(between(keyboard, keyboard), b"");
         assert_eq!(between(keyboard, full), [MOUSE_ON, KEYBOARD_OFF, ALTERNATE_ON, KEYBOARD_ON].concat());
+        let modified = Modes { modified_keys: true, ..off };
+        assert_eq!(between(off, modified), MODIFIED_KEYS_ON);
+        assert_eq!(between(modified, Modes { alternate: true, ..modified }), ALTERNATE_ON);
+        assert_eq!(between(modified, off), MODIFIED_KEYS_OFF);
         assert_eq!(between(full, off), [MOUSE_OFF, KEYBOARD_OFF, ALTERNATE_OFF].concat());
     }
 }

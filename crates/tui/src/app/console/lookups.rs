@@ -23,6 +23,7 @@ use crate::dialog::{
 use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::effect::{DialogName, Effect};
 use crate::image::ImageSource;
+use crate::tmux::{self, TmuxKeys};
 use crate::widget::PickItem;
 
 /// How long the sum of a session's costs waits.
@@ -46,6 +47,8 @@ pub(super) enum LookupResult {
     Version(Option<LatestRelease>),
     /// What the working directory has checked out.
     Head(Option<Head>),
+    /// How tmux passes keys on, and whether a problem of this server is shown for the first time.
+    Tmux(TmuxKeys, bool),
     /// The file of the theme in use.
     Theme(ExaminedTheme),
     /// The cost of the session, and the number of the sum.
@@ -100,6 +103,24 @@ impl Console {
             tokio::time::sleep(HEAD_INTERVAL).await;
             let head = tokio::task::spawn_blocking(move || branch::head(&cwd));
             LookupResult::Head(head.await.unwrap_or_default())
+        };
+        self.lookups.push(work.boxed());
+    }
+
+    /// Asks tmux, if the program runs in it, how it passes keys on.
+    pub(in crate::app) fn look_at_tmux(&mut self) {
+        if self.app.is_plain() || self.host.env().non_empty("TMUX").is_none() {
+            return;
+        }
+        let (host, agent_dir) = (self.host.clone(), self.app.agent_dir().to_owned());
+        let work = async move {
+            let Some(keys) = TmuxKeys::query(host.env()).await else { return LookupResult::Done(Ok(String::new())) };
+            let is_first = keys != TmuxKeys::Extended
+                // Without a record, the problem is shown each time.
+                && tokio::task::spawn_blocking(move || tmux::record_notice(&agent_dir, &host).unwrap_or(true))
+                    .await
+                    .unwrap_or(true);
+            LookupResult::Tmux(keys, is_first)
         };
         self.lookups.push(work.boxed());
     }
@@ -180,6 +201,11 @@ impl Console {
                 self.follow_head();
                 return self.app.set_head(head);
             }
+            LookupResult::Tmux(TmuxKeys::Extended, _) => {
+                let done = self.front.request_modified_keys();
+                self.check(done);
+            }
+            LookupResult::Tmux(keys, is_first) => self.app.set_tmux_keys(keys, is_first),
             LookupResult::Theme(examined) => {
                 self.following_theme = false;
                 let has_changed = self.app.theme_examined(examined);

@@ -325,7 +325,9 @@ impl App {
             Some(ParsedCommand::Show(shown)) => {
                 let text = match shown {
                     ShownText::Changelog => self.changelog(),
-                    shown => commands::text(shown, &self.keymap, &self.commands) + &self.extension_keys(),
+                    shown => {
+                        commands::text(shown, &self.keymap, &self.commands) + &self.extension_keys() + &self.tmux_note()
+                    }
                 };
                 self.transcript.markdown(&text);
                 return effects;

@@ -1,0 +1,27 @@
+//! Problems with keys in tmux.
+
+use std::path::Path;
+
+use super::App;
+use crate::tmux::TmuxKeys;
+
+impl App {
+    /// Returns the agent directory.
+    pub(crate) fn agent_dir(&self) -> &Path {
+        &self.options.agent_dir
+    }
+
+    /// Sets how tmux passes keys on. `warns`: whether to show a problem now; `/hotkeys` shows it in any case.
+    pub(crate) fn set_tmux_keys(&mut self, keys: TmuxKeys, warns: bool) {
+        self.tmux_keys = Some(keys);
+        if let Some(problem) = keys.problem(&self.keymap).filter(|_| warns) {
+            self.warning(&problem);
+        }
+    }
+
+    /// Formats the problem with keys in tmux in Markdown, if there is one.
+    pub(super) fn tmux_note(&self) -> String {
+        let problem = self.tmux_keys.and_then(|keys| keys.problem(&self.keymap));
+        problem.map_or_else(String::new, |problem| format!("**tmux**\n\n{problem}\n"))
+    }
+}
