@@ -129,6 +129,11 @@ pub(crate) fn framed(title: &str, content: Vec<Row>, hints: &[String], cx: Dialo
     rows
 }
 
+/// Returns the number of rows left for the content of a dialog with this title and these hints.
+pub(crate) fn room(title: &str, hints: &[String], cx: DialogCx<'_>) -> usize {
+    cx.max_rows.saturating_sub(framed(title, Vec::new(), hints, cx).len())
+}
+
 /// Formats key hints, as many on a row as fit. A dialog with little room gets fewer rows, the last of which is truncated.
 pub(crate) fn hint_rows(hints: &[String], cx: DialogCx<'_>) -> Vec<Row> {
     let max = (cx.max_rows / ROWS_PER_HINT_ROW).max(1);

@@ -87,11 +87,15 @@ impl<'a> Typist<'a> {
     }
 
     fn shown(&mut self) -> String {
+        self.shown_in(60)
+    }
+
+    fn shown_in(&mut self, columns: usize) -> String {
         let theme = Palette::builtin("dark", ColorDepth::None);
         let keymap = Keymap::default();
-        let cx = DialogCx { theme: &theme, keymap: &keymap, max_rows: self.rows, columns: 60, now_ms: 0 };
+        let cx = DialogCx { theme: &theme, keymap: &keymap, max_rows: self.rows, columns, now_ms: 0 };
         let (rows, _) = self.list.view.rows(cx);
-        assert!(rows.len() <= self.rows.max(15) && rows.iter().all(|row| crate::text::row_width(row) <= 60));
+        assert!(rows.len() <= self.rows && rows.iter().all(|row| crate::text::row_width(row) <= columns));
         rows.iter().map(|row| format!("{}\n", row.to_string().trim_end())).collect()
     }
 }
@@ -171,4 +175,18 @@ fn page_keys_stop_at_resources_in_a_small_window() {
     assert!(typist.shown().contains("(7/7)"), "{}", typist.shown());
     typist.press(&["pageUp", "pageUp", "pageUp", "pageUp", "up", "home"]);
     assert!(typist.shown().contains("(1/7)"), "{}", typist.shown());
+}
+
+#[test]
+fn the_list_fits_on_screens_of_three_sizes() {
+    let place = ListFixture::new(&json!({"packages": ["../pkg"]}), None);
+    let mut switches = place.switches(true);
+    let mut typist = Typist::new(&place, &mut switches, WriteScope::Global);
+    let shown = [(80, 24), (200, 60), (40, 10)].map(|(columns, rows)| {
+        typist.rows = rows;
+        let shown = typist.shown_in(columns);
+        assert!(shown.lines().count() <= rows, "{shown}");
+        shown
+    });
+    insta::assert_snapshot!(shown.join("\n"));
 }

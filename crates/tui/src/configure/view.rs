@@ -15,8 +15,8 @@ use crate::theme::{ColorRole, Palette};
 
 /// Rows of the screen that do not belong to the list.
 const AROUND: usize = 8;
-/// Minimum number of rows of the list.
-const MIN_HEIGHT: usize = 5;
+/// Below this number of rows, there are no blank rows.
+const LOW: usize = 16;
 
 /// Effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,11 +184,14 @@ impl ConfigureView {
             true => format!("{} · inherited global resources are dimmed", self.file),
             false => self.file.clone(),
         };
-        let mut content = vec![truncate(&Row::styled(scope, muted), cx.columns, "…"), Row::default()];
+        let gap = || (!is_low(cx)).then(Row::default);
+        let mut content = vec![truncate(&Row::styled(scope, muted), cx.columns, "…")];
+        content.extend(gap());
         let (query, column) = self.query.row(cx.columns, cx.theme);
         // The title and the rule above it are added below.
         let cursor = (content.len() + 2, column);
-        content.extend([truncate(&query, cx.columns, ""), Row::default()]);
+        content.push(truncate(&query, cx.columns, ""));
+        content.extend(gap());
         if self.lines.is_empty() {
             content.push(truncate(&Row::styled("  No resources found", muted), cx.columns, "…"));
         }
@@ -262,6 +265,12 @@ impl ConfigureView {
     }
 }
 
+/// Returns whether there is no room for blank rows.
+fn is_low(cx: DialogCx<'_>) -> bool {
+    cx.max_rows < LOW
+}
+
 fn height(cx: DialogCx<'_>) -> usize {
-    cx.max_rows.saturating_sub(AROUND + 2).max(MIN_HEIGHT)
+    let around = if is_low(cx) { AROUND - 2 } else { AROUND };
+    cx.max_rows.saturating_sub(around + 2).max(1)
 }

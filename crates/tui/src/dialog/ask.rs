@@ -107,7 +107,10 @@ impl DialogView for Ask {
         content.truncate(room.max(3) - 2);
         let mut cursor = None;
         match &mut self.field {
-            AskField::Choice(picker) | AskField::Confirm(picker) => content.extend(picker.rows(cx.columns, cx.theme)),
+            AskField::Choice(picker) | AskField::Confirm(picker) => {
+                picker.fit((room + 2).saturating_sub(content.len()));
+                content.extend(picker.rows(cx.columns, cx.theme));
+            }
             AskField::Line { line, placeholder } => {
                 let (mut row, column) = line.row(cx.columns, cx.theme);
                 if line.text().is_empty() && !placeholder.is_empty() {

@@ -1,11 +1,14 @@
 //! A choice of several items, each with its effects.
 
-use super::{DialogCx, DialogEvent, DialogView, SAVE, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, SAVE, framed, hint, room};
 use crate::Row;
 use crate::effect::Effect;
 use crate::key::KeyPress;
 use crate::keymap::KeyAction;
 use crate::widget::{PickItem, Picker, PickerEvent};
+
+/// Rows of the list that take precedence over key hints, if a title leaves no room for both.
+const MIN_ROWS: usize = 3;
 
 /// The dialog.
 pub(crate) struct ChoiceDialog<E = Effect> {
@@ -79,13 +82,14 @@ impl<E: Clone> ChoiceDialog<E> {
 
 impl<E: Clone> DialogView<E> for ChoiceDialog<E> {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
-        let content = self.picker.rows(cx.columns, cx.theme);
         let confirm = cx.keymap.hint(KeyAction::SelectConfirm);
         let mut hints = match self.saves.is_empty() {
             true => vec![hint(&confirm, "choose")],
             false => vec![hint(&confirm, "use in this session"), hint(&SAVE.to_string(), "use and make default")],
         };
         hints.push(hint(&cx.keymap.hint(KeyAction::SelectCancel), "cancel"));
+        self.picker.fit(room(&self.title, &hints, cx).max(MIN_ROWS));
+        let content = self.picker.rows(cx.columns, cx.theme);
         (framed(&self.title, content, &hints, cx), None)
     }
 

@@ -2,13 +2,15 @@
 
 use pinch_coding_agent::entry::EntryId;
 
-use super::{DialogCx, DialogEvent, DialogView, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint, room};
 use crate::Row;
 use crate::effect::Effect;
 use crate::key::KeyPress;
 use crate::keymap::KeyAction;
 use crate::transcript::typed_prompt;
 use crate::widget::{PickItem, Picker, PickerEvent};
+
+const TITLE: &str = "Fork from a message";
 
 /// The dialog: user messages, oldest first, with the newest selected.
 pub(crate) struct ForkDialog {
@@ -30,12 +32,13 @@ impl ForkDialog {
 
 impl DialogView for ForkDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
-        let content = self.picker.rows(cx.columns, cx.theme);
         let hints = [
             hint(&cx.keymap.hint(KeyAction::SelectConfirm), "fork before this message"),
             hint(&cx.keymap.hint(KeyAction::SelectCancel), "cancel"),
         ];
-        (framed("Fork from a message", content, &hints, cx), None)
+        self.picker.fit(room(TITLE, &hints, cx));
+        let content = self.picker.rows(cx.columns, cx.theme);
+        (framed(TITLE, content, &hints, cx), None)
     }
 
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {

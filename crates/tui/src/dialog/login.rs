@@ -4,7 +4,7 @@ use pinch_coding_agent::login::LoginQuestion;
 use pinch_llm::oauth::SignInPage;
 use ratatui_core::text::Span;
 
-use super::{DialogCx, DialogEvent, DialogView, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint, room};
 use crate::Row;
 use crate::editor_line::LineEditor;
 use crate::effect::{DialogAnswer, Effect};
@@ -13,6 +13,9 @@ use crate::keymap::{KeyAction, KeyContext};
 use crate::text::{SanitizeMode, sanitize, truncate, wrap};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
+
+/// Minimum number of options that are shown.
+const MIN_CHOICES: usize = 3;
 
 /// The dialog. It is recreated when the login shows or asks something else.
 pub(crate) struct LoginView {
@@ -58,6 +61,57 @@ impl LoginView {
     }
 }
 
+impl LoginView {
+    /// Returns the texts above the field, in at most so many rows. If there is not enough room, the less important ones are left out.
+    fn texts(&self, max_rows: usize, cx: DialogCx<'_>) -> Vec<Row> {
+        let text = |text: &str, token: ColorRole| {
+            let mut rows = Vec::new();
+            for line in sanitize(text, SanitizeMode::Output).lines() {
+                rows.extend(wrap(&[Span::styled(line.to_owned(), cx.theme.fg(token))], cx.columns));
+            }
+            rows
+        };
+        let mut blocks = Vec::new();
+        if let Some(page) = &self.page {
+            // The whole URL, so that it can be copied.
+            blocks.push((TextImportance::Needed, text(&page.url, ColorRole::MdLink)));
+            if let Some(instructions) = &page.instructions {
+                blocks.push((TextImportance::Helpful, text(instructions, ColorRole::Text)));
+            }
+            if let Some(code) = &page.user_code {
+                blocks.push((TextImportance::Needed, text(&format!("Code: {code}"), ColorRole::Accent)));
+            }
+        }
+        if let Some(progress) = &self.progress {
+            blocks.push((TextImportance::Minor, text(progress, ColorRole::Muted)));
+        }
+        match &self.field {
+            LoginField::Nothing => {}
+            LoginField::Line { about, .. } | LoginField::Choice { about, .. } => {
+                blocks.push((TextImportance::Helpful, text(about, ColorRole::Text)));
+            }
+        }
+        for importance in [TextImportance::Minor, TextImportance::Helpful] {
+            while blocks.iter().map(|(_, rows)| rows.len()).sum::<usize>() > max_rows
+                && let Some(at) = blocks.iter().position(|(one, _)| *one == importance)
+            {
+                blocks.remove(at);
+            }
+        }
+        let mut rows: Vec<Row> = blocks.into_iter().flat_map(|(_, rows)| rows).collect();
+        rows.truncate(max_rows);
+        rows
+    }
+}
+
+/// How important a text is on a low screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TextImportance {
+    Minor,
+    Helpful,
+    Needed,
+}
+
 impl DialogView for LoginView {
     fn is_secret(&self) -> bool {
         self.is_secret
@@ -65,47 +119,31 @@ impl DialogView for LoginView {
 
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let theme = cx.theme;
-        let mut content = Vec::new();
-        let text = |text: &str, token: ColorRole| {
-            let mut rows = Vec::new();
-            for line in sanitize(text, SanitizeMode::Output).lines() {
-                rows.extend(wrap(&[Span::styled(line.to_owned(), theme.fg(token))], cx.columns));
-            }
-            rows
-        };
-        if let Some(page) = &self.page {
-            // The whole URL, so that it can be copied.
-            content.extend(text(&page.url, ColorRole::MdLink));
-            if let Some(instructions) = &page.instructions {
-                content.extend(text(instructions, ColorRole::Text));
-            }
-            if let Some(code) = &page.user_code {
-                content.extend(text(&format!("Code: {code}"), ColorRole::Accent));
-            }
-        }
-        if let Some(progress) = &self.progress {
-            content.extend(text(progress, ColorRole::Muted));
-        }
-        let title_rows = 2;
-        let mut cursor = None;
-        match &mut self.field {
-            LoginField::Nothing => {}
-            LoginField::Line { about, line } => {
-                content.extend(text(about, ColorRole::Text));
-                let (row, column) = line.row(cx.columns, theme);
-                cursor = Some((title_rows + content.len(), column));
-                content.push(row);
-            }
-            LoginField::Choice { picker, about, .. } => {
-                content.extend(text(about, ColorRole::Text));
-                content.extend(picker.rows(cx.columns, theme));
-            }
-        }
+        let title = truncate(&Row::from(self.title.clone()), cx.columns, "…").to_string();
         let mut hints = vec![hint(&cx.keymap.hint(KeyAction::SelectCancel), "cancel")];
         if !matches!(self.field, LoginField::Nothing) {
             hints.insert(0, hint(&cx.keymap.hint(KeyAction::SelectConfirm), "continue"));
         }
-        let title = truncate(&Row::from(self.title.clone()), cx.columns, "…").to_string();
+        let field_rows = match &self.field {
+            LoginField::Nothing => 0,
+            LoginField::Line { .. } => 1,
+            LoginField::Choice { ids, .. } => ids.len().min(MIN_CHOICES),
+        };
+        let room = room(&title, &hints, cx);
+        let mut content = self.texts(room.saturating_sub(field_rows), cx);
+        let mut cursor = None;
+        match &mut self.field {
+            LoginField::Nothing => {}
+            LoginField::Line { line, .. } => {
+                let (row, column) = line.row(cx.columns, theme);
+                cursor = Some((2 + content.len(), column));
+                content.push(row);
+            }
+            LoginField::Choice { picker, .. } => {
+                picker.fit(room.saturating_sub(content.len()));
+                content.extend(picker.rows(cx.columns, theme));
+            }
+        }
         (framed(&title, content, &hints, cx), cursor)
     }
 

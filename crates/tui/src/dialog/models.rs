@@ -6,7 +6,7 @@ use pinch_coding_agent::session::ScopedModel;
 use pinch_llm::model::Model;
 use ratatui_core::text::Span;
 
-use super::{DialogCx, DialogEvent, DialogView, SAVE, framed, hint, tab};
+use super::{DialogCx, DialogEvent, DialogView, SAVE, framed, hint, room, tab};
 use crate::Row;
 use crate::effect::Effect;
 use crate::figures::tokens;
@@ -15,6 +15,10 @@ use crate::keymap::KeyAction;
 use crate::text::{one_line, truncate};
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
+
+const TITLE: &str = "Model";
+/// Minimum rows of the list: the search, two models and their number.
+const MIN_ROWS: usize = 4;
 
 /// The dialog: all models with credentials, or those in the scope.
 pub(crate) struct ModelDialog {
@@ -74,46 +78,57 @@ impl ModelDialog {
     }
 }
 
+impl ModelDialog {
+    /// Describes the selected model.
+    fn facts(&self, cx: DialogCx<'_>) -> Option<Row> {
+        let model = self.models().get(self.picker.selected()?)?;
+        let mut facts = vec![one_line(&model.name)];
+        if model.context_window > 0 {
+            facts.push(format!("{} tokens", tokens(model.context_window)));
+        }
+        if model.reasoning {
+            facts.push("thinking".to_owned());
+        }
+        if model.images {
+            facts.push("images".to_owned());
+        }
+        if model.rates.input > 0.0 || model.rates.output > 0.0 {
+            facts.push(format!("${} in, ${} out per million tokens", model.rates.input, model.rates.output));
+        }
+        Some(truncate(&Row::styled(facts.join(" · "), cx.theme.fg(ColorRole::Muted)), cx.columns, "…"))
+    }
+}
+
 impl DialogView for ModelDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
         let theme = cx.theme;
-        let mut content = Vec::new();
+        let mut above = Vec::new();
         if self.scope.is_empty() {
             let text = "Only models of providers with credentials are listed; /login adds one";
-            content.push(truncate(&Row::styled(text, theme.fg(ColorRole::Muted)), cx.columns, "…"));
+            above.push(truncate(&Row::styled(text, theme.fg(ColorRole::Muted)), cx.columns, "…"));
         } else {
             let mut line = tab("scoped", self.shows_scope, theme);
             line.push(Span::raw("  "));
             line.extend(tab("all", !self.shows_scope, theme));
             line.push(Span::styled("  tab changes", theme.fg(ColorRole::Dim)));
-            content.push(truncate(&Row::from(line), cx.columns, "…"));
+            above.push(truncate(&Row::from(line), cx.columns, "…"));
         }
         if let Some(problem) = &self.problem {
-            content.push(truncate(&Row::styled(one_line(problem), theme.fg(ColorRole::Error)), cx.columns, "…"));
+            above.push(truncate(&Row::styled(one_line(problem), theme.fg(ColorRole::Error)), cx.columns, "…"));
         }
-        content.extend(self.picker.rows(cx.columns, theme));
-        if let Some(model) = self.picker.selected().and_then(|at| self.models().get(at)) {
-            let mut facts = vec![one_line(&model.name)];
-            if model.context_window > 0 {
-                facts.push(format!("{} tokens", tokens(model.context_window)));
-            }
-            if model.reasoning {
-                facts.push("thinking".to_owned());
-            }
-            if model.images {
-                facts.push("images".to_owned());
-            }
-            if model.rates.input > 0.0 || model.rates.output > 0.0 {
-                facts.push(format!("${} in, ${} out per million tokens", model.rates.input, model.rates.output));
-            }
-            content.push(truncate(&Row::styled(facts.join(" · "), theme.fg(ColorRole::Muted)), cx.columns, "…"));
-        }
+        let mut below: Vec<Row> = self.facts(cx).into_iter().collect();
         let hints = [
             hint(&cx.keymap.hint(KeyAction::SelectConfirm), "use in this session"),
             hint(&SAVE.to_string(), "use and make default"),
             hint(&cx.keymap.hint(KeyAction::SelectCancel), "cancel"),
         ];
-        (framed("Model", content, &hints, cx), None)
+        // On a low screen, the list comes first.
+        let extra = room(TITLE, &hints, cx).saturating_sub(MIN_ROWS);
+        above.truncate(extra);
+        below.truncate(extra - above.len());
+        self.picker.fit(room(TITLE, &hints, cx) - above.len() - below.len());
+        let content = [above, self.picker.rows(cx.columns, theme), below].concat();
+        (framed(TITLE, content, &hints, cx), None)
     }
 
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {

@@ -2,12 +2,14 @@
 
 use pinch_agent_core::queue::QueueKind;
 
-use super::{DialogCx, DialogEvent, DialogView, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint, room};
 use crate::Row;
 use crate::effect::{Effect, WaitingMessage};
 use crate::key::KeyPress;
 use crate::keymap::{KeyAction, KeyContext};
 use crate::widget::{PickItem, Picker, PickerEvent};
+
+const TITLE: &str = "Queued messages";
 
 /// The dialog.
 pub(crate) struct QueueDialog {
@@ -38,13 +40,14 @@ impl QueueDialog {
 
 impl DialogView for QueueDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
-        let content = self.picker.rows(cx.columns, cx.theme);
         let hints = [
             hint(&cx.keymap.hint(KeyAction::SelectConfirm), "edit"),
             hint(&cx.keymap.hint(KeyAction::DeleteCharForward), "remove"),
             hint(&cx.keymap.hint(KeyAction::SelectCancel), "close"),
         ];
-        (framed("Queued messages", content, &hints, cx), None)
+        self.picker.fit(room(TITLE, &hints, cx));
+        let content = self.picker.rows(cx.columns, cx.theme);
+        (framed(TITLE, content, &hints, cx), None)
     }
 
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinch_llm::model::Model;
 
-use super::{DialogCx, DialogEvent, DialogView, framed, hint};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint, room};
 use crate::Row;
 use crate::effect::Effect;
 use crate::key::KeyPress;
@@ -12,6 +12,8 @@ use crate::keymap::{KeyAction, KeyContext};
 use crate::text::truncate;
 use crate::theme::ColorRole;
 use crate::widget::{PickItem, Picker, PickerEvent};
+
+const TITLE: &str = "Models to cycle through";
 
 /// The dialog. Changes apply to the session immediately; saving makes them permanent.
 pub(crate) struct ScopedModelDialog {
@@ -114,11 +116,10 @@ impl ScopedModelDialog {
 
 impl DialogView for ScopedModelDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
-        let mut content = self.picker.rows(cx.columns, cx.theme);
         let n = self.enabled.as_ref().map_or(self.all.len(), Vec::len);
         let unsaved = if self.unsaved { " (unsaved)" } else { "" };
         let line = format!("{n}/{} enabled{unsaved}", self.all.len());
-        content.push(truncate(&Row::styled(line, cx.theme.fg(ColorRole::Muted)), cx.columns, "…"));
+        let counts = truncate(&Row::styled(line, cx.theme.fg(ColorRole::Muted)), cx.columns, "…");
         let key = |action| cx.keymap.hint(action);
         let hints = [
             hint(&key(KeyAction::SelectConfirm), "toggle"),
@@ -128,7 +129,10 @@ impl DialogView for ScopedModelDialog {
             hint(&format!("{}/{}", key(KeyAction::ModelsReorderUp), key(KeyAction::ModelsReorderDown)), "move"),
             hint(&key(KeyAction::ModelsSave), "save"),
         ];
-        (framed("Models to cycle through", content, &hints, cx), None)
+        self.picker.fit(room(TITLE, &hints, cx).saturating_sub(1));
+        let mut content = self.picker.rows(cx.columns, cx.theme);
+        content.push(counts);
+        (framed(TITLE, content, &hints, cx), None)
     }
 
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DialogCx, DialogEvent, DialogView, framed, hint, hint_rows};
+use super::{DialogCx, DialogEvent, DialogView, framed, hint, room};
 use crate::Row;
 use crate::effect::{DialogName, Effect};
 use crate::key::{KeyCode, KeyPress};
@@ -13,8 +13,8 @@ use crate::widget::{PickItem, Picker, PickerEvent};
 
 /// Maximum number of settings shown at a time.
 const HEIGHT: usize = 10;
-/// Number of settings that take precedence over the description of the selected one.
-const MIN_HEIGHT: usize = 3;
+/// Minimum rows of the list on low screens, before the description is shortened: the search, three settings and their number.
+const MIN_ROWS: usize = 5;
 
 /// Input for the dialog.
 #[derive(Clone, Debug)]
@@ -195,11 +195,9 @@ impl DialogView for SettingsDialog {
         let about = setting.map_or("", |setting| setting.about);
         let about = ratatui_core::text::Span::styled(about, cx.theme.fg(ColorRole::Muted));
         let mut about = if setting.is_some() { wrap(&[about], cx.columns) } else { Vec::new() };
-        // The rules, the title, the search and the position in the list take five rows.
-        let fixed = 5 + hint_rows(&hints, cx).len() + usize::from(self.problem.is_some());
-        let room = cx.max_rows.saturating_sub(fixed);
-        about.truncate(room.saturating_sub(MIN_HEIGHT));
-        self.picker.set_height(room.saturating_sub(about.len()).min(HEIGHT));
+        let room = room("Settings", &hints, cx).saturating_sub(usize::from(self.problem.is_some()));
+        about.truncate(room.saturating_sub(MIN_ROWS));
+        self.picker.fit(room.saturating_sub(about.len()));
         let mut content = self.picker.rows(cx.columns, cx.theme);
         content.extend(about);
         if let Some(problem) = &self.problem {

@@ -71,8 +71,12 @@ pub struct Picker {
     /// Indices of the items that match the search, in order.
     shown: Vec<usize>,
     selected: usize,
+    /// Number of items shown at a time, and its maximum on large screens.
     height: usize,
+    max_height: usize,
     query: Option<String>,
+    /// Whether there is room for a row that counts the items.
+    counts: bool,
     /// Width to which sanitised labels are truncated if there are details.
     label_columns: usize,
     /// Whether the details are values, which are shown on narrow screens as well.
@@ -94,6 +98,8 @@ impl Picker {
             shown: Vec::new(),
             selected: 0,
             height: height.max(1),
+            max_height: height.max(1),
+            counts: true,
             query: None,
             label_columns: 0,
             has_values: false,
@@ -107,9 +113,18 @@ impl Picker {
         Self { has_values: true, ..self }
     }
 
-    /// Sets the number of items shown at a time.
-    pub fn set_height(&mut self, height: usize) {
-        self.height = height.max(1);
+    /// Shows fewer items at a time if the list would otherwise take more than this many rows; at least one.
+    pub fn fit(&mut self, rows: usize) {
+        let room = rows.saturating_sub(usize::from(self.query.is_some())).max(1);
+        let n_shown = self.shown.len();
+        self.height = if n_shown <= room.min(self.max_height) {
+            self.max_height
+        } else if room > 2 {
+            self.max_height.min(room - 1)
+        } else {
+            self.max_height.min(room)
+        };
+        self.counts = room > self.height;
     }
 
     /// Replaces the items. The search text is kept, and the current item selected.
@@ -288,7 +303,7 @@ impl Picker {
                 rows.push(self.row(item, at == self.selected, columns, theme));
             }
         }
-        if self.shown.len() > self.height {
+        if self.counts && self.shown.len() > self.height {
             let text = format!("  ({}/{})", self.selected + 1, self.shown.len());
             rows.push(Row::styled(text, theme.fg(ColorRole::Muted)));
         }
@@ -338,6 +353,23 @@ mod tests {
     fn shown(picker: &Picker) -> String {
         let theme = Palette::builtin("dark", ColorDepth::None);
         picker.rows(50, &theme).iter().map(|row| format!("{row}\n")).collect()
+    }
+
+    #[test]
+    fn a_list_fits_into_few_rows() {
+        for room in 1..20 {
+            let mut picker = picker(9);
+            picker.fit(room);
+            for _ in 0..9 {
+                let rows = shown(&picker);
+                assert!(rows.lines().count() <= room.max(2) && rows.contains('→'), "{room}: {rows}");
+                press(&mut picker, "down");
+            }
+        }
+        let mut picker = picker(9);
+        picker.fit(3);
+        picker.fit(20);
+        assert_eq!(shown(&picker).lines().count(), 6, "the search, four items and their number");
     }
 
     #[test]

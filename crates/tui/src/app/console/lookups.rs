@@ -17,14 +17,11 @@ use pinch_stdx::text::with_causes;
 use super::{Console, MadeDialog};
 use crate::app::branch::{self, Head};
 use crate::app::theme_file::{self, ExaminedTheme};
-use crate::dialog::{
-    ChoiceDialog, DialogNews, ForkDialog, ModelDialog, QueueDialog, ScopedModelDialog, SessionDialog, TreeDialog,
-};
+use crate::dialog::{DialogNews, ForkDialog, ModelDialog, QueueDialog, ScopedModelDialog, SessionDialog, TreeDialog};
 use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::effect::{DialogName, Effect};
 use crate::image::ImageSource;
 use crate::tmux::{self, TmuxKeys};
-use crate::widget::PickItem;
 
 /// How long the sum of a session's costs waits.
 const SUM_DELAY: Duration = Duration::from_millis(100);
@@ -282,14 +279,7 @@ impl Console {
                     })
                 });
             }
-            DialogName::Trust => {
-                let now = if session.services.trust().is_trusted() { "trusted" } else { "not trusted" };
-                let title = format!("{} is {now}", session.services.cwd().display());
-                let yes = PickItem::new("Trust it").detail("Its settings, extensions, skills and prompts are used");
-                let no = PickItem::new("Do not trust it").detail("Only its context files are read");
-                let choices = vec![(yes, vec![Effect::Trust(true)]), (no, vec![Effect::Trust(false)])];
-                self.app.open(Box::new(ChoiceDialog::new(&title, choices)));
-            }
+            DialogName::Trust => self.app.open_trust(&session.services),
             DialogName::Queue => {
                 let waiting = self.app.all_waiting(&session.control);
                 if waiting.is_empty() {

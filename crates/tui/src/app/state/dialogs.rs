@@ -61,6 +61,16 @@ impl App {
         self.open(Box::new(dialog));
     }
 
+    /// Asks whether the project is trusted.
+    pub(crate) fn open_trust(&mut self, services: &Services) {
+        let now = if services.trust().is_trusted() { "trusted" } else { "not trusted" };
+        let title = format!("{} is {now}", services.cwd().display());
+        let yes = PickItem::new("Trust it").detail("Its settings, extensions, skills and prompts are used");
+        let no = PickItem::new("Do not trust it").detail("Only its context files are read");
+        let choices = vec![(yes, vec![Effect::Trust(true)]), (no, vec![Effect::Trust(false)])];
+        self.open(Box::new(ChoiceDialog::new(&title, choices)));
+    }
+
     pub(crate) fn open_thinking(&mut self) {
         let Some(model) = &self.model else { return };
         let about = |level: ThinkingLevel| match level.as_str() {

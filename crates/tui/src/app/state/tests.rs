@@ -1,3 +1,4 @@
+mod dialogs;
 mod expand;
 mod fullscreen;
 mod lines;
