@@ -62,6 +62,103 @@ function notHere(what) {
   };
 }
 
+const components = new Map(); // open components, by id
+let nextComponent = 1;
+
+/** The theme of a component, whose colors are those of its last layout. */
+function makeTheme(layout) {
+  const wrap = (open, close) => (text) => (open ? `\x1b[${open}m${text}\x1b[${close}m` : String(text));
+  return {
+    fg: (name, text) => wrap(layout.foreground[name], 39)(text),
+    bg: (name, text) => wrap(layout.background[name], 49)(text),
+    bold: wrap("1", 22),
+    dim: wrap("2", 22),
+    italic: wrap("3", 23),
+    underline: wrap("4", 24),
+    inverse: wrap("7", 27),
+    strikethrough: wrap("9", 29),
+  };
+}
+
+/** Shows a component until it is done, and returns its result; `undefined` if the user closes it. `ui` sends a request. */
+async function showComponent(ui, factory, options = {}) {
+  if (options.onHandle) notHere("ui.custom with onHandle")();
+  const id = `c${nextComponent++}`;
+  const layout = { columns: 80, rows: 24, foreground: {}, background: {} };
+  let component;
+  let [hasLayout, isDone, isDrawn] = [false, false, true];
+  let result;
+  let actions = [];
+  const done = (value) => {
+    if (isDone) return;
+    [isDone, result] = [true, value];
+    void ui("close", { component: id }).catch((error) => console.error(error.message));
+  };
+  // A component that fails must not stay on the screen.
+  let failure;
+  const guarded = (work) => {
+    try {
+      return work();
+    } catch (error) {
+      failure ??= error;
+      done(undefined);
+    }
+  };
+  const draw = () => {
+    isDrawn = true;
+    if (!component || !hasLayout || isDone) return;
+    const lines = guarded(() => component.render(layout.columns));
+    if (!isDone) void ui("draw", { component: id, lines: (lines ?? []).map(String) }).catch((error) => console.error(error.message));
+  };
+  const requestRender = () => {
+    if (isDrawn) setImmediate(draw);
+    isDrawn = false;
+  };
+  const within = current.getStore();
+  components.set(id, {
+    layout(next) {
+      Object.assign(layout, next);
+      hasLayout = true;
+      guarded(() => component?.invalidate?.());
+      requestRender();
+    },
+    key(data, ids) {
+      actions = ids;
+      current.run(within, () => guarded(() => component?.handleInput?.(data)));
+      requestRender();
+    },
+  });
+  const shown = ui("custom", { component: id });
+  try {
+    const tui = {
+      requestRender,
+      terminal: {
+        get columns() {
+          return layout.columns;
+        },
+        get rows() {
+          return layout.rows;
+        },
+      },
+    };
+    // Whether the last key is bound to an action.
+    const keybindings = { matches: (_data, action) => actions.includes(action) };
+    const made = Promise.resolve(factory(tui, makeTheme(layout), keybindings, done));
+    component = await Promise.race([made, shown.then(() => undefined)]);
+    requestRender();
+    await shown;
+    if (failure) throw failure;
+    return result;
+  } catch (error) {
+    done(undefined);
+    await shown.catch(() => {});
+    throw error;
+  } finally {
+    components.delete(id);
+    component?.dispose?.();
+  }
+}
+
 /** Dialogs and what is shown. `own` names the session that the caller means. */
 function makeUi(own) {
   const ui = (method, params) => request(`ui/${method}`, { ...own(), ...params });
@@ -97,7 +194,7 @@ function makeUi(own) {
     setWorkingVisible() {},
     setWorkingIndicator() {},
     setHiddenThinkingLabel() {},
-    custom: notHere("ui.custom"),
+    custom: (factory, options) => showComponent(ui, factory, options),
     setFooter: notHere("ui.setFooter"),
     setHeader: notHere("ui.setHeader"),
     setEditorComponent: notHere("ui.setEditorComponent"),
@@ -422,6 +519,12 @@ const methods = {
   },
   async "shortcut/run"({ key, ctx }, signal) {
     await shortcuts.get(key).handler(makeContext(ctx, signal));
+  },
+  "ui/layout"({ component, columns, rows, foreground, background }) {
+    components.get(component)?.layout({ columns, rows, foreground, background });
+  },
+  "ui/key"({ component, data, actions }) {
+    components.get(component)?.key(data, actions);
   },
   "events/heard"({ topic, data }) {
     for (const handler of topics.get(topic) ?? []) handler(data);

@@ -2,6 +2,7 @@
 
 mod ask;
 mod choice;
+mod component;
 mod first_login;
 mod fork;
 mod login;
@@ -14,6 +15,7 @@ mod tree;
 
 pub(crate) use ask::Ask;
 pub(crate) use choice::ChoiceDialog;
+pub(crate) use component::ComponentDialog;
 pub(crate) use first_login::FirstLoginDialog;
 pub(crate) use fork::ForkDialog;
 pub(crate) use login::LoginView;
@@ -97,6 +99,11 @@ pub(crate) trait DialogView<E = Effect> {
     /// Returns whether part of it changes with time.
     fn counts_down(&self) -> bool {
         false
+    }
+
+    /// Returns the number of the component that it shows.
+    fn component(&self) -> Option<u64> {
+        None
     }
 
     /// Handles the result of a lookup.

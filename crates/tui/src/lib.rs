@@ -72,6 +72,10 @@ pub mod diff;
 
 pub mod widget;
 
+mod sgr;
+
+mod key_sequence;
+
 mod figures;
 
 mod external;

@@ -118,6 +118,21 @@ impl Palette {
         }
     }
 
+    /// Returns all colours with their names in theme files.
+    pub(crate) fn named_colors(&self) -> impl Iterator<Item = (&'static str, Color)> {
+        COLORS.into_iter().zip(self.colors)
+    }
+
+    /// Returns a colour as this terminal can show it; `None`: it cannot.
+    pub(crate) fn shown(&self, color: Color) -> Option<Color> {
+        let shown = match color {
+            Color::Indexed(index) => indexed(index, self.depth),
+            Color::Rgb(red, green, blue) => rgb([red, green, blue], self.depth),
+            other => other,
+        };
+        (self.depth != ColorDepth::None).then_some(shown)
+    }
+
     /// Returns the style of bold text in a colour.
     pub fn bold(&self, token: ColorRole) -> Style {
         self.fg(token).add_modifier(Modifier::BOLD)

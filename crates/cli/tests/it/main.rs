@@ -13,6 +13,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod export;
+mod extension_component;
 mod extension_keys;
 mod extensions;
 mod faults;

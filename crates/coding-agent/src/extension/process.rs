@@ -30,6 +30,7 @@ use crate::compaction::hooks::{BeforeCompaction, BeforeMove, MoveChanges, Pendin
 use crate::protocol::EventWriter;
 
 mod served;
+mod open_components;
 mod link;
 pub(super) mod start;
 mod points;
@@ -37,6 +38,7 @@ mod fit;
 mod drafts;
 mod hooks;
 mod manifest;
+mod components;
 mod requests;
 
 pub use hooks::HookSubscription;

@@ -12,6 +12,7 @@ use pinch_agent_core::tool::JsonObject;
 use pinch_stdx::cancel::Cancel;
 use tokio::sync::Mutex;
 
+use super::component::{Component, ComponentView};
 use super::limit::Stopwatch;
 
 /// A question to the user.
@@ -206,6 +207,13 @@ pub trait Ui: Send + Sync {
     /// Shows something. Must not block.
     fn show(&self, show: UiUpdate);
 
+    /// Shows a component in place of the editor until it ends. Returns whether there is a place for it; by default there is none. Must not
+    /// block.
+    fn show_component(&self, component: ComponentView) -> bool {
+        drop(component);
+        false
+    }
+
     /// Decides whether a call may run. Called before every call that hooks and extensions allow; by default, all calls are granted. Dropped
     /// if the current prompt is cancelled; the call does not run then.
     fn approve<'a>(&'a self, call: ToolApproval<'a>) -> BoxFuture<'a, Approval> {
@@ -307,6 +315,14 @@ impl Dialogs {
     /// Asks for a multi-line text.
     pub async fn editor(&self, title: &str, prefill: Option<&str>) -> Option<String> {
         text(self.ask(title, DialogKind::Editor { prefill: prefill.map(str::to_owned) }, None).await)
+    }
+
+    /// Shows a component that the extension draws itself, and that gets the keys until it is dropped. `None`: there is no place for it.
+    /// Meanwhile, the time limit of the calling handler is paused.
+    pub fn component(&self) -> Option<Component> {
+        let (mut component, view) = Component::new(self.cancel.clone());
+        component.paused = self.watch.as_ref().map(|watch| watch.pause());
+        (self.are_present() && self.screen.ui.show_component(view)).then_some(component)
     }
 
     async fn ask(&self, title: &str, kind: DialogKind, timeout: Option<Duration>) -> Option<DialogReply> {

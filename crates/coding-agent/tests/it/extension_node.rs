@@ -15,7 +15,10 @@ use crate::extension_process::{ProcessFixture, RecordingUi, program};
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/extension-host/pinch-extension-host.mjs");
 
 /// Creates a session with an extension with this source; `None` without Node.
-async fn stage(text: &str, replies: impl IntoIterator<Item = Reply>) -> Option<(ProcessFixture, tempfile::TempDir)> {
+pub(crate) async fn stage(
+    text: &str,
+    replies: impl IntoIterator<Item = Reply>,
+) -> Option<(ProcessFixture, tempfile::TempDir)> {
     let node = program("node")?;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("extension.mjs");
@@ -25,7 +28,7 @@ async fn stage(text: &str, replies: impl IntoIterator<Item = Reply>) -> Option<(
 }
 
 /// Returns the states that extensions stored in the log.
-fn states(stage: &ProcessFixture) -> Vec<String> {
+pub(crate) fn states(stage: &ProcessFixture) -> Vec<String> {
     let entries = stage.scene.session.log().entries();
     let state = |body: &EntryBody| match body {
         EntryBody::Custom { custom_type, data } => Some(format!("{custom_type} {}", data.clone().unwrap_or_default())),

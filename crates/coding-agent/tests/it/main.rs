@@ -12,6 +12,8 @@ mod extension_boundary;
 mod extension_failures;
 mod extension_hooks;
 #[cfg(feature = "extension-process")]
+mod extension_component;
+#[cfg(feature = "extension-process")]
 mod extension_node;
 #[cfg(feature = "extension-process")]
 mod extension_process;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use pinch_coding_agent::extension::component::ComponentView;
 use pinch_coding_agent::extension::ui::{Dialog as Question, DialogKind, DialogReply, Ui, UiUpdate};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
@@ -18,6 +19,8 @@ pub(crate) enum UiRequest {
     Ask { question: Question, reply: oneshot::Sender<DialogAnswer> },
     /// Something to show.
     Show(UiUpdate),
+    /// A component in place of the editor.
+    Component(ComponentView),
 }
 
 /// The user interface of a terminal, for extensions. Pass it to the session, and then to [`crate::app::interactive`].
@@ -58,6 +61,10 @@ impl Ui for TerminalUi {
                 _ => None,
             }
         })
+    }
+
+    fn show_component(&self, component: ComponentView) -> bool {
+        self.requests.try_send(UiRequest::Component(component)).is_ok()
     }
 
     fn show(&self, show: UiUpdate) {

@@ -161,6 +161,7 @@ impl Console {
                 self.app.ask(&question, reply, self.host.now_ms());
             }
             ConsoleEvent::Ui(UiRequest::Show(update)) => self.app.show(update),
+            ConsoleEvent::Ui(UiRequest::Component(view)) => self.show_component(view),
             ConsoleEvent::Output(text) => self.app.bash_output(&text),
             ConsoleEvent::Bash(finished) => {
                 self.drain_output();

@@ -142,6 +142,8 @@ pub(crate) struct App {
     /// Keys of an incomplete binding.
     pending_keys: Vec<Key>,
     dialogs: Vec<OpenDialog>,
+    /// Number of components of extensions so far.
+    n_components: u64,
     /// Search text for the transcript, as it is typed.
     search: Option<LineEditor>,
     output_view: OutputView,
@@ -208,6 +210,7 @@ impl App {
             sources,
             pending_keys: Vec::new(),
             dialogs: Vec::new(),
+            n_components: 0,
             search: None,
             output_view: OutputView::Closed,
             ongoing: Ongoing { activity: SessionActivity::Idle, since_ms: 0, text: String::new(), until_ms: None },

@@ -17,6 +17,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use super::open_components::OpenComponents;
 use super::served::ServedSessions;
 use crate::extension::cx::{ExtensionCx, ExtensionHandle};
 use crate::extension::error::ExtensionError;
@@ -65,6 +66,7 @@ pub(super) struct Link {
     sessions: Mutex<ServedSessions>,
     /// The dialogs available before there is a session.
     asker: Mutex<Option<Dialogs>>,
+    pub(super) components: OpenComponents,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -96,6 +98,7 @@ impl Link {
             ended: Notify::new(),
             sessions: Mutex::default(),
             asker: Mutex::default(),
+            components: OpenComponents::default(),
         });
         let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
         let mut tasks = JoinSet::new();

@@ -8,6 +8,7 @@ use pinch_llm::message::Content;
 use pinch_llm::thinking::ThinkingLevel;
 use serde_json::{Value, json};
 
+use super::components;
 use super::link::Link;
 use super::manifest::tool_of;
 use super::points::{custom, member, needed, object, value};
@@ -167,7 +168,7 @@ async fn exec(cx: &ExtensionCx, params: &Value) -> Done {
 async fn ui(link: &Link, ui: &Dialogs, method: &str, params: &Value) -> Done {
     let text = |name| needed::<String>(params, name);
     // A handler waiting for the process also waits for the user's answer.
-    let _paused = matches!(method, "select" | "confirm" | "input" | "editor").then(|| link.pause());
+    let _paused = matches!(method, "select" | "confirm" | "input" | "editor" | "custom").then(|| link.pause());
     match method {
         "select" => {
             let options: Vec<String> = needed(params, "options")?;
@@ -185,6 +186,16 @@ async fn ui(link: &Link, ui: &Dialogs, method: &str, params: &Value) -> Done {
         "editor" => {
             let prefill: Option<String> = member(params, "prefill")?;
             Ok(value(&ui.editor(&text("title")?, prefill.as_deref()).await))
+        }
+        "custom" => components::show(link, ui, text("component")?).await,
+        "draw" => {
+            let lines: Vec<String> = needed(params, "lines")?;
+            link.components.draw(&text("component")?, lines);
+            Ok(Value::Null)
+        }
+        "close" => {
+            link.components.close(&text("component")?);
+            Ok(Value::Null)
         }
         "notify" => {
             let kind: Option<String> = member(params, "type")?;

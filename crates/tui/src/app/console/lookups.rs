@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use pinch_coding_agent::extension::component::{ComponentView, ComponentWatcher};
 use pinch_coding_agent::extension::{Completion, FoundCommand};
 use pinch_coding_agent::releases::{LatestRelease, later_release};
 use pinch_coding_agent::session::stats::UsageTotals;
@@ -46,6 +47,8 @@ pub(super) enum LookupResult {
     Head(Option<Head>),
     /// How tmux passes keys on, and whether a problem of this server is shown for the first time.
     Tmux(TmuxKeys, bool),
+    /// A component has changed, or ended.
+    Component(u64, ComponentWatcher, bool),
     /// The file of the theme in use.
     Theme(ExaminedTheme),
     /// The cost of the session, and the number of the sum.
@@ -100,6 +103,22 @@ impl Console {
             tokio::time::sleep(HEAD_INTERVAL).await;
             let head = tokio::task::spawn_blocking(move || branch::head(&cwd));
             LookupResult::Head(head.await.unwrap_or_default())
+        };
+        self.lookups.push(work.boxed());
+    }
+
+    /// Shows a component of an extension until either side ends it.
+    pub(super) fn show_component(&mut self, view: ComponentView) {
+        let watcher = view.watcher();
+        if let Some(id) = self.app.open_component(view) {
+            self.watch_component(id, watcher);
+        }
+    }
+
+    fn watch_component(&mut self, id: u64, mut watcher: ComponentWatcher) {
+        let work = async move {
+            let is_open = watcher.changed().await;
+            LookupResult::Component(id, watcher, is_open)
         };
         self.lookups.push(work.boxed());
     }
@@ -198,6 +217,8 @@ impl Console {
                 self.follow_head();
                 return self.app.set_head(head);
             }
+            LookupResult::Component(id, watcher, true) => self.watch_component(id, watcher),
+            LookupResult::Component(id, _, false) => self.app.close_component(id),
             LookupResult::Tmux(TmuxKeys::Extended, _) => {
                 let done = self.front.request_modified_keys();
                 self.check(done);

@@ -4,6 +4,7 @@ use pinch_agent_core::event::AgentEvent;
 use pinch_agent_core::tool::ToolError;
 use pinch_coding_agent::compaction::CompactionReason;
 use pinch_coding_agent::event::SessionEvent;
+use pinch_coding_agent::extension::component::ComponentView;
 use pinch_coding_agent::extension::ui::{Dialog as Question, NoteKind, UiUpdate, WidgetPlace};
 use pinch_coding_agent::session::AgentSession;
 use pinch_coding_agent::tools::bash::UserCommand;
@@ -11,7 +12,7 @@ use pinch_llm::message::{Message, StopReason};
 use tokio::sync::oneshot;
 
 use super::{App, OpenDialog, SessionActivity, Widget};
-use crate::dialog::{Ask, DialogNews, DialogView};
+use crate::dialog::{Ask, ComponentDialog, DialogNews, DialogView};
 use crate::effect::DialogAnswer;
 use crate::terminal::{NotificationKind, ProgramStatus};
 
@@ -213,6 +214,22 @@ impl App {
         if let Some(at) = self.dialogs.iter().rposition(|open| open.reply.is_some()) {
             self.dialogs.remove(at);
         }
+    }
+
+    /// Shows a component of an extension. Returns its number; `None`: plain output cannot show it.
+    pub(crate) fn open_component(&mut self, view: ComponentView) -> Option<u64> {
+        if self.is_plain() {
+            self.warning("An extension wants to draw on the screen, which is not possible here");
+            return None;
+        }
+        self.n_components += 1;
+        self.open(Box::new(ComponentDialog::new(self.n_components, view)));
+        Some(self.n_components)
+    }
+
+    /// Closes a component that its extension has ended.
+    pub(crate) fn close_component(&mut self, id: u64) {
+        self.dialogs.retain(|open| open.dialog.component() != Some(id));
     }
 
     /// Passes news to the open dialog; a problem is shown in any case.
