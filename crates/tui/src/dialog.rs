@@ -3,6 +3,7 @@
 mod ask;
 mod choice;
 mod component;
+mod doctor;
 mod first_login;
 mod fork;
 mod login;
@@ -16,6 +17,7 @@ mod tree;
 pub(crate) use ask::Ask;
 pub(crate) use choice::ChoiceDialog;
 pub(crate) use component::ComponentDialog;
+pub(crate) use doctor::{DoctorDialog, TerminalReport};
 pub(crate) use first_login::FirstLoginDialog;
 pub(crate) use fork::ForkDialog;
 pub(crate) use login::LoginView;

@@ -123,6 +123,10 @@ pub(crate) enum Effect {
     DialogAnswer(DialogAnswer),
     /// Switch between regular and fullscreen mode.
     ToggleFullscreen,
+    /// Enter fullscreen mode, which has the whole conversation.
+    ShowTranscript,
+    /// Write what is on the screen, and the conversation, to a file.
+    WriteDebugLog,
 }
 
 /// A waiting message of the user.
@@ -154,6 +158,7 @@ pub(crate) enum DialogName {
     Logout,
     Trust,
     Queue,
+    Doctor,
 }
 
 /// The answer to a question.

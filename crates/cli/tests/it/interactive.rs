@@ -506,3 +506,28 @@ async fn a_key_typed_in_screen_reader_mode_is_not_echoed() {
     assert!(!text.contains("sk-plain-secret") && text.contains("typed again"), "{text}");
     assert!(std::fs::read_to_string(user.path("agent/auth.json")).unwrap().contains("sk-plain-secret"));
 }
+
+#[tokio::test]
+async fn the_terminal_is_examined_and_the_screen_is_logged() {
+    let user = TestUser::new().await;
+    let mut program = TerminalProgram::start(&user, &["--model", "local/m1"]).await;
+    user.answer("an answer to log");
+    program.keys("a question\r").await;
+    program.wait_until("the answer", |screen| screen.contains("an answer to log") && !screen.contains("Working")).await;
+    program.keys("/doctor\r").await;
+    program.wait_for("Press keys to see how they arrive").await;
+    program.keys("\u{1b}x").await;
+    program.wait_for("alt+x").await;
+    program.keys("\u{1b}").await;
+    program.wait_for("Type a message").await;
+    program.keys("/debug\r").await;
+    program.wait_for("pinch-debug.log").await;
+    let log = std::fs::read_to_string(user.path("agent/pinch-debug.log")).unwrap();
+    assert!(log.starts_with("Terminal: 80x24\n") && log.contains("Type a message"), "{log}");
+    assert!(log.contains(r#""role":"user""#) && log.contains("an answer to log"), "{log}");
+    program.keys("/transcript\r").await;
+    program.wait_for_bytes("\u{1b}[?1049h").await;
+    program.wait_for("an answer to log").await;
+    program.keys("\u{4}").await;
+    assert_eq!(program.end().await, Some(0));
+}

@@ -36,11 +36,16 @@ pub(crate) const COMMANDS: &[InterfaceCommand] = &[
     command("resume", "", "Resume another session"),
     command("trust", "", "Decide whether this project's settings, extensions, skills and prompts are used"),
     command("reload", "", "Reload settings, keys, extensions, skills, prompts and themes"),
+    command("transcript", "", "Show the whole conversation, in fullscreen mode"),
+    command("doctor", "", "Show what the terminal can do, and test keys"),
     command("fullscreen", "", "Switch between regular and fullscreen mode"),
     command("mouse", "<on|off>", "Enable or disable mouse support in fullscreen mode"),
     command("redraw", "", "Redraw the screen"),
     command("quit", "", "Exit"),
 ];
+
+/// A command that is not listed: it is for reports of problems.
+const DEBUG: &str = "debug";
 
 /// Aliases of commands.
 const ALIASES: [(&str, &str); 3] = [("clear", "new"), ("exit", "quit"), ("think", "thinking")];
@@ -69,6 +74,9 @@ pub(crate) fn parse(text: &str) -> Option<ParsedCommand> {
     let (name, argument) = slash::typed(text)?;
     let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| *name);
     let given = (!argument.is_empty()).then(|| argument.to_owned());
+    if name == DEBUG {
+        return Some(ParsedCommand::Effects(vec![Effect::WriteDebugLog]));
+    }
     COMMANDS.iter().find(|command| command.name == name)?;
     let effect = match name {
         "settings" => Effect::Open(DialogName::Settings),
@@ -111,6 +119,8 @@ pub(crate) fn parse(text: &str) -> Option<ParsedCommand> {
         "resume" => Effect::Open(DialogName::Sessions),
         "reload" => Effect::Reload,
         "trust" => Effect::Open(DialogName::Trust),
+        "transcript" => Effect::ShowTranscript,
+        "doctor" => Effect::Open(DialogName::Doctor),
         "fullscreen" => Effect::ToggleFullscreen,
         "mouse" => match argument {
             "on" => Effect::Mouse(true),

@@ -3,6 +3,7 @@
 
 mod handover;
 mod lookups;
+mod debug_log;
 mod attachments;
 mod queues;
 
@@ -274,6 +275,11 @@ impl Console {
                 let on = !self.front.is_fullscreen();
                 self.set_fullscreen(on);
             }
+            Effect::ShowTranscript if self.front.is_fullscreen() => {
+                self.app.status("The whole conversation is above; page up scrolls");
+            }
+            Effect::ShowTranscript => self.set_fullscreen(true),
+            Effect::WriteDebugLog => self.write_debug_log(),
             Effect::Abort => self.abort(),
             Effect::Dequeue => self.dequeue(),
             Effect::Unqueue { message, edit } => self.unqueue(&message, edit),

@@ -152,6 +152,7 @@ actions! {
         TranscriptTop "app.transcript.top" ["ctrl+home"] "Scroll to the beginning in fullscreen mode";
         TranscriptEnd "app.transcript.end" ["ctrl+end"] "Scroll to the end in fullscreen mode";
         Redraw "app.redraw" [] "Redraw the screen";
+        Debug "app.debug" ["shift+ctrl+d"] "Write the debug log";
     }
     Chat {
         ChatAgents "chat.agents" ["ctrl+g"] "Choose an agent";

@@ -18,7 +18,10 @@ use pinch_stdx::text::with_causes;
 use super::{Console, MadeDialog};
 use crate::app::branch::{self, Head};
 use crate::app::theme_file::{self, ExaminedTheme};
-use crate::dialog::{DialogNews, ForkDialog, ModelDialog, QueueDialog, ScopedModelDialog, SessionDialog, TreeDialog};
+use crate::dialog::{
+    DialogNews, DoctorDialog, ForkDialog, ModelDialog, QueueDialog, ScopedModelDialog, SessionDialog, TerminalReport,
+    TreeDialog,
+};
 use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::effect::{DialogName, Effect};
 use crate::image::ImageSource;
@@ -307,6 +310,10 @@ impl Console {
                     return self.app.status("There are no queued messages");
                 }
                 self.app.open(Box::new(QueueDialog::new(waiting)));
+            }
+            DialogName::Doctor => {
+                let report = TerminalReport::new(self.front.capabilities(), self.host.env(), self.app.tmux_problem());
+                self.app.open(Box::new(DoctorDialog::new(report)));
             }
             // The driver opens these.
             DialogName::Login | DialogName::Logout => {}

@@ -250,6 +250,7 @@ impl App {
             KeyAction::SessionTree => one(Effect::Open(DialogName::Tree { at: None })),
             KeyAction::SessionFork => one(Effect::Open(DialogName::Fork)),
             KeyAction::SessionResume => one(Effect::Open(DialogName::Sessions)),
+            KeyAction::Debug => one(Effect::WriteDebugLog),
             KeyAction::Transcript => one(Effect::ToggleFullscreen),
             KeyAction::TranscriptSearch => Some(self.open_search()),
             KeyAction::TranscriptPageUp => self.scroll(Scroll::Rows(-page(size))),

@@ -19,9 +19,13 @@ impl App {
         }
     }
 
+    /// Returns the problem with keys in tmux, if there is one.
+    pub(crate) fn tmux_problem(&self) -> Option<String> {
+        self.tmux_keys?.problem(&self.keymap)
+    }
+
     /// Formats the problem with keys in tmux in Markdown, if there is one.
     pub(super) fn tmux_note(&self) -> String {
-        let problem = self.tmux_keys.and_then(|keys| keys.problem(&self.keymap));
-        problem.map_or_else(String::new, |problem| format!("**tmux**\n\n{problem}\n"))
+        self.tmux_problem().map_or_else(String::new, |problem| format!("**tmux**\n\n{problem}\n"))
     }
 }
