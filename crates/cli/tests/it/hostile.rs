@@ -237,7 +237,10 @@ module.exports = function (pi) {
         ctx.ui.setEditorText(some.join("\n"));
         for (const draw of ["custom", "setHeader", "setFooter", "setEditorComponent"]) {
           try {
-            await ctx.ui[draw](() => ({ render: () => some }));
+            await ctx.ui[draw]((tui, theme, keys, done) => {
+              setTimeout(done, timeout);
+              return { render: () => [...some, theme.fg("accent", line), theme.bg(line, line)] };
+            });
           } catch (error) {
             ctx.ui.notify(`${error.message}\n${line}`, "error");
           }
