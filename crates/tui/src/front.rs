@@ -360,6 +360,15 @@ impl Front {
         is_new || *report == Report::Done
     }
 
+    /// Returns whether keys such as shift+enter arrive with their modifiers.
+    pub(crate) fn reports_modifiers(&self) -> bool {
+        let is_requested = match &self.device {
+            FrontDevice::Raw(device) => device.modes().modified_keys,
+            FrontDevice::Lines(_) => false,
+        };
+        is_requested || self.capabilities.keyboard
+    }
+
     /// Asks the terminal for keys such as shift+enter with their modifiers.
     pub(crate) fn request_modified_keys(&mut self) -> io::Result<()> {
         self.device.change_modes(|modes| Modes { modified_keys: true, ..modes })

@@ -312,7 +312,9 @@ impl Console {
                 self.app.open(Box::new(QueueDialog::new(waiting)));
             }
             DialogName::Doctor => {
-                let report = TerminalReport::new(self.front.capabilities(), self.host.env(), self.app.tmux_problem());
+                let mut terminal = self.front.capabilities().clone();
+                terminal.keyboard = self.front.reports_modifiers();
+                let report = TerminalReport::new(&terminal, self.host.env(), self.app.tmux_problem());
                 self.app.open(Box::new(DoctorDialog::new(report)));
             }
             // The driver opens these.
