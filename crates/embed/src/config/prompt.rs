@@ -127,8 +127,8 @@ impl OwnerDisplay {
 
     /// Returns the name of an owner in a prompt.
     pub fn shown(&self, owner: &str) -> String {
-        /// Digits of a hash.
-        const SHOWN: usize = 12;
+        /// Bytes of a hash that are shown, as two digits each.
+        const SHOWN: usize = 6;
         let owner = owner.trim();
         let hash: Vec<u8> = match self {
             _ if owner.is_empty() => return String::new(),
@@ -140,6 +140,6 @@ impl OwnerDisplay {
                 Err(_) => return String::new(),
             },
         };
-        hash.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).take(SHOWN).map(char::from).collect()
+        hash.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! What people invoke in their messages: skills by their command, as `/skill:<name>` or as `$<name>`, and the task templates of skills as
 //! `/<skill>:<template>`.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use pinch_coding_agent::resources::skills::Skill;
@@ -76,13 +77,21 @@ impl AgentSkills {
 
     /// Puts the skills that a message mentions before it.
     fn with_mentioned(&self, message: &str) -> Option<String> {
+        let mut names = mentions(message).peekable();
+        names.peek()?;
+        // A long message may have a name in every word. Of equal names, that of the first skill counts.
+        let mut known: HashMap<&str, &SkillStatus> = HashMap::new();
+        for status in self.invocable() {
+            for name in [Some(status.skill.name.as_str()), status.command.as_deref()].into_iter().flatten() {
+                known.entry(name).or_insert(status);
+            }
+        }
         let mut mentioned: Vec<&SkillStatus> = Vec::new();
-        for name in mentions(message) {
-            let is_meant = |status: &&SkillStatus| status.skill.name == name || status.command.as_deref() == Some(name);
-            if let Some(status) = self.invocable().find(is_meant)
-                && !mentioned.iter().any(|other| other.skill.name == status.skill.name)
-                && mentioned.len() < MAX_MENTIONED
-            {
+        for status in names.filter_map(|name| known.get(name).copied()) {
+            if mentioned.len() == MAX_MENTIONED {
+                break;
+            }
+            if !mentioned.iter().any(|other| other.skill.name == status.skill.name) {
                 mentioned.push(status);
             }
         }

@@ -28,8 +28,10 @@ const BLOCKED: [&str; 18] = [
     "umount2",
     "unshare",
 ];
-/// `EPERM`, and `ENOSYS`, after which the C library uses `clone` instead of `clone3`, whose flags cannot be checked.
-const ERRORS: (u32, u32) = (1, 38);
+/// `EPERM`: the result of a blocked call.
+const NOT_PERMITTED: u32 = 1;
+/// `ENOSYS`: the result of `clone3`, whose flags cannot be checked. The C library then uses `clone`.
+const NOT_IMPLEMENTED: u32 = 38;
 /// Flags of `clone` that create namespaces.
 const NAMESPACES: u32 = 0x7e02_0000;
 
@@ -54,8 +56,8 @@ fn restricted(mut profile: Value) -> Option<Value> {
     rules.retain(|rule| rule["names"].as_array().is_none_or(|names| !names.is_empty()));
     let has_none = [json!({"index": 0, "value": NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"})];
     rules.extend([
-        json!({"names": BLOCKED, "action": "SCMP_ACT_ERRNO", "errnoRet": ERRORS.0}),
-        json!({"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": ERRORS.1}),
+        json!({"names": BLOCKED, "action": "SCMP_ACT_ERRNO", "errnoRet": NOT_PERMITTED}),
+        json!({"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": NOT_IMPLEMENTED}),
         json!({"names": ["clone"], "action": "SCMP_ACT_ALLOW", "args": has_none}),
     ]);
     Some(profile)

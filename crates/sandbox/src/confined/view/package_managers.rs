@@ -32,8 +32,8 @@ pub(super) fn copy_configuration(root: &Path, real_home: &Path, home: &Path) -> 
             std::fs::create_dir_all(parent)?;
         }
         // Of equal settings, the later one applies. A second header of a section would be an error for pip.
-        let is_one = !name.ends_with(".conf");
-        let text = if is_one { texts.join("\n") } else { texts.into_iter().next_back().unwrap_or_default() };
+        let can_be_joined = !name.ends_with(".conf");
+        let text = if can_be_joined { texts.join("\n") } else { texts.into_iter().next_back().unwrap_or_default() };
         std::fs::write(to, without_credentials(&text, secret))?;
     }
     Ok(())
