@@ -64,6 +64,8 @@ function notHere(what) {
 
 const components = new Map(); // open components, by id
 let nextComponent = 1;
+const keptComponents = new Map(); // functions that close the components which stay on the screen, by place
+let editorFactory; // of the editor that takes the place of pinch's own
 
 /** The theme of a component, whose colors are those of its last layout. */
 function makeTheme(layout) {
@@ -80,10 +82,64 @@ function makeTheme(layout) {
   };
 }
 
-/** Shows a component until it is done, and returns its result; `undefined` if the user closes it. `ui` sends a request. */
-async function showComponent(ui, factory, options = {}) {
-  if (options.onHandle) notHere("ui.custom with onHandle")();
+/** What the editors of extensions that build on pinch's own can ask for, by editor. */
+const editorLinks = new WeakMap();
+
+/**
+ * Base class of editors that build on pinch's own: keys passed to `handleInput` of this class are handled by pinch, as if the extension had
+ * no editor. `render` and `getText` return what it shows and contains since.
+ */
+class CustomEditor {
+  constructor(tui, theme, keybindings) {
+    Object.assign(this, { tui, theme, keybindings });
+    editorLinks.set(this, { lines: [], text: "" });
+  }
+  handleInput(data) {
+    editorLinks.get(this).pass?.(data);
+  }
+  render() {
+    return [...editorLinks.get(this).lines];
+  }
+  getText() {
+    return editorLinks.get(this).text;
+  }
+  setText(text) {
+    editorLinks.get(this).text = text;
+    editorLinks.get(this).setText?.(text);
+  }
+  invalidate() {}
+}
+
+/** What a footer may show. `facts` are replaced when they change. */
+function makeFooterData(facts, listeners) {
+  return {
+    getGitBranch: () => facts.branch ?? null,
+    getExtensionStatuses: () => new Map(Object.entries(facts.statuses)),
+    getAvailableProviderCount: () => facts.providers,
+    onBranchChange(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+}
+
+/** Returns overlay options as data, and whether the overlay is visible on a screen of this size, if that is known. */
+function readOverlayOptions(options, screen) {
+  const { visible, ...data } = (typeof options === "function" ? options() : options) ?? {};
+  return { data, isVisible: screen && visible ? Boolean(visible(...screen)) : true };
+}
+
+/**
+ * Shows a component until it is done, and returns its result; `undefined` if the user closes it. `ui` sends a request, and `place` are its
+ * parameters for the place of the component. `onOpen` gets a function that closes it.
+ */
+async function showComponent(ui, factory, options = {}, place = {}, onOpen = () => {}) {
   const id = `c${nextComponent++}`;
+  const tell = (method, params) =>
+    void ui(method, { component: id, ...params }).catch((error) => console.error(error.message));
+  let [isHidden, isOffScreen] = [false, false];
+  const facts = { branch: null, statuses: {}, providers: 0 };
+  const branchListeners = new Set();
   const layout = { columns: 80, rows: 24, foreground: {}, background: {} };
   let component;
   let [hasLayout, isDone, isDrawn] = [false, false, true];
@@ -92,8 +148,9 @@ async function showComponent(ui, factory, options = {}) {
   const done = (value) => {
     if (isDone) return;
     [isDone, result] = [true, value];
-    void ui("close", { component: id }).catch((error) => console.error(error.message));
+    tell("close");
   };
+  onOpen(() => done(undefined));
   // A component that fails must not stay on the screen.
   let failure;
   const guarded = (work) => {
@@ -108,7 +165,9 @@ async function showComponent(ui, factory, options = {}) {
     isDrawn = true;
     if (!component || !hasLayout || isDone) return;
     const lines = guarded(() => component.render(layout.columns));
-    if (!isDone) void ui("draw", { component: id, lines: (lines ?? []).map(String) }).catch((error) => console.error(error.message));
+    // Editors that build on pinch's own have its text.
+    const text = place.place === "editor" && !editorLinks.has(component) ? component.getText?.() : undefined;
+    if (!isDone) tell("draw", { lines: (lines ?? []).map(String), text });
   };
   const requestRender = () => {
     if (isDrawn) setImmediate(draw);
@@ -117,18 +176,50 @@ async function showComponent(ui, factory, options = {}) {
   const within = current.getStore();
   components.set(id, {
     layout(next) {
+      const [before, after] = [layout.screen, next.screen].map(String);
       Object.assign(layout, next);
       hasLayout = true;
+      if (next.screen && before !== after) {
+        const { data, isVisible } = guarded(() => readOverlayOptions(options.overlayOptions, next.screen)) ?? {};
+        isOffScreen = isVisible === false;
+        tell("move", { options: data });
+        tell("hide", { hidden: isHidden || isOffScreen });
+      }
       guarded(() => component?.invalidate?.());
       requestRender();
     },
     key(data, ids) {
       actions = ids;
-      current.run(within, () => guarded(() => component?.handleInput?.(data)));
+      const isTaken = current.run(within, () => guarded(() => component?.handleInput?.(data)));
+      if (place.place === "editor" && isTaken === false) tell("key", { data });
+      requestRender();
+    },
+    editor(text, lines) {
+      const link = editorLinks.get(component);
+      if (link) Object.assign(link, { lines }, text == null ? {} : { text });
+      else if (text != null && component?.getText?.() !== text) guarded(() => component?.setText?.(text));
+      requestRender();
+    },
+    footer(next) {
+      const isOther = next.branch !== facts.branch;
+      Object.assign(facts, next);
+      if (isOther) for (const listener of branchListeners) guarded(listener);
       requestRender();
     },
   });
-  const shown = ui("custom", { component: id });
+  let hasFocus = !(place.options?.nonCapturing ?? false);
+  const handle = {
+    hide: () => done(undefined),
+    setHidden(hidden) {
+      isHidden = Boolean(hidden);
+      tell("hide", { hidden: isHidden || isOffScreen });
+    },
+    isHidden: () => isHidden,
+    focus: () => tell("focus", { focused: (hasFocus = true) }),
+    unfocus: () => tell("focus", { focused: (hasFocus = false) }),
+    isFocused: () => hasFocus && !isHidden,
+  };
+  const shown = ui("custom", { component: id, ...place });
   try {
     const tui = {
       requestRender,
@@ -143,8 +234,17 @@ async function showComponent(ui, factory, options = {}) {
     };
     // Whether the last key is bound to an action.
     const keybindings = { matches: (_data, action) => actions.includes(action) };
-    const made = Promise.resolve(factory(tui, makeTheme(layout), keybindings, done));
+    const fourth = place.place === "footer" ? makeFooterData(facts, branchListeners) : keybindings;
+    const made = Promise.resolve(factory(tui, makeTheme(layout), fourth, done));
     component = await Promise.race([made, shown.then(() => undefined)]);
+    const link = component && editorLinks.get(component);
+    if (link) {
+      link.pass = (data) => tell("key", { data });
+      link.setText = (text) => void ui("setEditorText", { text }).catch((error) => console.error(error.message));
+    } else if (place.place === "editor" && component) {
+      component.onSubmit = (text) => tell("submit", { text });
+    }
+    if (place.place === "overlay") options.onHandle?.(handle);
     requestRender();
     await shown;
     if (failure) throw failure;
@@ -174,6 +274,18 @@ function makeUi(own) {
     });
     return Promise.race([asked, aborted]);
   };
+  /** Keeps a component at a place of the screen, or gives the place back. */
+  const keep = (params, factory) => {
+    const at = JSON.stringify([params.place, params.key]);
+    keptComponents.get(at)?.();
+    keptComponents.delete(at);
+    if (!factory) return;
+    let close;
+    const shown = showComponent(ui, factory, {}, params, (end) => keptComponents.set(at, (close = end)));
+    shown
+      .catch((error) => console.error(error.message))
+      .finally(() => keptComponents.get(at) === close && keptComponents.delete(at));
+  };
   return {
     select: (title, options, more) => dialog("select", { title, options }, more),
     confirm: async (title, message, more) => (await dialog("confirm", { title, message }, more)) === true,
@@ -182,8 +294,9 @@ function makeUi(own) {
     notify: (message, type) => show("notify", { message, type }),
     setStatus: (key, text) => show("setStatus", { key, text }),
     setWidget: (key, lines, options = {}) => {
-      if (typeof lines === "function") notHere("setWidget with a component")();
-      show("setWidget", { key, lines, placement: options.placement });
+      const widget = { place: "widget", key, placement: options.placement };
+      keep(widget, typeof lines === "function" ? lines : undefined);
+      if (typeof lines !== "function") show("setWidget", { key, lines, placement: options.placement });
     },
     setTitle: (title) => show("setTitle", { title }),
     setEditorText: (text) => show("setEditorText", { text }),
@@ -194,10 +307,17 @@ function makeUi(own) {
     setWorkingVisible() {},
     setWorkingIndicator() {},
     setHiddenThinkingLabel() {},
-    custom: (factory, options) => showComponent(ui, factory, options),
-    setFooter: notHere("ui.setFooter"),
-    setHeader: notHere("ui.setHeader"),
-    setEditorComponent: notHere("ui.setEditorComponent"),
+    custom: (factory, options = {}) => {
+      if (!options.overlay) return showComponent(ui, factory, options);
+      return showComponent(ui, factory, options, { place: "overlay", options: readOverlayOptions(options.overlayOptions).data });
+    },
+    setFooter: (factory) => keep({ place: "footer" }, factory),
+    setHeader: (factory) => keep({ place: "header" }, factory),
+    setEditorComponent(factory) {
+      editorFactory = factory;
+      keep({ place: "editor" }, factory);
+    },
+    getEditorComponent: () => editorFactory,
     addAutocompleteProvider: notHere("ui.addAutocompleteProvider"),
     onTerminalInput: notHere("ui.onTerminalInput"),
   };
@@ -277,6 +397,7 @@ function describeTool({ name, label, description, parameters, executionMode, out
 }
 
 const pi = {
+  CustomEditor,
   on(event, handler) {
     if (!handlers.has(event)) onlyAtStart(`pi.on("${event}")`);
     const all = list(handlers, event);
@@ -520,11 +641,17 @@ const methods = {
   async "shortcut/run"({ key, ctx }, signal) {
     await shortcuts.get(key).handler(makeContext(ctx, signal));
   },
-  "ui/layout"({ component, columns, rows, foreground, background }) {
-    components.get(component)?.layout({ columns, rows, foreground, background });
+  "ui/layout"({ component, ...layout }) {
+    components.get(component)?.layout(layout);
   },
   "ui/key"({ component, data, actions }) {
     components.get(component)?.key(data, actions);
+  },
+  "ui/editor"({ component, text, lines }) {
+    components.get(component)?.editor(text, lines);
+  },
+  "ui/footer"({ component, branch, statuses, providers }) {
+    components.get(component)?.footer({ branch, statuses, providers });
   },
   "events/heard"({ topic, data }) {
     for (const handler of topics.get(topic) ?? []) handler(data);

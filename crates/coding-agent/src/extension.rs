@@ -19,6 +19,7 @@ use serde_json::Value;
 pub mod points;
 pub mod error;
 mod limit;
+pub mod overlay;
 pub mod component;
 pub mod ui;
 pub mod boundary;

@@ -16,7 +16,7 @@ mod tree;
 
 pub(crate) use ask::Ask;
 pub(crate) use choice::ChoiceDialog;
-pub(crate) use component::ComponentDialog;
+pub(crate) use component::{CLOSE, ComponentDialog, DOUBLE_PRESS_MS};
 pub(crate) use doctor::{DoctorDialog, TerminalReport};
 pub(crate) use first_login::FirstLoginDialog;
 pub(crate) use fork::ForkDialog;
@@ -28,6 +28,7 @@ pub(crate) use sessions::SessionDialog;
 pub(crate) use settings::{SettingsDialog, SettingsFacts, keys as setting_keys};
 pub(crate) use tree::{TreeDialog, TreeFilter};
 
+use pinch_coding_agent::extension::overlay::OverlayBounds;
 use ratatui_core::style::Modifier;
 use ratatui_core::text::Span;
 
@@ -103,8 +104,29 @@ pub(crate) trait DialogView<E = Effect> {
         false
     }
 
-    /// Returns the number of the component that it shows.
-    fn component(&self) -> Option<u64> {
+    /// Returns the dialog of a component.
+    fn component(&mut self) -> Option<&mut ComponentDialog> {
+        None
+    }
+
+    /// Returns whether keys are for it.
+    fn takes_keys(&self) -> bool {
+        true
+    }
+
+    /// Returns whether it is drawn above everything instead of in place of the editor.
+    fn is_overlay(&self) -> bool {
+        false
+    }
+
+    /// Returns an overlay on a screen of these columns and rows, and its place in a live area of at least `live_rows`; `None`: it is hidden,
+    /// or no overlay.
+    fn overlay_rows(
+        &mut self,
+        _screen: (usize, usize),
+        _live_rows: usize,
+        _theme: &Palette,
+    ) -> Option<(OverlayBounds, Vec<Row>)> {
         None
     }
 

@@ -102,6 +102,8 @@ mod editor_line;
 
 mod effect;
 
+mod component_pane;
+
 mod dialog;
 
 pub mod configure;

@@ -7,6 +7,16 @@ use crate::Row;
 use crate::text::one_line;
 use crate::theme::Palette;
 
+/// Attributes and the codes that switch them on.
+const ATTRIBUTES: [(Modifier, u8); 6] = [
+    (Modifier::BOLD, 1),
+    (Modifier::DIM, 2),
+    (Modifier::ITALIC, 3),
+    (Modifier::UNDERLINED, 4),
+    (Modifier::REVERSED, 7),
+    (Modifier::CROSSED_OUT, 9),
+];
+
 /// Returns a line as a row.
 pub(crate) fn row(line: &str, theme: &Palette) -> Row {
     let mut spans = Vec::new();
@@ -82,6 +92,23 @@ fn colored(style: Style, is_foreground: bool, color: Option<Color>, theme: &Pale
         Some(color) => style.bg(color),
         None => style,
     }
+}
+
+/// Returns a row as a line, which is the row again if it is passed to [`row`].
+pub(crate) fn line(row: &Row) -> String {
+    let mut line = String::new();
+    for span in &row.spans {
+        let style = row.style.patch(span.style);
+        let attributes = ATTRIBUTES.iter().filter(|(attribute, _)| style.add_modifier.contains(*attribute));
+        let mut codes: Vec<String> = attributes.map(|(_, code)| code.to_string()).collect();
+        codes.extend(style.fg.and_then(|color| parameters(color, true)));
+        codes.extend(style.bg.and_then(|color| parameters(color, false)));
+        match codes.is_empty() {
+            true => line.push_str(&span.content),
+            false => line.push_str(&format!("\u{1b}[{}m{}\u{1b}[0m", codes.join(";"), span.content)),
+        }
+    }
+    line
 }
 
 /// Returns the parameters of the sequence that selects a colour; `None`: it is the terminal's default.

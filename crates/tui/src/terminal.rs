@@ -14,6 +14,7 @@ mod plain;
 pub use capabilities::{QUERIES, SIZE_QUERY, TerminalCapabilities};
 pub use device::{DeviceError, Modes, TerminalDevice, is_terminal};
 pub use fullscreen::Fullscreen;
+pub(crate) use input::parse_input;
 pub use input::{Mouse, MouseKind, Report, TerminalInput, from_event};
 pub use lines::LineDevice;
 pub use notification::NotificationKind;

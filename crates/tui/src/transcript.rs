@@ -374,6 +374,11 @@ impl TranscriptView {
         self.push(TranscriptEntry::Header { name: name.to_owned(), hints: hints.to_owned() });
     }
 
+    /// Shows lines that an extension has drawn as its header. They are not trusted.
+    pub(crate) fn drawn_header(&mut self, lines: Vec<String>) {
+        self.push(TranscriptEntry::DrawnHeader(lines));
+    }
+
     /// Shows unimportant lines.
     pub(crate) fn dim(&mut self, text: &str) {
         self.push(TranscriptEntry::notice(NoticeKind::Resources, text));

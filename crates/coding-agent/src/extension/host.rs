@@ -16,7 +16,7 @@ use super::error::ExtensionError;
 use super::limit::{Stopwatch, guarded, guarded_now};
 use super::points::{Point, Points};
 use super::register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations, Shortcut};
-use super::ui::{Dialog, NoUi, Onlooker, Ui};
+use super::ui::{Dialog, NoUi, Onlooker, Ui, UiUpdate};
 use super::{Extension, HANDLER_LIMIT, HandlerFuture, Notification};
 use crate::event::ExtensionFailure;
 
@@ -97,6 +97,11 @@ impl Extensions {
     /// Sets the user interface for dialogs; until then, dialogs are unanswered.
     pub fn set_ui(&self, ui: Arc<dyn Ui>) {
         self.0.core.set_ui(ui);
+    }
+
+    /// Removes from the user interface what the extensions of the previous session showed.
+    pub(crate) fn reset_ui(&self) {
+        self.0.core.screen().ui.show(UiUpdate::Reset);
     }
 
     /// Returns whether any extension handles a point.

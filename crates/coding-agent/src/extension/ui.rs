@@ -12,7 +12,8 @@ use pinch_agent_core::tool::JsonObject;
 use pinch_stdx::cancel::Cancel;
 use tokio::sync::Mutex;
 
-use super::component::{Component, ComponentView};
+pub use super::component::WidgetPlace;
+use super::component::{Component, ComponentPlace, ComponentView};
 use super::limit::Stopwatch;
 
 /// A question to the user.
@@ -109,31 +110,6 @@ impl NoteKind {
     }
 }
 
-/// The position of a widget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WidgetPlace {
-    /// Above the editor.
-    AboveEditor,
-    /// Below the editor.
-    BelowEditor,
-}
-
-impl WidgetPlace {
-    /// Returns the name used in the protocols.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AboveEditor => "aboveEditor",
-            Self::BelowEditor => "belowEditor",
-        }
-    }
-
-    /// Parses the name.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::AboveEditor, Self::BelowEditor].into_iter().find(|place| place.as_str() == word)
-    }
-}
-
 /// Something to show that needs no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -165,6 +141,9 @@ pub enum UiUpdate {
     Title(String),
     /// The editor's text.
     EditorText(String),
+    /// A session begins: statuses, widgets, the title and components of the extensions of the previous one are removed. Comes before what
+    /// extensions show when they learn of the session.
+    Reset,
 }
 
 /// A tool call that may need the user's approval.
@@ -207,8 +186,8 @@ pub trait Ui: Send + Sync {
     /// Shows something. Must not block.
     fn show(&self, show: UiUpdate);
 
-    /// Shows a component in place of the editor until it ends. Returns whether there is a place for it; by default there is none. Must not
-    /// block.
+    /// Shows a component at its place ([`ComponentView::place`]) until it ends. Returns whether there is a place for it; by default there is
+    /// none. Must not block.
     fn show_component(&self, component: ComponentView) -> bool {
         drop(component);
         false
@@ -317,11 +296,17 @@ impl Dialogs {
         text(self.ask(title, DialogKind::Editor { prefill: prefill.map(str::to_owned) }, None).await)
     }
 
-    /// Shows a component that the extension draws itself, and that gets the keys until it is dropped. `None`: there is no place for it.
-    /// Meanwhile, the time limit of the calling handler is paused.
-    pub fn component(&self) -> Option<Component> {
-        let (mut component, view) = Component::new(self.cancel.clone());
-        component.paused = self.watch.as_ref().map(|watch| watch.pause());
+    /// Shows a component that the extension draws itself, until it is dropped; there are no more events once the user or the session has
+    /// closed it. `None`: there is no place for it.
+    ///
+    /// A component in place of the editor or above everything else ([`ComponentPlace::is_dialog`]) also ends when the current run is
+    /// cancelled. Meanwhile, the time limit of the calling handler is paused. The others stay when their handler has returned, until another
+    /// one takes their place, the session is left, or extensions are reloaded.
+    pub fn component(&self, place: ComponentPlace) -> Option<Component> {
+        let is_dialog = place.is_dialog();
+        let cancel = if is_dialog { self.cancel.clone() } else { Cancel::new() };
+        let (mut component, view) = Component::new(place, cancel);
+        component.paused = self.watch.as_ref().filter(|_| is_dialog).map(|watch| watch.pause());
         (self.are_present() && self.screen.ui.show_component(view)).then_some(component)
     }
 

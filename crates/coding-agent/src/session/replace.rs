@@ -156,6 +156,7 @@ impl AgentSession {
     /// Notifies extensions of the current session, and loads the resources they return, from the next prompt on.
     pub(super) async fn arrive(&mut self, reason: SessionReason) {
         let previous = self.left.take();
+        self.control.extensions().reset_ui();
         self.control
             .notify_extensions(Notification::SessionStart { reason, previous: previous.as_ref() }, &self.log)
             .await;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use pinch_coding_agent::extension::component::{ComponentEvent, ComponentLayout, ComponentView};
+use pinch_coding_agent::extension::component::{
+    ComponentAction, ComponentChange, ComponentEvent, ComponentLayout, ComponentPlace, ComponentView, FooterFacts,
+};
 use pinch_coding_agent::extension::ui::{Dialog, DialogReply, Ui, UiUpdate};
 use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use tokio::sync::mpsc;
@@ -78,22 +80,26 @@ fn input(data: &str, actions: &[&str]) -> ComponentEvent {
 }
 
 /// Waits until the lines are these.
-async fn wait_for(view: &ComponentView, lines: [&str; 2]) {
-    let mut watcher = view.watcher();
-    while view.lines() != lines {
-        assert!(watcher.changed().await, "ended with {:?}", view.lines());
-    }
+async fn wait_for<const N: usize>(view: &mut ComponentView, lines: [&str; N]) {
+    let shown = async {
+        let mut watcher = view.watcher();
+        while view.lines() != lines {
+            assert!(watcher.changed().await, "ended with {:?}", view.lines());
+        }
+    };
+    let limit = std::time::Duration::from_secs(20);
+    assert!(tokio::time::timeout(limit, shown).await.is_ok(), "still {:?}", view.lines());
 }
 
 #[tokio::test]
 async fn a_component_draws_lines_gets_keys_and_ends_with_a_result() {
-    let states = count(async |view| {
+    let states = count(async |mut view| {
         assert!(view.send(layout(30)));
-        wait_for(&view, ["\u{1b}[38;5;4mn=0\u{1b}[39m", "width 30 of 30x20"]).await;
+        wait_for(&mut view, ["\u{1b}[38;5;4mn=0\u{1b}[39m", "width 30 of 30x20"]).await;
         view.send(input("\u{1b}[A", &["tui.select.up"]));
-        wait_for(&view, ["\u{1b}[38;5;4mn=1\u{1b}[39m", "width 30 of 30x20"]).await;
+        wait_for(&mut view, ["\u{1b}[38;5;4mn=1\u{1b}[39m", "width 30 of 30x20"]).await;
         view.send(layout(50));
-        wait_for(&view, ["\u{1b}[38;5;4mn=1\u{1b}[39m", "width 50 of 50x20"]).await;
+        wait_for(&mut view, ["\u{1b}[38;5;4mn=1\u{1b}[39m", "width 50 of 50x20"]).await;
         let mut watcher = view.watcher();
         view.send(input("\r", &["tui.select.confirm"]));
         while watcher.changed().await {}
@@ -105,9 +111,9 @@ async fn a_component_draws_lines_gets_keys_and_ends_with_a_result() {
 
 #[tokio::test]
 async fn a_component_that_the_user_closes_has_no_result() {
-    let states = count(async |view| {
+    let states = count(async |mut view| {
         view.send(layout(30));
-        wait_for(&view, ["\u{1b}[38;5;4mn=0\u{1b}[39m", "width 30 of 30x20"]).await;
+        wait_for(&mut view, ["\u{1b}[38;5;4mn=0\u{1b}[39m", "width 30 of 30x20"]).await;
     });
     if let Some(states) = states.await {
         assert_eq!(states, ["disposed true", r#"result "undefined""#]);
@@ -116,7 +122,7 @@ async fn a_component_that_the_user_closes_has_no_result() {
 
 #[tokio::test]
 async fn a_component_that_fails_is_closed() {
-    let states = count(async |view| {
+    let states = count(async |mut view| {
         view.send(layout(30));
         let mut watcher = view.watcher();
         view.send(input("boom", &[]));
@@ -133,4 +139,186 @@ async fn without_a_terminal_there_are_no_components() {
     stage.ask("hi").await;
     let why = "failed: There is no terminal that can show a component";
     assert!(states(&stage).contains(&format!("result {why:?}")), "{:?}", states(&stage));
+}
+
+/// Lets an extension show components at the start of a prompt, and returns them in order. They outlast the handler.
+async fn show(setup: &str, n: usize) -> Option<(ProcessFixture, tempfile::TempDir, Vec<ComponentView>)> {
+    let text = format!(
+        r#"export default function (pi) {{
+             pi.on("before_agent_start", async (event, ctx) => {{ {setup} }});
+             pi.registerCommand("back", {{ handler: async (args, ctx) => {{
+               ctx.ui.setEditorComponent(undefined);
+               ctx.ui.setFooter(undefined);
+             }} }});
+           }}"#
+    );
+    let (mut stage, folder) = stage(&text, [Reply::text("ok")]).await?;
+    let (sender, mut components) = mpsc::channel(8);
+    stage.extensions.set_ui(Arc::new(ComponentUi(sender)));
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    let mut views = Vec::new();
+    while views.len() < n {
+        let next = tokio::time::timeout(std::time::Duration::from_secs(20), components.recv()).await;
+        views.push(next.unwrap().unwrap());
+    }
+    Some((stage, folder, views))
+}
+
+fn told(text: Option<&str>, lines: &[&str]) -> ComponentEvent {
+    let lines = lines.iter().map(ToString::to_string).collect();
+    ComponentEvent::Editor { text: text.map(str::to_owned), lines }
+}
+
+async fn next_action(watcher: &mut pinch_coding_agent::extension::component::ComponentWatcher) -> ComponentAction {
+    let action = async {
+        loop {
+            match watcher.next().await {
+                Some(ComponentChange::Action(action)) => return action,
+                Some(ComponentChange::Drawn) => {}
+                None => panic!("ended"),
+            }
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), action).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_modal_editor_builds_on_that_of_pinch() {
+    let setup = r#"
+        class Modal extends pi.CustomEditor {
+          mode = "insert";
+          handleInput(data) {
+            if (data === "\u001b" && this.mode === "insert") this.mode = "normal";
+            else if (this.mode === "insert") super.handleInput(data);
+            else if (data === "i") this.mode = "insert";
+            else if (data === "h") super.handleInput("\u001b[D");
+          }
+          render(width) { return [...super.render(width), `${this.mode} ${this.getText()}`]; }
+        }
+        ctx.ui.setEditorComponent((tui, theme, keybindings) => new Modal(tui, theme, keybindings));
+    "#;
+    let Some((mut stage, _folder, mut views)) = show(setup, 1).await else { return };
+    let mut view = views.remove(0);
+    assert_eq!(view.place(), &ComponentPlace::Editor);
+    let mut watcher = view.watcher();
+    view.send(layout(30));
+    wait_for(&mut view, ["insert "]).await;
+    view.send(input("a", &[]));
+    assert_eq!(next_action(&mut watcher).await, ComponentAction::Key("a".to_owned()));
+    view.send(told(Some("a"), &["> a"]));
+    wait_for(&mut view, ["> a", "insert a"]).await;
+    for data in ["\u{1b}", "x", "h"] {
+        view.send(input(data, &[]));
+    }
+    assert_eq!(next_action(&mut watcher).await, ComponentAction::Key("\u{1b}[D".to_owned()));
+    wait_for(&mut view, ["> a", "normal a"]).await;
+    assert_eq!(view.text(), None, "the text is that of pinch");
+    assert_eq!(failures(&stage.ask("/back").await), []);
+    while watcher.next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn an_editor_of_its_own_has_text_and_submits_it() {
+    let setup = r#"
+        ctx.ui.setEditorComponent(() => {
+          let text = "";
+          return {
+            getText: () => text,
+            setText: (next) => void (text = next),
+            render: () => [`text ${text}`],
+            handleInput(data) {
+              if (data === "\u001b") return false;
+              if (data === "\r") this.onSubmit(text);
+              else text += data;
+            },
+          };
+        });
+    "#;
+    let Some((_stage, _folder, mut views)) = show(setup, 1).await else { return };
+    let mut view = views.remove(0);
+    let mut watcher = view.watcher();
+    view.send(layout(30));
+    for data in ["a", "b"] {
+        view.send(input(data, &[]));
+    }
+    wait_for(&mut view, ["text ab"]).await;
+    assert_eq!(view.text().as_deref(), Some("ab"));
+    view.send(told(Some("given"), &[]));
+    wait_for(&mut view, ["text given"]).await;
+    view.send(input("\u{1b}", &[]));
+    view.send(input("\r", &[]));
+    assert_eq!(next_action(&mut watcher).await, ComponentAction::Key("\u{1b}".to_owned()));
+    assert_eq!(next_action(&mut watcher).await, ComponentAction::Submit("given".to_owned()));
+}
+
+#[tokio::test]
+async fn footers_headers_and_widgets_stay_until_they_are_removed() {
+    let setup = r#"
+        ctx.ui.setFooter((tui, theme, data) => {
+          let changes = 0;
+          data.onBranchChange(() => changes++);
+          return { render: () => [`${data.getGitBranch()} ${changes} ${[...data.getExtensionStatuses()]} ${data.getAvailableProviderCount()}`] };
+        });
+        ctx.ui.setHeader((tui, theme) => ({ render: (width) => [theme.fg("accent", "top"), `${width}`] }));
+        ctx.ui.setWidget("w", () => ({ render: () => ["widget"] }), { placement: "belowEditor" });
+    "#;
+    let Some((mut stage, _folder, mut views)) = show(setup, 3).await else { return };
+    let mut widget = views.pop().unwrap();
+    let mut header = views.pop().unwrap();
+    let mut footer = views.pop().unwrap();
+    let place = pinch_coding_agent::extension::ui::WidgetPlace::BelowEditor;
+    assert_eq!(widget.place(), &ComponentPlace::Widget { key: "w".to_owned(), place });
+    for view in [&widget, &header, &footer] {
+        view.send(layout(30));
+    }
+    wait_for(&mut widget, ["widget"]).await;
+    wait_for(&mut header, ["\u{1b}[38;5;4mtop\u{1b}[39m", "30"]).await;
+    let mut facts = FooterFacts::default();
+    facts.branch = Some("main".to_owned());
+    facts.statuses.insert("k".to_owned(), "busy".to_owned());
+    facts.n_providers = 2;
+    footer.send(ComponentEvent::Footer(facts));
+    wait_for(&mut footer, ["main 1 k,busy 2"]).await;
+    let mut watcher = footer.watcher();
+    assert_eq!(failures(&stage.ask("/back").await), []);
+    while watcher.next().await.is_some() {}
+    assert!(widget.send(layout(31)), "the others stay");
+}
+
+#[tokio::test]
+async fn overlays_move_with_the_screen_and_obey_their_handle() {
+    let setup = r#"
+        let handle;
+        void ctx.ui.custom(() => ({
+          render: () => ["over"],
+          handleInput(data) {
+            if (data === "h") handle.setHidden(true);
+            if (data === "f") handle.unfocus();
+          },
+        }), {
+          overlay: true,
+          overlayOptions: { anchor: "top-right", width: "50%", margin: 2, visible: (width) => width >= 60 },
+          onHandle: (given) => (handle = given),
+        });
+    "#;
+    let Some((_stage, _folder, mut views)) = show(setup, 1).await else { return };
+    let mut view = views.remove(0);
+    let ComponentPlace::Overlay(options) = view.place().clone() else { panic!("{:?}", view.place()) };
+    assert_eq!(options.bounds((100, 40), 1).column, 48);
+    let mut watcher = view.watcher();
+    let sized = |columns| {
+        let mut layout = ComponentLayout::default();
+        (layout.columns, layout.rows, layout.screen) = (columns, 20, Some((columns, 20)));
+        ComponentEvent::Layout(layout)
+    };
+    for (columns, is_hidden) in [(80, false), (40, true), (70, false)] {
+        view.send(sized(columns));
+        assert_eq!(next_action(&mut watcher).await, ComponentAction::Move(options.clone()));
+        assert_eq!(next_action(&mut watcher).await, ComponentAction::Hide(is_hidden));
+    }
+    wait_for(&mut view, ["over"]).await;
+    view.send(input("h", &[]));
+    assert_eq!(next_action(&mut watcher).await, ComponentAction::Hide(true));
+    view.send(input("f", &[]));
+    assert_eq!(next_action(&mut watcher).await, ComponentAction::Focus(false));
 }

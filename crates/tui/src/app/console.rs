@@ -170,7 +170,7 @@ impl Console {
                 self.finished_bash.push(*finished);
             }
             ConsoleEvent::LookupResult(FoundEvent(found)) => {
-                if !self.found(found) {
+                if !self.found(found).await {
                     return;
                 }
             }

@@ -29,8 +29,8 @@ pub(crate) struct Footer {
     pub(crate) context_window: u64,
     pub(crate) auto_compaction: bool,
     pub(crate) provider: Option<String>,
-    /// Whether the provider is shown, if there is room.
-    pub(crate) names_provider: bool,
+    /// Number of providers with usable models. If there are several, the model's is shown, if there is room.
+    pub(crate) n_providers: usize,
     pub(crate) model: String,
     /// Thinking level; `None`: the model does not support thinking.
     pub(crate) thinking: Option<String>,
@@ -87,7 +87,7 @@ impl Footer {
         let with_provider = self
             .provider
             .as_ref()
-            .filter(|_| self.names_provider)
+            .filter(|_| self.n_providers > 1)
             .map(|provider| one_line(&format!("({provider}) {model}")));
         let fits = |text: &String| used + 2 + width(text) <= columns;
         let right = with_provider.filter(fits).unwrap_or(model);
@@ -165,7 +165,7 @@ mod tests {
             context_window: 200_000,
             auto_compaction: true,
             provider: Some("anthropic".to_owned()),
-            names_provider: true,
+            n_providers: 2,
             model: "claude-sonnet-4-5".to_owned(),
             thinking: Some("high".to_owned()),
             ..Footer::default()
@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn the_provider_is_named_only_if_there_are_several() {
-        let shown = |names_provider| shown(&Footer { names_provider, ..footer() }, 100);
-        assert!(shown(true).contains("(anthropic) claude-sonnet-4-5 • high"));
-        assert!(!shown(false).contains("anthropic"));
+        let shown = |n_providers| shown(&Footer { n_providers, ..footer() }, 100);
+        assert!(shown(2).contains("(anthropic) claude-sonnet-4-5 • high"));
+        assert!(!shown(1).contains("anthropic"));
     }
 
     #[test]

@@ -17,9 +17,11 @@ mod mouse;
 mod shortcuts;
 mod input;
 mod view;
+mod components;
 
 pub(crate) use news::ChangelogNews;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,6 +38,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::host::{Env, Host};
 use tokio::sync::oneshot;
 
+use self::components::Components;
 use self::expand::OutputView;
 use self::look::ThemeFiles;
 use self::shortcuts::ExtensionKey;
@@ -142,8 +145,7 @@ pub(crate) struct App {
     /// Keys of an incomplete binding.
     pending_keys: Vec<Key>,
     dialogs: Vec<OpenDialog>,
-    /// Number of components of extensions so far.
-    n_components: u64,
+    components: Components,
     /// Search text for the transcript, as it is typed.
     search: Option<LineEditor>,
     output_view: OutputView,
@@ -210,7 +212,7 @@ impl App {
             sources,
             pending_keys: Vec::new(),
             dialogs: Vec::new(),
-            n_components: 0,
+            components: Components::default(),
             search: None,
             output_view: OutputView::Closed,
             ongoing: Ongoing { activity: SessionActivity::Idle, since_ms: 0, text: String::new(), until_ms: None },
@@ -264,9 +266,6 @@ impl App {
         self.take_settings(runtime.services(), Some(&session.control()));
         self.queue = Default::default();
         self.waiting.clear();
-        self.widgets.clear();
-        self.footer.statuses.clear();
-        self.title = None;
         self.scope = runtime.scope().to_vec();
         self.footer.subscription = runtime.services().auth().is_using_oauth(&session.model().provider);
         self.take_session(session);
@@ -293,8 +292,6 @@ impl App {
         self.read_keys();
         self.themes_reloaded();
         self.take_settings(runtime.services(), Some(&runtime.session().control()));
-        self.widgets.clear();
-        self.footer.statuses.clear();
         self.scope = runtime.scope().to_vec();
         self.take_session(runtime.session());
         self.bind_shortcuts(runtime.session().control().extensions(), true);
@@ -386,9 +383,8 @@ impl App {
     /// Determines whether the footer names the provider, which is obvious if there is only one.
     fn count_providers(&mut self, services: &Services) {
         let models = services.available_models();
-        let mut providers = models.iter().map(|model| &model.provider);
-        let first = providers.next();
-        self.footer.names_provider = providers.any(|provider| Some(provider) != first);
+        let providers: HashSet<_> = models.iter().map(|model| &model.provider).collect();
+        self.footer.n_providers = providers.len();
     }
 
     /// Sets what the working directory has checked out. Returns whether it has changed.

@@ -1,89 +1,109 @@
-//! A component of an extension in place of the editor.
+//! A component of an extension that is dealt with before anything else: in place of the editor, or above everything.
 
-use std::collections::BTreeMap;
-
-use pinch_coding_agent::extension::component::{ComponentEvent, ComponentLayout, ComponentView};
-
-use ratatui_core::style::Color;
+use pinch_coding_agent::extension::component::{ComponentAction, ComponentPlace, ComponentView};
+use pinch_coding_agent::extension::overlay::{OverlayBounds, OverlayOptions};
 
 use super::{DialogCx, DialogEvent, DialogView};
 use crate::Row;
+use crate::component_pane::ComponentPane;
 use crate::key::{Key, KeyPress};
-use crate::key_sequence::key_sequence;
-use crate::keymap::{KeyAction, KeyChord};
-use crate::sgr;
-use crate::text::{row_width, truncate};
 use crate::theme::Palette;
 
 /// Key that closes a component if it is pressed twice, for components that do not react.
-const CLOSE: Key = Key::ctrl('c');
+pub(crate) const CLOSE: Key = Key::ctrl('c');
 /// Maximum time between the presses, in milliseconds.
-const DOUBLE_PRESS_MS: i64 = 500;
+pub(crate) const DOUBLE_PRESS_MS: i64 = 500;
 
 /// The dialog. It gets all keys, and is as high as its lines.
 pub(crate) struct ComponentDialog {
-    id: u64,
-    view: ComponentView,
-    /// The layout that the component knows.
-    layout: Option<ComponentLayout>,
+    pane: ComponentPane,
+    overlay: Option<Overlay>,
     /// When the key that closes was last pressed.
     close_at: Option<i64>,
 }
 
+/// Where an overlay is, and whether it gets the keys.
+struct Overlay {
+    options: OverlayOptions,
+    is_hidden: bool,
+    has_focus: bool,
+}
+
 impl ComponentDialog {
     pub(crate) fn new(id: u64, view: ComponentView) -> Self {
-        Self { id, view, layout: None, close_at: None }
+        let overlay = match view.place() {
+            ComponentPlace::Overlay(options) => {
+                let has_focus = !options.non_capturing;
+                Some(Overlay { options: options.clone(), is_hidden: false, has_focus })
+            }
+            _ => None,
+        };
+        Self { pane: ComponentPane::new(id, view), overlay, close_at: None }
     }
-}
 
-/// Returns the layout for a component.
-fn layout(cx: DialogCx<'_>) -> ComponentLayout {
-    let mut layout = ComponentLayout::default();
-    (layout.columns, layout.rows) = (cx.columns, cx.max_rows);
-    layout.foreground = colors(cx.theme, true);
-    layout.background = colors(cx.theme, false);
-    layout
-}
+    /// Returns the number of the component.
+    pub(crate) fn id(&self) -> u64 {
+        self.pane.id
+    }
 
-fn colors(theme: &Palette, is_foreground: bool) -> BTreeMap<String, String> {
-    let parameters = |(name, color): (&str, Color)| Some((name.to_owned(), sgr::parameters(color, is_foreground)?));
-    theme.named_colors().filter_map(parameters).collect()
+    /// Does what the component of an overlay asks for.
+    pub(crate) fn act(&mut self, action: ComponentAction) {
+        let Some(overlay) = &mut self.overlay else { return };
+        match action {
+            ComponentAction::Move(options) => overlay.options = options,
+            ComponentAction::Hide(hidden) => overlay.is_hidden = hidden,
+            ComponentAction::Focus(focus) => overlay.has_focus = focus,
+            _ => {}
+        }
+    }
 }
 
 impl DialogView for ComponentDialog {
     fn rows(&mut self, cx: DialogCx<'_>) -> (Vec<Row>, Option<(usize, usize)>) {
-        let layout = layout(cx);
-        if self.layout.as_ref() != Some(&layout) && self.view.send(ComponentEvent::Layout(layout.clone())) {
-            self.layout = Some(layout);
-        }
-        let lines = self.view.lines();
-        let row = |line: &String| {
-            let row = sgr::row(line, cx.theme);
-            if row_width(&row) > cx.columns { truncate(&row, cx.columns, "") } else { row }
-        };
-        (lines.iter().take(cx.max_rows).map(row).collect(), None)
+        (self.pane.rows((cx.columns, cx.max_rows), cx.theme), None)
     }
 
     fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> DialogEvent {
         if press.key == CLOSE && self.close_at.replace(cx.now_ms).is_some_and(|at| cx.now_ms - at < DOUBLE_PRESS_MS) {
             return DialogEvent::Close(Vec::new());
         }
-        let chord = [KeyChord::from(press.key)];
-        let bound = KeyAction::ALL.iter().filter(|action| cx.keymap.keys(**action).contains(&chord[0]));
-        let actions = bound.map(|action| action.id().to_owned()).collect();
-        match self.view.send(ComponentEvent::Input { data: key_sequence(press), actions }) {
+        match self.pane.key(press, cx.keymap) {
             true => DialogEvent::Changed,
             false => DialogEvent::Ignored,
         }
     }
 
     fn paste(&mut self, text: &str) {
-        // As a terminal with bracketed paste sends it.
-        let data = format!("\x1b[200~{text}\x1b[201~");
-        self.view.send(ComponentEvent::Input { data, actions: Vec::new() });
+        self.pane.paste(text);
     }
 
-    fn component(&self) -> Option<u64> {
-        Some(self.id)
+    fn component(&mut self) -> Option<&mut ComponentDialog> {
+        Some(self)
+    }
+
+    fn takes_keys(&self) -> bool {
+        self.overlay.as_ref().is_none_or(|overlay| overlay.has_focus && !overlay.is_hidden)
+    }
+
+    fn is_overlay(&self) -> bool {
+        self.overlay.is_some()
+    }
+
+    fn overlay_rows(
+        &mut self,
+        screen: (usize, usize),
+        live_rows: usize,
+        theme: &Palette,
+    ) -> Option<(OverlayBounds, Vec<Row>)> {
+        let overlay = self.overlay.as_ref()?;
+        let mut bounds = overlay.options.bounds(screen, self.pane.n_lines());
+        let margin = overlay.options.margin;
+        let height = self.pane.n_lines().min(bounds.rows);
+        // What is above the live area belongs to the terminal.
+        let area = live_rows.max(height + margin.top + margin.bottom).min(screen.1);
+        bounds.row = overlay.options.bounds((screen.0, area), height).row;
+        // Hidden ones learn of their room, too: whether they are shown may depend on it.
+        let rows = self.pane.rows_on(Some(screen), (bounds.columns, bounds.rows), theme);
+        (!overlay.is_hidden).then_some((bounds, rows))
     }
 }

@@ -1,11 +1,11 @@
 //! Terminal input: keys, pasted text, mouse events, and reports, parsed from bytes.
 
-use termina::Event;
 use termina::escape::csi::{
     Csi, Cursor as CsiCursor, DecModeSetting, DecPrivateMode, DecPrivateModeCode, Device, Keyboard, Mode,
 };
 use termina::escape::osc::{ColorOrQuery, DynamicColorNumber, Osc};
 use termina::event::{KeyCode as Code, KeyEvent, KeyEventKind, Modifiers, MouseButton, MouseEventKind};
+use termina::{Event, Parser};
 
 use super::Size;
 use crate::key::{Key, KeyCode, KeyPress};
@@ -70,6 +70,13 @@ pub enum MouseKind {
     WheelUp,
     /// The wheel was turned down.
     WheelDown,
+}
+
+/// Returns the inputs in what a terminal sends.
+pub(crate) fn parse_input(bytes: &str) -> Vec<TerminalInput> {
+    let mut parser = Parser::default();
+    parser.parse(bytes.as_bytes(), false);
+    std::iter::from_fn(|| parser.pop()).filter_map(from_event).collect()
 }
 
 /// Converts an event; `None` for events without a meaning here, such as the release of a key.
@@ -185,15 +192,8 @@ fn latin(c: char) -> char {
 
 #[cfg(test)]
 mod tests {
-    use termina::Parser;
-
+    use super::parse_input as read;
     use super::*;
-
-    fn read(bytes: &str) -> Vec<TerminalInput> {
-        let mut parser = Parser::default();
-        parser.parse(bytes.as_bytes(), false);
-        std::iter::from_fn(|| parser.pop()).filter_map(from_event).collect()
-    }
 
     /// Returns the name of the only key in these bytes, and what it types.
     fn key(bytes: &str) -> String {

@@ -185,6 +185,26 @@ pub fn truncate(row: &Row, width: usize, ellipsis: &str) -> Row {
     Row::from(kept).style(row.style)
 }
 
+/// Returns what a row has from a column on. A wide character that begins before it becomes spaces.
+pub(crate) fn skip_columns(row: &Row, from: usize) -> Row {
+    let mut kept = Vec::new();
+    let mut column = 0;
+    for span in &row.spans {
+        let mut text = String::new();
+        for grapheme in span.content.graphemes(true) {
+            let end = column + grapheme_width(grapheme);
+            match column >= from {
+                true => text.push_str(grapheme),
+                false => text.extend(std::iter::repeat_n(' ', end.saturating_sub(from))),
+            }
+            column = end;
+        }
+        kept.push(Span::styled(text, span.style));
+    }
+    kept.retain(|span| !span.content.is_empty());
+    Row::from(kept).style(row.style)
+}
+
 /// Pads a row with styled spaces to `width` columns.
 pub fn pad(mut row: Row, width: usize, style: Style) -> Row {
     let missing = width.saturating_sub(row_width(&row));

@@ -30,6 +30,8 @@ use crate::Row;
 use crate::image::ImageSource;
 use crate::keymap::{KeyAction, Keymap};
 use crate::markdown::{Markdown, MarkdownOptions};
+use crate::sgr;
+use crate::text::truncate;
 use crate::theme::{ColorRole, Palette};
 
 /// Context for drawing entries.
@@ -67,6 +69,8 @@ pub(crate) enum TranscriptEntry {
         name: String,
         hints: String,
     },
+    /// Lines that an extension has drawn.
+    DrawnHeader(Vec<String>),
     Rule,
     /// Messages that are not shown yet.
     Earlier(Vec<Arc<Message>>),
@@ -171,6 +175,9 @@ impl TranscriptEntry {
                 }
                 rows
             }
+            Self::DrawnHeader(lines) => {
+                lines.iter().map(|line| truncate(&sgr::row(line, theme), cx.columns, "")).collect()
+            }
             Self::Rule => vec![Row::styled("─".repeat(cx.columns), theme.fg(ColorRole::BorderMuted))],
             Self::Earlier(messages) => {
                 let n = messages.len();
@@ -228,6 +235,7 @@ impl TranscriptEntry {
     pub(super) fn texts(&self, each: &mut dyn FnMut(&str)) {
         match self {
             Self::Header { name, hints } => [name, hints].into_iter().for_each(|text| each(text)),
+            Self::DrawnHeader(lines) => lines.iter().for_each(|line| each(line)),
             Self::Rule => {}
             Self::Earlier(messages) => messages.iter().for_each(|message| texts::in_message(message, each)),
             Self::Notice { text, .. } | Self::User { text, .. } => each(text),
@@ -265,7 +273,7 @@ impl TranscriptEntry {
     }
 
     pub(super) fn is_notice(&self) -> bool {
-        matches!(self, Self::Header { .. } | Self::Notice { .. })
+        matches!(self, Self::Header { .. } | Self::DrawnHeader(_) | Self::Notice { .. })
     }
 
     pub(super) fn is_status(&self) -> bool {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::extension::component::ComponentPen;
+use crate::extension::component::{ComponentAction, ComponentPen};
 
 /// Maximum number of open components of a process.
 const MAX_OPEN: usize = 16;
@@ -36,11 +36,19 @@ impl OpenComponents {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Draws the lines of a component, unless it is closed.
-    pub(super) fn draw(&self, id: &str, lines: Vec<String>) {
+    /// Draws the lines of a component, and sets its text, unless it is closed.
+    pub(super) fn draw(&self, id: &str, lines: Vec<String>, text: Option<String>) {
         if let Some(open) = self.lock().get(id) {
+            if let Some(text) = text {
+                open.pen.set_text(text);
+            }
             open.pen.draw(lines);
         }
+    }
+
+    /// Passes on what a component asks for. Returns false if it is closed, or asks for too much.
+    pub(super) fn act(&self, id: &str, action: ComponentAction) -> bool {
+        self.lock().get(id).is_some_and(|open| open.pen.act(action))
     }
 
     /// Closes a component, if it is open.

@@ -14,6 +14,7 @@ use super::manifest::tool_of;
 use super::points::{custom, member, needed, object, value};
 use crate::entry::EntryId;
 use crate::extension::actions::{DeliverAs, NavigateTree};
+use crate::extension::component::ComponentPlace;
 use crate::extension::cx::{CommandCx, ExtensionCx, Replaced};
 use crate::extension::ui::{Dialogs, NoteKind, UiUpdate, WidgetPlace};
 use crate::extension::{ExecOptions, ExtensionError, FlagValue};
@@ -168,7 +169,9 @@ async fn exec(cx: &ExtensionCx, params: &Value) -> Done {
 async fn ui(link: &Link, ui: &Dialogs, method: &str, params: &Value) -> Done {
     let text = |name| needed::<String>(params, name);
     // A handler waiting for the process also waits for the user's answer.
-    let _paused = matches!(method, "select" | "confirm" | "input" | "editor" | "custom").then(|| link.pause());
+    let place = if method == "custom" { Some(components::place(params)?) } else { None };
+    let asks = matches!(method, "select" | "confirm" | "input" | "editor");
+    let _paused = (asks || place.as_ref().is_some_and(ComponentPlace::is_dialog)).then(|| link.pause());
     match method {
         "select" => {
             let options: Vec<String> = needed(params, "options")?;
@@ -187,11 +190,14 @@ async fn ui(link: &Link, ui: &Dialogs, method: &str, params: &Value) -> Done {
             let prefill: Option<String> = member(params, "prefill")?;
             Ok(value(&ui.editor(&text("title")?, prefill.as_deref()).await))
         }
-        "custom" => components::show(link, ui, text("component")?).await,
+        "custom" => components::show(link, ui, text("component")?, place.unwrap_or_default()).await,
         "draw" => {
             let lines: Vec<String> = needed(params, "lines")?;
-            link.components.draw(&text("component")?, lines);
+            link.components.draw(&text("component")?, lines, member(params, "text")?);
             Ok(Value::Null)
+        }
+        "key" | "submit" | "move" | "hide" | "focus" => {
+            Ok(link.components.act(&text("component")?, components::action(method, params)?).into())
         }
         "close" => {
             link.components.close(&text("component")?);

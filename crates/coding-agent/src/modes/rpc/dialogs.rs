@@ -191,6 +191,8 @@ impl Ui for ClientUi {
             ),
             UiUpdate::Title(title) => ("setTitle", json!({"title": title})),
             UiUpdate::EditorText(text) => ("set_editor_text", json!({"text": text})),
+            // Clients see which session there is.
+            UiUpdate::Reset => return,
         };
         // An update with the same name supersedes earlier ones.
         let name = match method {

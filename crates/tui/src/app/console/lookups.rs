@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use pinch_coding_agent::extension::component::{ComponentView, ComponentWatcher};
+use pinch_coding_agent::extension::component::{ComponentChange, ComponentView, ComponentWatcher};
 use pinch_coding_agent::extension::{Completion, FoundCommand};
 use pinch_coding_agent::releases::{LatestRelease, later_release};
 use pinch_coding_agent::session::stats::UsageTotals;
@@ -51,7 +51,7 @@ pub(super) enum LookupResult {
     /// How tmux passes keys on, and whether a problem of this server is shown for the first time.
     Tmux(TmuxKeys, bool),
     /// A component has changed, or ended.
-    Component(u64, ComponentWatcher, bool),
+    Component(u64, ComponentWatcher, Option<ComponentChange>),
     /// The file of the theme in use.
     Theme(ExaminedTheme),
     /// The cost of the session, and the number of the sum.
@@ -111,7 +111,7 @@ impl Console {
     }
 
     /// Shows a component of an extension until either side ends it.
-    pub(super) fn show_component(&mut self, view: ComponentView) {
+    pub(super) fn show_component(&mut self, mut view: ComponentView) {
         let watcher = view.watcher();
         if let Some(id) = self.app.open_component(view) {
             self.watch_component(id, watcher);
@@ -120,8 +120,8 @@ impl Console {
 
     fn watch_component(&mut self, id: u64, mut watcher: ComponentWatcher) {
         let work = async move {
-            let is_open = watcher.changed().await;
-            LookupResult::Component(id, watcher, is_open)
+            let change = watcher.next().await;
+            LookupResult::Component(id, watcher, change)
         };
         self.lookups.push(work.boxed());
     }
@@ -214,14 +214,26 @@ impl Console {
     }
 
     /// Handles the result of a lookup. Returns whether the interface may have changed.
-    pub(super) fn found(&mut self, found: LookupResult) -> bool {
+    pub(super) async fn found(&mut self, found: LookupResult) -> bool {
         match found {
             LookupResult::Head(head) => {
                 self.follow_head();
                 return self.app.set_head(head);
             }
-            LookupResult::Component(id, watcher, true) => self.watch_component(id, watcher),
-            LookupResult::Component(id, _, false) => self.app.close_component(id),
+            LookupResult::Component(id, watcher, Some(change)) => {
+                self.watch_component(id, watcher);
+                match change {
+                    ComponentChange::Drawn => self.app.component_drawn(id),
+                    ComponentChange::Action(action) => {
+                        let effects = self.app.component_acted(id, action, self.front.size(), self.host.now_ms());
+                        for effect in effects {
+                            self.perform(effect).await;
+                        }
+                        self.complete();
+                    }
+                }
+            }
+            LookupResult::Component(id, _, None) => self.app.close_component(id),
             LookupResult::Tmux(TmuxKeys::Extended, _) => {
                 let done = self.front.request_modified_keys();
                 self.check(done);

@@ -4,7 +4,6 @@ use pinch_agent_core::event::AgentEvent;
 use pinch_agent_core::tool::ToolError;
 use pinch_coding_agent::compaction::CompactionReason;
 use pinch_coding_agent::event::SessionEvent;
-use pinch_coding_agent::extension::component::ComponentView;
 use pinch_coding_agent::extension::ui::{Dialog as Question, NoteKind, UiUpdate, WidgetPlace};
 use pinch_coding_agent::session::AgentSession;
 use pinch_coding_agent::tools::bash::UserCommand;
@@ -12,7 +11,7 @@ use pinch_llm::message::{Message, StopReason};
 use tokio::sync::oneshot;
 
 use super::{App, OpenDialog, SessionActivity, Widget};
-use crate::dialog::{Ask, ComponentDialog, DialogNews, DialogView};
+use crate::dialog::{Ask, DialogNews, DialogView};
 use crate::effect::DialogAnswer;
 use crate::terminal::{NotificationKind, ProgramStatus};
 
@@ -176,6 +175,7 @@ impl App {
             UiUpdate::Status { text: Some(_), .. } => {}
             UiUpdate::Status { key, text: None } => drop(self.footer.statuses.remove(&key)),
             UiUpdate::Widget { key, lines, place } => {
+                self.close_widget_component(&key);
                 let at = self.widgets.iter().position(|widget| widget.key == key);
                 match (lines, at) {
                     (None, Some(at)) => drop(self.widgets.remove(at)),
@@ -193,6 +193,12 @@ impl App {
             }
             UiUpdate::Title(title) => self.title = Some(title),
             UiUpdate::EditorText(text) => self.set_editor_text(&text),
+            UiUpdate::Reset => {
+                self.widgets.clear();
+                self.components.clear();
+                self.footer.statuses.clear();
+                self.title = None;
+            }
             _ => {}
         }
     }
@@ -214,22 +220,6 @@ impl App {
         if let Some(at) = self.dialogs.iter().rposition(|open| open.reply.is_some()) {
             self.dialogs.remove(at);
         }
-    }
-
-    /// Shows a component of an extension. Returns its number; `None`: plain output cannot show it.
-    pub(crate) fn open_component(&mut self, view: ComponentView) -> Option<u64> {
-        if self.is_plain() {
-            self.warning("An extension wants to draw on the screen, which is not possible here");
-            return None;
-        }
-        self.n_components += 1;
-        self.open(Box::new(ComponentDialog::new(self.n_components, view)));
-        Some(self.n_components)
-    }
-
-    /// Closes a component that its extension has ended.
-    pub(crate) fn close_component(&mut self, id: u64) {
-        self.dialogs.retain(|open| open.dialog.component() != Some(id));
     }
 
     /// Passes news to the open dialog; a problem is shown in any case.

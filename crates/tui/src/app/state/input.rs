@@ -45,13 +45,11 @@ impl App {
                 self.key(press, size, now_ms)
             }
             TerminalInput::Paste(text) => {
-                match self.dialogs.last_mut() {
-                    Some(open) => open.dialog.paste(text),
+                match self.focused_dialog() {
+                    Some(at) => self.dialogs[at].dialog.paste(text),
                     None if self.search.is_some() => self.search_paste(text),
-                    None => match image_path(text) {
-                        Some(path) => return vec![Effect::InsertImage { path, pasted: text.clone() }],
-                        None => self.paste(text),
-                    },
+                    None if self.editor_component_paste(text) => {}
+                    None => return self.pasted(text),
                 }
                 Vec::new()
             }
@@ -65,14 +63,36 @@ impl App {
         }
     }
 
+    /// Returns the dialog that gets the keys.
+    fn focused_dialog(&self) -> Option<usize> {
+        self.dialogs.iter().rposition(|open| open.dialog.takes_keys())
+    }
+
+    /// Handles text pasted into the editor.
+    pub(super) fn pasted(&mut self, text: &str) -> Vec<Effect> {
+        match image_path(text) {
+            Some(path) => return vec![Effect::InsertImage { path, pasted: text.to_owned() }],
+            None => self.paste(text),
+        }
+        Vec::new()
+    }
+
     fn key(&mut self, press: &KeyPress, size: Size, now_ms: i64) -> Vec<Effect> {
-        if !self.dialogs.is_empty() {
+        if self.focused_dialog().is_some() {
             return self.dialog_key(press, size, now_ms);
         }
         if self.search.is_some() {
             self.search_key(press, size);
             return Vec::new();
         }
+        if self.editor_component_key(press, now_ms) {
+            return Vec::new();
+        }
+        self.own_key(press, size, now_ms)
+    }
+
+    /// Handles a key that no dialog and no component takes.
+    pub(super) fn own_key(&mut self, press: &KeyPress, size: Size, now_ms: i64) -> Vec<Effect> {
         let is_clear = self.keymap.action(KeyContext::App, &press.key) == Some(KeyAction::Clear);
         if !is_clear {
             self.clear_at = None;
@@ -122,7 +142,8 @@ impl App {
         now_ms: i64,
         handle: impl FnOnce(&mut OpenDialog, DialogCx<'_>) -> Option<DialogEvent>,
     ) -> Option<Vec<Effect>> {
-        let mut open = self.dialogs.pop()?;
+        let at = self.focused_dialog()?;
+        let mut open = self.dialogs.remove(at);
         let height = if self.is_plain() { size.height().max(compose::MIN_PLAIN_ROWS) } else { size.height() };
         let cx = DialogCx {
             theme: &self.theme,
@@ -132,16 +153,16 @@ impl App {
             now_ms,
         };
         let Some(event) = handle(&mut open, cx) else {
-            self.dialogs.push(open);
+            self.dialogs.insert(at, open);
             return None;
         };
         Some(match event {
             DialogEvent::Ignored | DialogEvent::Changed => {
-                self.dialogs.push(open);
+                self.dialogs.insert(at, open);
                 Vec::new()
             }
             DialogEvent::Do(effects) => {
-                self.dialogs.push(open);
+                self.dialogs.insert(at, open);
                 effects
             }
             DialogEvent::Close(effects) => {
@@ -310,7 +331,12 @@ impl App {
     }
 
     /// Handles a submitted text.
-    fn submitted(&mut self, text: String, submission: &crate::editor::Submission, follow_up: bool) -> Vec<Effect> {
+    pub(super) fn submitted(
+        &mut self,
+        text: String,
+        submission: &crate::editor::Submission,
+        follow_up: bool,
+    ) -> Vec<Effect> {
         self.completion.close();
         self.transcript.scroll(Scroll::End);
         if text.is_empty() {

@@ -1,3 +1,4 @@
+mod components;
 mod dialogs;
 mod expand;
 mod fullscreen;

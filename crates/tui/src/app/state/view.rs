@@ -18,7 +18,7 @@ use crate::theme::ColorRole;
 use crate::transcript::{Remaining, SearchStatus, TranscriptWindow};
 
 /// Maximum number of lines shown of an extension's widget.
-const MAX_WIDGET: usize = 10;
+pub(super) const MAX_WIDGET: usize = 10;
 /// Duration of a hint, in milliseconds.
 const HINT_MS: i64 = 1_000;
 /// Time without events after which the provider counts as stalled, in milliseconds.
@@ -126,6 +126,7 @@ impl App {
         }
         frame.images = self.transcript.images().take_frame();
         frame.live.extend(bottom);
+        cursor_row += self.draw_overlays(&mut frame.live, size);
         let shows_cursor = self.interface.as_ref().is_none_or(|interface| interface.hardware_cursor);
         let position = cursor.map(|(row, column)| (cursor_row + row, column));
         let anchors = !is_fullscreen && self.activity() != SessionActivity::Idle && self.awaits_text();
@@ -179,8 +180,11 @@ impl App {
         let mut rows = self.queue_rows(columns);
         rows.extend(self.activity_row(columns, now_ms));
         rows.extend(self.widget_rows(WidgetPlace::AboveEditor, columns));
+        rows.extend(self.widget_component_rows(WidgetPlace::AboveEditor, columns));
         let mut after = self.widget_rows(WidgetPlace::BelowEditor, columns);
-        after.extend(self.footer.rows(columns, &self.theme));
+        after.extend(self.widget_component_rows(WidgetPlace::BelowEditor, columns));
+        after.extend(self.footer_rows(columns));
+        self.ask_header(columns);
         if size.height() < LOW {
             after.truncate(1);
         }
@@ -192,7 +196,7 @@ impl App {
     /// Returns the dialog, or the editor with its suggestions.
     fn middle(&mut self, size: Size, room: usize, now_ms: i64) -> RowsWithCursor {
         let columns = size.width();
-        if let Some(open) = self.dialogs.last_mut() {
+        if let Some(open) = self.dialogs.iter_mut().rfind(|open| !open.dialog.is_overlay()) {
             let cx = DialogCx { theme: &self.theme, keymap: &self.keymap, max_rows: room, columns, now_ms };
             let (mut rows, cursor) = open.dialog.rows(cx);
             rows.truncate(room);
@@ -206,6 +210,9 @@ impl App {
             true => self.theme.fg(ColorRole::BashMode),
             false => self.theme.fg(self.level_token()),
         };
+        if let Some(drawn) = self.editor_component_rows(size, room, rule) {
+            return drawn;
+        }
         compose::editor_rows(&mut self.editor, &self.completion, size, room, (&self.theme, rule))
     }
 
