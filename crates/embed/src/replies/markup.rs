@@ -160,11 +160,9 @@ fn strip_minimax(text: &str) -> Cow<'_, str> {
 fn minimax_at(text: &str, has_minimax: &mut bool) -> Leak {
     let inner = text[1..].strip_prefix('/').unwrap_or(&text[1..]);
     if may_begin(inner, MINIMAX) {
-        if inner.len() < MINIMAX.len() || !inner.contains('>') {
-            return Leak::Undecided;
-        }
+        let Some(at) = text.find('>') else { return Leak::Undecided };
         *has_minimax = true;
-        return text.find('>').map_or(Leak::Undecided, |at| Leak::Whole(at + 1));
+        return Leak::Whole(at + 1);
     }
     if !*has_minimax || !may_begin(&text[1..], "invoke") {
         return Leak::None;
@@ -248,5 +246,65 @@ pub(super) fn code_at(text: &str) -> impl Fn(usize) -> bool {
     move |at| {
         let next = ranges.partition_point(|(_, end)| *end <= at);
         ranges.get(next).is_some_and(|(start, _)| *start <= at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_memories_of_a_text_block_are_not_visible() {
+        for (text, expect) in [
+            ("a<minimax:tool_call><invoke name=\"x\"><p>1</p></invoke></minimax:tool_call>b", "ab"),
+            ("a<minimax:tool_call><invoke>1</invoke>b<invoke\n>2</invoke>c", "abc"),
+            ("a<MiniMax:Tool_Call>b < c, <b>d</b>", "ab < c, <b>d</b>"),
+            ("a<minimax:tool_call>b<invoked>c</invoke>", "ab<invoked>c</invoke>"),
+            ("a</minimax:tool_call>b<invoke c", "ab<invoke c"),
+            ("<b>a</b> <minimax:tool_call b", "<b>a</b> <minimax:tool_call b"),
+            ("`<minimax:tool_call>` and <invoke>a</invoke>", "`<minimax:tool_call>` and"),
+            ("`<minimax:tool_call><invoke>a</invoke>`", "`<minimax:tool_call><invoke>a</invoke>`"),
+            ("<invoke>a</invoke>", "<invoke>a</invoke>"),
+            ("a<relevant-memories>b</relevant-memories>c < d", "ac < d"),
+            ("a<Relevant_Memories x>b</b></RELEVANT-memories>c", "ac"),
+            ("a</relevant-memories>b</b>c", "ab</b>c"),
+            ("<b>a</b></relevant-memories", "<b>a</b></relevant-memories"),
+            ("a <relevant-memories>b</relevant-memories", "a"),
+            ("a <relevant-memories>b", "a"),
+            ("`<relevant-memories>` a", "`<relevant-memories>` a"),
+            ("relevant-memories > a", "relevant-memories > a"),
+            ("  a b\n ", "a b"),
+            ("\n <final>a</final> \n", "a"),
+        ] {
+            assert_eq!(visible_of_block(text, FinalTag::Optional), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn reasoning_is_removed_and_what_is_never_closed_only_if_strict() {
+        for (text, strict, preserved) in [
+            ("a<think>b</think>c", "ac", "ac"),
+            ("a<think>b", "a", "ab"),
+            ("a<think>b</think>c<think>d", "ac", "acd"),
+            ("<think>a</think><final>b</final>", "b", "b"),
+        ] {
+            assert_eq!(strip_reasoning(text, Unclosed::Strict), strict, "{text}");
+            assert_eq!(strip_reasoning(text, Unclosed::Preserve), preserved, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_marker_is_a_bracket_before_a_word() {
+        for (text, expect) in [
+            ("a <tool> b", true),
+            ("< / TOOL", true),
+            ("a < b, </ tool", true),
+            ("tool < a", false),
+            ("<too", false),
+            ("<//tool", false),
+            ("[tool", false),
+        ] {
+            assert_eq!(has_marker(text, b'<', &["tool"]), expect, "{text}");
+        }
     }
 }

@@ -68,6 +68,124 @@ fn text_before_and_after_markup_is_shown_at_once() {
     assert_eq!(format!("{out:?}"), format!("{expect:?}"));
 }
 
+/// Returns what is shown of a text that arrives by characters and has not ended.
+fn so_far(text: &str) -> String {
+    let (mut guard, mut out) = (MarkupGuard::default(), Pieces::new());
+    text.chars().for_each(|c| guard.push(Piece::Visible(c.to_string()), &mut out));
+    let texts = out.into_iter().filter_map(|piece| match piece {
+        Piece::Visible(text) => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
+#[test]
+fn complete_markup_holds_nothing_back() {
+    for (text, expect) in [
+        ("a<minimax:tool_call>b", "ab"),
+        ("a</minimax:tool_call>b", "ab"),
+        ("<minimax:tool_call><invoke x>1</invoke>b", "b"),
+        ("<minimax:tool_call><invoke>1</b></invoke>b", "b"),
+        ("<minimax:tool_call><b>1</b> <invoked>2</invoke>c", "<b>1</b> <invoked>2</invoke>c"),
+        ("use <invoke a> freely", "use <invoke a> freely"),
+        ("<minimax:tools>a", "<minimax:tools>a"),
+        ("<relevant-memories>a</relevant-memories>b", "b"),
+        ("<relevant_memories a>b</b></relevant-memories>d", "d"),
+        ("a</relevant_memories>b", "ab"),
+        ("<relevant>a</relevant>", "<relevant>a</relevant>"),
+        ("<relevant-memories>a", ""),
+        ("<tool_call>{\"a\": \"</tool_call>\"}</tool_call>b", "b"),
+        ("<tool_call>{\"a\": \"\\\"</tool_call>\"}</tool_call>b", "b"),
+        ("<tool_call/>a< / tool_call >b", "ab"),
+        ("<tool_call>a</tool_call></tool_call>b", "<tool_call>a</tool_call>b"),
+        ("<tool_call><tool_call>a</tool_call></tool_call></tool_call>b", "b"),
+        ("<tool_result>a</tool_call></tool_result>b", "b"),
+        ("<tool_call><tool_name>a</tool_name></tool_call>b", "b"),
+        ("<tool_call> <tool_x", "<tool_call> <tool_x"),
+        ("<function_call><", ""),
+        ("<functional>a", "<functional>a"),
+        ("a <tool_call>{}</tool_call> b", "a b"),
+        ("a<tool_call>{}</tool_call> b", "a b"),
+        ("a <tool_call>{}</tool_call>  b", "a  b"),
+        ("[TOOL_CALL]{tool => 'x', args => {}}[/TOOL_CALL]b", "b"),
+        ("[TOOL_RESULT]\n{}[/TOOL_CALL][/TOOL_RESULT]b", "b"),
+        ("[TOOL_CALL] a [TOOL_CALL] b", "[TOOL_CALL] a "),
+        ("[/TOOL_CALL] b", "[/TOOL_CALL] b"),
+        ("[tool_cal", ""),
+        ("[tool_calendar]", "[tool_calendar]"),
+        ("a\n[Tool Call: exec (ID: 1)]\nArguments: {\"a\": \"]}\\\"\"}\nb", "a\nb"),
+        ("[Tool Call: x]\n\nb", "\nb"),
+        ("[Tool Call: x] b", " b"),
+        ("[Tool Call: x]\nArguments: none\nb", "b"),
+        ("[Tool Call: x]\nArguments: \"a\"b", "b"),
+        ("[Tool Call: x]\nArguments: [1, {\"a\": 2}]b", "b"),
+        ("[Tool Call: x]\nArg", ""),
+        ("[Tool Result for ID 1]\na\n[Tool Call: x]\r\nb", "b"),
+        ("[Historical context: a]b", "b"),
+        ("a [Historical context: b]\nd", "a \nd"),
+        ("a\n[Historical context: b]\r\n\nd", "a\n\nd"),
+        ("[a]", "[a]"),
+        ("Hi<|channel|>analysis<|message|>a<|end|>b", "Hi b"),
+        ("Hi <|channel|>final<|message|>a", "Hi a"),
+        ("<|start|>assistant<|message|>b", "b"),
+        ("<|channel|>commentary to=functions.a <|constrain|>json<|message|>{}<|call|>b", "b"),
+        ("<|channel|>a < b <| c", ""),
+        ("<|end|>a < b", "a < b"),
+        ("<|channel>a<channel|>b", "b"),
+        ("<\u{ff5c}end\u{ff5c}>a <|>b", "a <|>b"),
+        ("tool_call: a\nb", "b"),
+        ("tool_calls are\nb", "tool_calls are\nb"),
+        ("a\n\ntool_call: a\n\nb", "a\n\nb"),
+        ("a\ntool_call: a\n\nb", "a\n\nb"),
+        ("tool_call: a\n\n\n  b", "  b"),
+        ("commentary to=a\nb", "b"),
+        ("commentary on", "commentary on"),
+        ("<<<BEGIN X>>>\na\n<<<END X>>>\nb", "b"),
+        ("<<<BEGIN X\nb", "<<<BEGIN X\nb"),
+        ("<<<BEGUN", "<<<BEGUN"),
+    ] {
+        assert_eq!(so_far(text), expect, "{text}");
+    }
+}
+
+#[test]
+fn a_long_name_between_tokens_is_text() {
+    for (n, is_shown) in [(120, false), (400, true)] {
+        let text = format!("<|channel|>{}<|message|>b", "a".repeat(n));
+        assert_eq!(so_far(&text).contains('a'), is_shown, "{n}");
+        assert_eq!(strip_channels(&text).contains('a'), is_shown, "{n}");
+    }
+    for (n, is_token) in [(64, true), (65, false)] {
+        let text = format!("<|{}|>b", "a".repeat(n));
+        let expect = if is_token { "b" } else { &text };
+        assert_eq!((so_far(&text).as_str(), &*strip_channels(&text)), (expect, expect));
+    }
+}
+
+#[test]
+fn a_new_answer_begins_without_the_markup_of_the_last() {
+    for begin in [Piece::MessageStart, Piece::Restart] {
+        let (mut guard, mut out) = (MarkupGuard::default(), Pieces::new());
+        for piece in [Piece::Visible("a <tool_call>{".to_owned()), begin.clone(), Piece::Visible("b".to_owned())] {
+            guard.push(piece, &mut out);
+        }
+        let visible = |text: &str| Piece::Visible(text.to_owned());
+        assert_eq!(out, [visible("a "), begin, visible("b")]);
+    }
+}
+
+#[test]
+fn the_end_of_a_text_decides_about_markup() {
+    for end in [Piece::TextEnd, Piece::Flush, Piece::MessageEnd("".into())] {
+        let (mut guard, mut out) = (MarkupGuard::default(), Pieces::new());
+        for piece in [Piece::Visible("a [tool_".to_owned()), end.clone()] {
+            guard.push(piece, &mut out);
+        }
+        let visible = |text: &str| Piece::Visible(text.to_owned());
+        assert_eq!(out, [visible("a "), visible("[tool_"), end]);
+    }
+}
+
 #[test]
 fn a_megabyte_of_open_markup_takes_linear_time() {
     for part in [
