@@ -210,7 +210,7 @@ impl Drafts {
 
     /// Records progress of a running tool.
     pub(crate) fn tool_progress(&mut self, text: &str, out: &mut Pieces) {
-        if self.options.progress.tool_progress {
+        if self.lists_tools() && self.options.progress.tool_progress {
             self.add(text);
             self.show(out);
         }
@@ -278,6 +278,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn only_a_progress_draft_lists_what_tools_report() {
+        for mode in [PreviewMode::Off, PreviewMode::Partial, PreviewMode::Block, PreviewMode::Progress] {
+            let progress = ProgressDraft { tool_progress: true, ..ProgressDraft::default() };
+            let mut drafts = Drafts::new(Preview { mode, progress, ..Preview::default() }, None);
+            let mut out = Pieces::new();
+            drafts.begin();
+            tokio::time::sleep(PROGRESS_AFTER).await;
+            drafts.tool_progress("half", &mut out);
+            assert_eq!(shown(&out), if mode == PreviewMode::Progress { "half" } else { "" }, "{mode:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn progress_lists_only_tools_and_only_after_a_delay() {
         let mut drafts = Drafts::new(Preview { mode: PreviewMode::Progress, ..Preview::default() }, None);
         let mut out = Pieces::new();
@@ -293,5 +306,31 @@ mod tests {
         let lines: Vec<String> = shown(&out).lines().map(str::to_owned).collect();
         assert_eq!(lines.len(), 8);
         assert!(lines[0].starts_with("tool 2 ") && lines.iter().all(|line| line.chars().count() <= 121), "{lines:?}");
+    }
+
+    #[test]
+    fn names_of_configurations_are_parsed() {
+        let modes = ["off", "partial", "block", "progress", "all"].map(PreviewMode::parse);
+        let expect = [PreviewMode::Off, PreviewMode::Partial, PreviewMode::Block, PreviewMode::Progress];
+        assert_eq!((&modes[..4], modes[4]), (&expect.map(Some)[..], None));
+        let commands = ["status", "raw", "all"].map(CommandText::parse);
+        assert_eq!(commands, [Some(CommandText::Status), Some(CommandText::Raw), None]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_of_a_progress_draft_are_cut_and_fit_the_channel() {
+        for (max, expect) in [(20, "abcdef…\nxy"), (10, "abcdef…\nxy"), (9, "xy"), (1, "xy")] {
+            let progress = ProgressDraft { max_line_chars: 6, commentary: true, ..ProgressDraft::default() };
+            let options = Preview { mode: PreviewMode::Progress, progress, ..Preview::default() };
+            let mut drafts = Drafts::new(options, Some(TextLimit { max, unit: TextUnit::Chars }));
+            let mut out = Pieces::new();
+            drafts.begin();
+            drafts.grow(&Growth { delta: " \nabcdefg\nh".into(), ..Growth::default() }, &mut out);
+            tokio::time::sleep(PROGRESS_AFTER).await;
+            drafts.tool(" xy\nz", &mut out);
+            assert_eq!(shown(&out), expect, "{max}");
+            drafts.tool(" \n", &mut out);
+            assert_eq!(out.len(), 1, "nothing changed");
+        }
     }
 }
