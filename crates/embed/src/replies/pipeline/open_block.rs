@@ -148,4 +148,39 @@ mod tests {
         assert_eq!(blocks.add(2, "{}"), DeltaKind::Nothing);
         assert_eq!(blocks.end_text(0, "Let me look."), "");
     }
+
+    #[test]
+    fn a_long_text_is_compared_by_its_length_and_end() {
+        let text: String = (0..1_000).map(|n| format!("{n} é ")).collect();
+        let mut blocks = StreamedBlocks::default();
+        blocks.start(0, &BlockKind::Text);
+        for (at, c) in text.char_indices() {
+            blocks.add(0, &text[at..at + c.len_utf8()]);
+            let Some(StreamedBlock { kind: Kind::Text(_, tail), .. }) = blocks.0.first() else { unreachable!() };
+            assert!(tail.len() <= 2 * MAX_TAIL);
+        }
+        assert_eq!(blocks.end_text(0, &(text.clone() + "more")), "more");
+        // An ended block is forgotten when another begins; one that has not ended stays.
+        blocks.start(1, &BlockKind::Text);
+        assert_eq!(blocks.add(0, "x"), DeltaKind::Nothing);
+        blocks.start(2, &BlockKind::Commentary);
+        assert_eq!((blocks.add(1, "x"), blocks.add(2, "x")), (DeltaKind::Text, DeltaKind::Nothing));
+        blocks.start(1, &BlockKind::Thinking { redacted: false });
+        assert_eq!(blocks.add(1, "x"), DeltaKind::Thinking);
+    }
+
+    #[test]
+    fn the_overlap_is_the_longest() {
+        for (so_far, whole, expect) in [
+            ("abcab", "abcabd", 5),
+            ("xabcabcab", "abcabcabd", 8),
+            ("aab", "aaab", 0),
+            ("xaaa", "aaaa", 3),
+            ("abab", "ab", 2),
+            ("", "a", 0),
+            ("a", "b", 0),
+        ] {
+            assert_eq!(overlap(so_far.as_bytes(), whole.as_bytes()), expect, "{so_far} {whole}");
+        }
+    }
 }

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use super::super::blocks::BlockBreak;
 use super::*;
 
+mod scenarios;
+
 fn agent(event: AgentEvent) -> SessionEvent {
     SessionEvent::Agent(event)
 }
