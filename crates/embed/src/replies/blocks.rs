@@ -324,3 +324,161 @@ impl Stage for Blocks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replies::chunk::BreakPreference;
+
+    /// Pushes pieces and returns what comes out, a line for each.
+    fn pushed(stage: &mut Blocks, pieces: impl IntoIterator<Item = Piece>) -> String {
+        let mut out = Pieces::new();
+        pieces.into_iter().for_each(|piece| stage.push(piece, &mut out));
+        let lines = out.iter().map(|piece| match piece {
+            Piece::Block(block) => {
+                let span = block.span.as_ref().unwrap();
+                format!("{:?} at {}:{:?}\n", block.text, span.message, span.bytes)
+            }
+            other => format!("{other:?}\n"),
+        });
+        lines.collect()
+    }
+
+    fn visible(text: &str) -> Piece {
+        Piece::Visible(text.to_owned())
+    }
+
+    fn end(text: &str) -> Piece {
+        Piece::MessageEnd(text.into())
+    }
+
+    fn finished(stage: &mut Blocks) -> String {
+        let mut out = Pieces::new();
+        stage.finish(&mut out);
+        out.iter().map(|piece| format!("finished {piece:?}\n")).collect()
+    }
+
+    fn small() -> Chunking {
+        Chunking { min_chars: 4, max_chars: 10, preference: BreakPreference::Paragraph, ..Chunking::default() }
+    }
+
+    #[test]
+    fn blocks_are_sent_according_to_the_settings() {
+        let mut all = String::new();
+        for when in [BlockBreak::TextEnd, BlockBreak::MessageEnd, BlockBreak::Paragraph] {
+            for chunking in [None, Some(small())] {
+                for delivery in [Delivery::Blocks, Delivery::Final, Delivery::FinalOnly] {
+                    let mut stage = Blocks::new(when, chunking, delivery);
+                    all += &format!("== {when:?} {delivery:?} chunked {}\n", chunking.is_some());
+                    all += &pushed(
+                        &mut stage,
+                        [Piece::MessageStart, visible("\n\nOne.\n\nTwo t"), visible("hree four five")],
+                    );
+                    all += "-- flush\n";
+                    all += &pushed(&mut stage, [Piece::Flush, visible("\n\nSix"), visible(" seven ")]);
+                    all += "-- end of text\n";
+                    all += &pushed(&mut stage, [Piece::TextEnd]);
+                    all += &format!("-- end {}\n", stage.has_text());
+                    let text = "One.\n\nTwo three four five\n\nSix seven";
+                    all += &pushed(&mut stage, [end(text), visible("late"), end(text), end(&text.to_uppercase())]);
+                    all += "-- another end\n";
+                    all += &pushed(&mut stage, [end("Other.")]);
+                    all += "-- next\n";
+                    all += &pushed(&mut stage, [Piece::MessageStart, visible("Rest")]);
+                    all += &finished(&mut stage);
+                    all += &format!("message {} texts {:?}\n", stage.message(), stage.take_texts());
+                    assert!(stage.texts().is_empty() && !stage.has_text());
+                }
+            }
+        }
+        insta::assert_snapshot!(all);
+    }
+
+    #[test]
+    fn an_answer_that_was_not_streamed_is_sent_at_its_end() {
+        for (when, chunking) in
+            [(BlockBreak::TextEnd, None), (BlockBreak::MessageEnd, None), (BlockBreak::MessageEnd, Some(small()))]
+        {
+            let mut stage = Blocks::new(when, chunking, Delivery::Blocks);
+            let shown = pushed(&mut stage, [Piece::MessageStart, end("One")]);
+            assert_eq!(shown, "MessageStart\n\"One\" at 1:0..3\nMessageEnd(\"One\")\n", "{when:?}");
+            assert_eq!(stage.texts(), ["One"]);
+        }
+        // Without chunks the text at the end counts, as it is cleaned as a whole.
+        let mut stage = Blocks::new(BlockBreak::MessageEnd, None, Delivery::Blocks);
+        let shown = pushed(&mut stage, [Piece::MessageStart, visible("One <"), end("One")]);
+        assert_eq!(shown, "MessageStart\n\"One\" at 1:0..3\nMessageEnd(\"One\")\n");
+    }
+
+    #[test]
+    fn a_text_that_a_tool_sent_is_not_sent_again() {
+        let mut stage = Blocks::new(BlockBreak::TextEnd, None, Delivery::Blocks);
+        let sent = Piece::Sent("The build is green.".to_owned());
+        let text = "The build is GREEN.";
+        let shown =
+            pushed(&mut stage, [sent, Piece::MessageStart, visible(text), Piece::TextEnd, visible("Bye."), end(text)]);
+        assert_eq!(shown, format!("MessageStart\nTextEnd\n\"Bye.\" at 1:19..23\nMessageEnd({text:?})\n"));
+        stage.reset();
+        let shown = pushed(&mut stage, [Piece::MessageStart, visible(text), Piece::TextEnd]);
+        assert_eq!(shown, format!("MessageStart\n{text:?} at 2:0..19\nTextEnd\n"), "a new run may say it again");
+    }
+
+    /// Returns the delivered blocks of an answer by paragraph, which fails.
+    fn delivered(stage: &mut Blocks, text: &str) -> Vec<BlockReply> {
+        let mut out = Pieces::new();
+        [Piece::MessageStart, visible(text)].into_iter().for_each(|piece| stage.push(piece, &mut out));
+        let blocks = out.into_iter().filter_map(|piece| match piece {
+            Piece::Block(block) => Some(block),
+            _ => None,
+        });
+        blocks.collect()
+    }
+
+    #[test]
+    fn a_retry_continues_after_the_delivered_text_or_gets_a_new_number() {
+        let mut all = String::new();
+        for second in [
+            "One.\n\nTwo.\n\nThree.",
+            "One. Two. Three.",
+            "One.\n\n",
+            "Other.",
+            "One.\n\nOther.\n\nMore.",
+            "One.\nOther.",
+        ] {
+            let mut stage = Blocks::new(BlockBreak::Paragraph, None, Delivery::Blocks);
+            let mut blocks = delivered(&mut stage, "Zero.\n\n");
+            pushed(&mut stage, [end("Zero.")]);
+            stage.restart(&blocks);
+            assert_eq!(stage.texts(), ["Zero."], "a complete answer is not requested again");
+            blocks = delivered(&mut stage, "One.\n\nTwo.\n\nTh");
+            // Only the first block was delivered before the second failure.
+            stage.restart(&blocks[..1]);
+            all += &format!("== {second:?} {:?}\n", stage.texts());
+            all += &pushed(&mut stage, [Piece::MessageStart, visible(second)]);
+            all += &format!("{}\n", stage.has_text());
+            all += &pushed(&mut stage, [end(second)]);
+            all += &format!("message {} texts {:?}\n", stage.message(), stage.take_texts());
+        }
+        insta::assert_snapshot!(all);
+    }
+
+    #[test]
+    fn a_retry_continues_within_a_fence_and_after_half_a_tag() {
+        let mut stage = Blocks::new(BlockBreak::TextEnd, Some(small()), Delivery::Blocks);
+        let fence = "```\na\nb\nc\nd\n```\n";
+        let blocks = delivered(&mut stage, "```\na\nb\nc");
+        stage.restart(&blocks);
+        let mut all = format!("{:?}\n", stage.texts());
+        all += &pushed(&mut stage, [Piece::MessageStart, visible(fence), Piece::TextEnd]);
+        let mut stage = Blocks::new(BlockBreak::Paragraph, None, Delivery::Blocks);
+        let mut blocks = delivered(&mut stage, "One é [[voi\n\n");
+        // The end of the block was held back, because it may have been a tag.
+        blocks[0].span.as_mut().unwrap().bytes.end = 7;
+        stage.restart(&blocks);
+        all += &format!("{:?}\n", stage.texts());
+        all += &pushed(&mut stage, [Piece::MessageStart, visible("One é [[voice]] two.\n\n")]);
+        stage.restart(&[]);
+        all += &format!("{:?} {}\n", stage.texts(), stage.has_text());
+        insta::assert_snapshot!(all);
+    }
+}
