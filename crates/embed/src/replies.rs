@@ -190,3 +190,14 @@ pub(crate) fn finish_through(stages: &mut [Box<dyn Stage>], out: &mut Pieces) {
     }
     finish_through(rest, out);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_of_reasoning_have_names() {
+        let found = ["off", "on", "stream", "Off"].map(ReasoningLevel::parse);
+        assert_eq!(found, [Some(ReasoningLevel::Off), Some(ReasoningLevel::On), Some(ReasoningLevel::Stream), None]);
+    }
+}

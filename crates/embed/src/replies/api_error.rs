@@ -176,4 +176,29 @@ mod tests {
         assert_eq!(one, same);
         assert_eq!(fingerprint("no payload"), None);
     }
+
+    #[test]
+    fn errors_are_shown_with_their_status_kind_and_message() {
+        let english = TextTable::default();
+        for (text, expected) in [
+            ("  ", english.get(Phrase::UnknownError)),
+            ("503 down for now", "HTTP 503: down for now"),
+            ("503", "503"),
+            (r#"503 {"error": {"type": "busy", "message": "m"}}"#, "HTTP 503 busy: m"),
+            (r#"{"error": {"type": "busy", "message": "m"}}"#, "LLM error busy: m"),
+            (r#"{"error": "busy", "message": "m"}"#, "LLM error busy: m"),
+            (r#"503 {"request_id": "r", "message": "m"}"#, "HTTP 503: m"),
+            (r#"{"error": {"code": "c"}}"#, r#"{"error": {"code": "c"}}"#),
+            (" no payload ", "no payload"),
+        ] {
+            assert_eq!(shown(text, &english), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn long_errors_are_cut() {
+        let exact = "é".repeat(MAX_SHOWN);
+        assert_eq!(cut(&exact), exact);
+        assert_eq!(cut(&format!("{exact}é")), format!("{exact}…"));
+    }
 }

@@ -82,3 +82,16 @@ pub(crate) fn is_known(channel: &str) -> bool {
 pub fn rules_of(channel: &str) -> &'static ChannelRules {
     CHANNELS.iter().find(|rules| rules.name.eq_ignore_ascii_case(channel.trim())).unwrap_or(&OTHER)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_are_known_by_name_in_any_case() {
+        assert!(is_known(" Telegram ") && !is_known("pigeon") && !is_known(""));
+        let unknown = rules_of("pigeon");
+        assert_eq!((unknown.text, unknown.renders_markdown), (TextLimit { max: 4_000, unit: TextUnit::Chars }, false));
+        assert_eq!(rules_of("IRC").text, TextLimit { max: 350, unit: TextUnit::Bytes });
+    }
+}

@@ -168,3 +168,24 @@ impl fmt::Debug for Stages {
         f.debug_list().entries(self.names()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_inserted_before_and_after_others_and_at_the_end() {
+        let mut stages = Stages::new(&ReplyOptions::default());
+        stages.insert_before(SCAN, "first", Dedupe::default()).unwrap();
+        stages.insert_after(SCAN, "second", Dedupe::default()).unwrap();
+        stages.insert_after(THREADS, "late", Dedupe::default()).unwrap();
+        stages.push("last", Dedupe::default());
+        let names = "[\"first\", \"scan\", \"second\", \"markup\", \"chunk\", \"directives\", \"tokens\", \"coalesce\", \"dedupe\", \"threads\", \"late\", \"last\"]";
+        assert_eq!(format!("{stages:?}"), names);
+        assert_eq!(stages.insert_before("none", "mine", Dedupe::default()), Err(UnknownStage("none")));
+        assert_eq!(stages.insert_after("none", "mine", Dedupe::default()), Err(UnknownStage("none")));
+        assert_eq!(format!("{stages:?}"), names);
+        // The stages of the host before `scan`, one of ours and one of the host after it, and four and two after `chunk`.
+        assert_eq!(stages.into_chains().map(|chain| chain.len()), [1, 2, 6]);
+    }
+}

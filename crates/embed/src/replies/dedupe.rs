@@ -156,4 +156,23 @@ mod tests {
         assert_eq!(repeats.compare(text), Overlap::Until(text.find("Two").unwrap()));
         assert_eq!(repeats.compare("One."), Overlap::None);
     }
+
+    #[test]
+    fn equal_texts_are_dropped_only_if_nothing_tells_them_apart() {
+        let text = |text: &str| BlockReply::text(text);
+        let at = |message| Some(ReplySpan { message, bytes: 0..1 });
+        for (first, second, is_new) in [
+            (text("a"), text(" a "), false),
+            (text("a"), text("b"), true),
+            (text("a"), BlockReply { media_urls: vec!["m".into()], ..text("a") }, true),
+            (text("a"), BlockReply { reply_to_id: Some("7".into()), ..text("a") }, true),
+            (BlockReply { span: at(1), ..text("a") }, BlockReply { span: at(1), ..text("b") }, false),
+            (BlockReply { span: at(1), ..text("a") }, BlockReply { span: at(2), ..text("a") }, true),
+            (BlockReply { is_reasoning: true, ..text("a") }, BlockReply { is_reasoning: true, ..text("a") }, true),
+        ] {
+            let mut dedupe = Dedupe::default();
+            assert!(dedupe.is_new(&first));
+            assert_eq!(dedupe.is_new(&second), is_new, "{first:?} {second:?}");
+        }
+    }
 }

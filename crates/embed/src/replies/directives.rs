@@ -397,4 +397,102 @@ mod tests {
         let second = accumulator.consume("x]", ChunkKind::Partial).unwrap();
         assert_eq!((second.text.as_str(), second.reply_to_id), ("[x]", None));
     }
+
+    #[test]
+    fn white_space_and_directives_are_no_content() {
+        let rules = DirectiveRules::default();
+        for (text, expect) in [
+            ("", false),
+            (" \n", false),
+            ("NO_REPLY \n", false),
+            ("[[reply_to_current]] NO_REPLY", false),
+            ("[[voice]]\n[[reply:7]]", false),
+            ("Hi", true),
+            ("[[voice]] Hi", true),
+            ("MEDIA:https://e.com/a.png", true),
+            ("[[media:https://e.com/a.png]]", true),
+        ] {
+            assert_eq!(has_content(text, &rules), expect, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn directives_of_all_lines_count() {
+        let text =
+            "[[reply_to:7]] a\n[[voice]] [[media:https://e.com/a.png]]\n[[media:/etc/passwd]] b\n[[reply_to:8]]\n`c`";
+        let expect = Parsed {
+            text: "a\n[[media:/etc/passwd]] b\n`c`".to_owned(),
+            media_urls: vec!["https://e.com/a.png".to_owned()],
+            reply_to_id: Some("8".to_owned()),
+            reply_to_tag: true,
+            audio_as_voice: true,
+            ..Parsed::default()
+        };
+        assert_eq!(parse(text, Some("1")), expect);
+        let current = parse("[[reply_to_current]] a\nb", Some("1"));
+        assert_eq!((current.reply_to_current, current.reply_to_id.as_deref()), (true, Some("1")));
+        assert_eq!(parse("[[voice]] a\n[[b]] c\nd", None).text, "a\n[[b]] c\nd");
+        assert!(parse("NO_REPLY", None).is_silent && !parse("a", None).is_silent);
+    }
+
+    #[test]
+    fn a_reply_takes_from_its_directives_and_keeps_the_rest() {
+        let parsed = parse("[[reply_to_current]] [[voice]] a\nMEDIA:https://e.com/a.png", Some("7"));
+        let span = Some(ReplySpan { message: 1, bytes: 0..9 });
+        let expect = BlockReply {
+            media_urls: vec!["https://e.com/a.png".to_owned()],
+            audio_as_voice: true,
+            reply_to_id: Some("7".to_owned()),
+            reply_to_tag: true,
+            reply_to_current: true,
+            span: span.clone(),
+            ..BlockReply::text("a")
+        };
+        assert_eq!(parsed.into_reply(BlockReply { span, ..BlockReply::default() }), expect);
+    }
+
+    #[test]
+    fn tags_may_be_split_between_blocks_and_apply_to_the_next_one() {
+        let long = "x".repeat(5_000);
+        for (blocks, expect) in [
+            (&["a [[reply_to_cur", "rent]] b", "c"][..], &["a", "current tagged b", "c"][..]),
+            (&["[[reply_to_current]]", "a", "b"], &["current tagged a", "b"]),
+            (&["[[reply_to:7]]", "[[voice]]", "a"], &["tagged to 7 voice ", "a"]),
+            (&["a [[not ]] b [", "[voice]] c"], &["a [[not ]] b", "voice c"]),
+            (&["a [[b\nc", "]] d"], &["a [[b\nc", "]] d"]),
+            (&["é [[", "voice]] a"], &["é", "voice a"]),
+            (&["a [[", &long, "]] b"], &["a", &format!("[[{long}"), "]] b"]),
+            (&["a [[reply_to:7"], &["a", "[[reply_to:7"]),
+        ] {
+            let (mut stage, mut out) = (Directives::new(DirectiveRules::default()), Pieces::new());
+            for block in blocks {
+                stage.push(Piece::Block(BlockReply::text(*block)), &mut out);
+            }
+            stage.finish(&mut out);
+            let shown: Vec<String> = out
+                .into_iter()
+                .map(|piece| match piece {
+                    Piece::Block(block) => {
+                        let id = block.reply_to_id.map(|id| format!("to {id} ")).unwrap_or_default();
+                        let set = [(block.reply_to_current, "current "), (block.reply_to_tag, "tagged "), (true, &*id)];
+                        let set = set.into_iter().chain([(block.audio_as_voice, "voice ")]).filter(|(is, _)| *is);
+                        set.map(|(_, name)| name).collect::<String>() + &block.text
+                    }
+                    other => format!("{other:?}"),
+                })
+                .collect();
+            assert_eq!(shown, expect, "{blocks:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_answer_has_no_tags_of_the_last() {
+        for begin in [Piece::MessageStart, Piece::Restart] {
+            let (mut stage, mut out) = (Directives::new(DirectiveRules::default()), Pieces::new());
+            stage.push(Piece::Block(BlockReply::text("[[reply_to:7]] [[voi")), &mut out);
+            stage.push(begin.clone(), &mut out);
+            stage.push(Piece::Block(BlockReply::text("ce]] a")), &mut out);
+            assert_eq!(out, [begin, Piece::Block(BlockReply::text("ce]] a"))]);
+        }
+    }
 }

@@ -80,3 +80,64 @@ impl Stage for Cleanup {
 fn has_more(block: &BlockReply) -> bool {
     !block.media_urls.is_empty() || block.audio_as_voice
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(text: &str, has_more: bool, prefix: Option<&str>) -> Option<String> {
+        normalise_reply(text.to_owned(), has_more, prefix, &TextTable::default())
+    }
+
+    #[test]
+    fn replies_without_words_are_dropped_unless_they_have_media() {
+        for (text, alone, with_media) in [
+            ("", None, Some("")),
+            (" \n", None, Some("")),
+            ("NO_REPLY", None, Some("")),
+            ("HEARTBEAT_OK", None, Some("")),
+            ("<final></final>", None, Some("")),
+            ("Hi NO_REPLY", Some("Hi"), Some("Hi")),
+            ("HEARTBEAT_OK Hi", Some("Hi"), Some("Hi")),
+            ("<final>Hi</final>", Some("Hi"), Some("Hi")),
+            ("Hi", Some("Hi"), Some("Hi")),
+        ] {
+            assert_eq!(normal(text, false, None).as_deref(), alone, "{text:?}");
+            assert_eq!(normal(text, true, None).as_deref(), with_media, "{text:?} with media");
+        }
+    }
+
+    #[test]
+    fn the_prefix_is_put_before_words_that_do_not_begin_with_it() {
+        for (text, prefix, expect) in [
+            ("Hi", "[Ada]", "[Ada] Hi"),
+            ("[Ada] Hi", "[Ada]", "[Ada] Hi"),
+            ("Hi", "", "Hi"),
+            ("NO_REPLY", "[Ada]", ""),
+        ] {
+            assert_eq!(normal(text, true, Some(prefix)).as_deref(), Some(expect), "{text:?} {prefix:?}");
+        }
+    }
+
+    #[test]
+    fn only_blocks_of_the_answer_are_cleaned() {
+        let mut out = Pieces::new();
+        let mut stage = Cleanup::default();
+        let text = |text: &str| BlockReply::text(text);
+        let voice = BlockReply { audio_as_voice: true, ..text("NO_REPLY") };
+        let media = BlockReply { media_urls: vec!["a".to_owned()], ..text("NO_REPLY") };
+        let reasoning = BlockReply { is_reasoning: true, ..text("NO_REPLY") };
+        for block in [text("Hi NO_REPLY"), text("NO_REPLY"), voice, media, reasoning] {
+            stage.push(Piece::Block(block), &mut out);
+        }
+        stage.push(Piece::Flushed, &mut out);
+        let shown: Vec<String> = out
+            .into_iter()
+            .map(|piece| match piece {
+                Piece::Block(block) => block.text,
+                other => format!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(shown, ["Hi", "", "", "NO_REPLY", "Flushed"]);
+    }
+}

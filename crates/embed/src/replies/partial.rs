@@ -274,4 +274,57 @@ mod tests {
             prop_assert_eq!(lines(&reader), lines(&cleaned.text));
         }
     }
+
+    #[test]
+    fn a_long_answer_is_forgotten_while_it_grows_and_still_whole_at_the_reader() {
+        let (mut partial, mut reader, mut text) = (PartialText::default(), String::new(), String::new());
+        let take = |reader: &mut String, growth: Option<Growth>| {
+            if let Some(growth) = growth {
+                reader.truncate(growth.at);
+                *reader += &growth.restored;
+                *reader += &growth.delta;
+            }
+        };
+        for n in 0..600 {
+            let line = match n % 7 {
+                3 => format!("MEDIA: ./a b{n}.png more\n"),
+                5 => "[[voice]]\n".to_owned(),
+                6 => "\n".to_owned(),
+                _ => format!("Line {n} has some words.\n"),
+            };
+            let (first, second) = line.split_at(line.len() * (n % 4) / 4);
+            take(&mut reader, partial.push(first));
+            take(&mut reader, partial.push(second));
+            text += &line;
+            assert!(partial.view.text.len() < 1_024, "{}", partial.view.text.len());
+        }
+        take(&mut reader, partial.push("end."));
+        text += "end.";
+        assert_eq!(reader, parse(&text, None).text);
+    }
+
+    #[test]
+    fn media_and_voice_are_reported_once() {
+        let mut partial = PartialText::default();
+        let mut seen = Vec::new();
+        for part in
+            ["[[voice]] a\n", "MEDIA:https://e.com/a.png\n", "[[voice]]\n", "MEDIA:https://e.com/b.png\n", "b", "c"]
+        {
+            seen.push(partial.push(part).map(|growth| (growth.delta, growth.media_urls)));
+        }
+        let grown =
+            |delta: &str, media: &[&str]| Some((delta.to_owned(), media.iter().map(|url| (*url).to_owned()).collect()));
+        assert_eq!(
+            seen,
+            [
+                grown("a", &[]),
+                grown("", &["https://e.com/a.png"]),
+                None,
+                grown("", &["https://e.com/b.png"]),
+                grown("\nb", &[]),
+                grown("c", &[]),
+            ]
+        );
+        assert_eq!(partial.settle(), None);
+    }
 }

@@ -238,3 +238,44 @@ impl AgentNote {
         self.reduced.as_ref().unwrap_or(&self.data)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn growth(at: usize, restored: &str, delta: &str) -> Growth {
+        Growth { at, restored: restored.into(), delta: delta.into(), ..Growth::default() }
+    }
+
+    /// A reader that gets the merged growth has the same text as one that gets both.
+    #[test]
+    fn merged_growths_have_the_effect_of_both() {
+        for (first, next, expect) in [
+            (growth(2, "", "cd"), growth(4, "", "ef"), growth(2, "", "cdef")),
+            (growth(2, "c", "d"), growth(4, "e", "f"), growth(2, "c", "def")),
+            (growth(2, "c", "de"), growth(3, "", "f"), growth(2, "c", "f")),
+            (growth(2, "", "cd"), growth(1, "x", "y"), growth(1, "x", "y")),
+            (growth(2, "c", "d"), growth(6, "", "f"), growth(2, "cd", "f")),
+        ] {
+            let mut merged = first.clone();
+            merge_growth(&mut merged, next.clone());
+            assert_eq!(merged, expect, "{first:?} {next:?}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_empty_without_words_media_and_voice() {
+        let voice = BlockReply { audio_as_voice: true, ..BlockReply::default() };
+        let media = BlockReply { media_urls: vec!["a".into()], ..BlockReply::default() };
+        let empty = [BlockReply::default(), BlockReply::text("a"), voice, media].map(|block| block.is_empty());
+        assert_eq!(empty, [true, false, false, false]);
+    }
+
+    #[test]
+    fn the_caller_of_a_run_gets_the_smaller_payload() {
+        let mut note = AgentNote::new(AgentStream::Tool, 1.into());
+        assert_eq!(**note.for_caller(), 1);
+        note.reduced = Some(Arc::new(2.into()));
+        assert_eq!(**note.for_caller(), 2);
+    }
+}

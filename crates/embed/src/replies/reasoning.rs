@@ -341,4 +341,28 @@ mod tests {
             prop_assert_eq!(raw, text.trim());
         }
     }
+
+    #[test]
+    fn thinking_blocks_are_the_reasoning_and_else_tags() {
+        let thinking = |text: &str| Block::Thinking(Thinking { thinking: text.into(), ..Thinking::default() });
+        for (blocks, expect) in [
+            (vec![thinking(" a\n"), Block::text("<think>b</think>"), thinking("c")], "a\nc"),
+            (vec![thinking(" "), Block::text("<think>b</think>c"), Block::text("<think>d</think>")], "bd"),
+            (vec![Block::text("a")], ""),
+        ] {
+            let blocks: Vec<Arc<Block>> = blocks.into_iter().map(Arc::new).collect();
+            assert_eq!(reasoning_of(&blocks), expect, "{blocks:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_answer_has_only_the_heading_of_the_last() {
+        let mut tracker = ReasoningTracker::new("R:");
+        tracker.add("one");
+        tracker.reset();
+        assert!(!tracker.end());
+        let grown = tracker.set("two").unwrap();
+        assert_eq!((grown.formatted.text.as_str(), grown.raw.text.as_str()), ("R:\n_two_", "two"));
+        assert!(tracker.end());
+    }
 }

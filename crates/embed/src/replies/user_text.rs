@@ -241,4 +241,30 @@ mod tests {
             format!(r#"codex error: {{"error": {{"type": "a_error", "message": "{}"}}}}"#, "m".repeat(MAX_PAYLOAD));
         assert_eq!(sanitise(&long, &english), long);
     }
+
+    #[test]
+    fn the_text_of_a_message_is_that_of_its_answer_blocks() {
+        let signature = Some(r#"{"phase": "commentary"}"#.to_owned());
+        let commentary = Block::Text(pinch_llm::message::Text { text: "I look.".into(), signature });
+        let blocks = [Block::text(" One. "), commentary, Block::text("<think>a</think>"), Block::text("Two.\n\nTwo.")];
+        let blocks: Vec<Arc<Block>> = blocks.into_iter().map(Arc::new).collect();
+        let english = TextTable::default();
+        assert_eq!(visible_text(&blocks, FinalTag::Optional, &english), "One.\nTwo.\n\nTwo.");
+        assert_eq!(visible_text(&blocks[..2], FinalTag::Optional, &english), "One.");
+        assert_eq!(visible_text(&blocks[1..3], FinalTag::Optional, &english), "");
+        assert_eq!(visible_text(&blocks, FinalTag::Enforced, &english), "");
+    }
+
+    #[test]
+    fn only_final_tags_outside_code_are_removed() {
+        for (text, expected) in [
+            ("a > b <final>c", "a > b c"),
+            ("<b>a</b> <final x>b</final>", "<b>a</b> b"),
+            ("<fin<b>al> <final>a", "<fin<b>al> a"),
+            ("<fin`<b>`al> <final>a", "<fin`<b>`al> a"),
+            ("a<fi<final>nal>b", "ab"),
+        ] {
+            assert_eq!(without_final_tags(text), expected, "{text}");
+        }
+    }
 }

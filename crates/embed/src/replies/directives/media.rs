@@ -242,4 +242,46 @@ mod tests {
         let home = MediaRoots::new(["/home/u/pics".to_owned()], Some("/home/u"));
         assert_eq!(media_target("~/pics/x.png", false, &home).as_deref(), Some("/home/u/pics/x.png"));
     }
+
+    #[test]
+    fn the_words_of_a_line_name_media_or_stay_text() {
+        let roots = MediaRoots::new(["/work".to_owned()], None);
+        for (line, targets, rest) in [
+            ("MEDIA:https://e.com/a.png media: ./b.png c", &["https://e.com/a.png", "./b.png"][..], "c"),
+            ("MEDIA: MEDIA:./a.png", &["./a.png"], ""),
+            ("MEDIA: Media: ./a.png", &["./a.png"], ""),
+            ("MEDIA: madam: ./a.png", &["./a.png"], "madam:"),
+            ("MEDIA:/work/a b.png", &["/work/a b.png"], ""),
+            ("MEDIA:/work/a.png /work/b.png", &["/work/a.png", "/work/b.png"], ""),
+            ("MEDIA:/work/a.png see /work/b.png", &["/work/a.png", "/work/b.png"], "see"),
+            ("MEDIA:HTTP://e.com/a.png", &["HTTP://e.com/a.png"], ""),
+            ("MEDIA:'./a b.png'", &["./a b.png"], ""),
+        ] {
+            let expect = LineMedia { targets: targets.iter().map(|t| (*t).to_owned()).collect(), rest: rest.into() };
+            assert_eq!(media_line(line, &roots), Some(expect), "{line}");
+        }
+        for line in ["MEDIA: \"./a\" \"./b\" c", "MEDIA:./a\"b", "MEDIA: ftp://e.com/a"] {
+            let found = media_line(line, &roots).map(|found| found.targets);
+            assert!(found.is_none_or(|found| found.iter().all(|target| target.starts_with("./"))), "{line}");
+        }
+    }
+
+    #[test]
+    fn targets_have_limits() {
+        let roots = MediaRoots::default();
+        let of_length = |n: usize| format!("./{}", "a".repeat(n - 2));
+        assert!(media_target(&of_length(MAX_TARGET), true, &roots).is_some());
+        for target in ["", "\"\"", &of_length(MAX_TARGET + 1), "./a/../b", "https://e.com/a b"] {
+            assert_eq!(media_target(target, true, &roots), None);
+        }
+        assert_eq!(media_target("./a b", false, &roots), None);
+        for n in 0..=MAX_REPORTED {
+            roots.report(&format!("/tmp/{n}"));
+        }
+        let last = |n: usize| media_target(&format!("/tmp/{n}"), true, &roots).is_some();
+        assert!(last(MAX_REPORTED - 1) && !last(MAX_REPORTED));
+        let other = MediaRoots::default();
+        other.report("tmp/a");
+        assert_eq!(media_target("tmp/a", true, &other), None);
+    }
 }

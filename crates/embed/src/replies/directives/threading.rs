@@ -92,3 +92,62 @@ impl ThreadFilter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(reply: BlockReply, current: Option<&str>) -> BlockReply {
+        let mut reply = reply;
+        apply_reply_tags(&mut reply, current, TagForms::Long);
+        reply
+    }
+
+    #[test]
+    fn tags_of_a_payload_set_what_it_replies_to() {
+        let text = |text: &str| BlockReply::text(text);
+        let to = |id: &str, reply: BlockReply| BlockReply { reply_to_id: Some(id.to_owned()), ..reply };
+        let current = |reply: BlockReply| BlockReply { reply_to_current: true, ..reply };
+        let tagged = |reply: BlockReply| BlockReply { reply_to_tag: true, ..reply };
+        for (reply, id, expect) in [
+            (text("a"), Some("7"), text("a")),
+            (current(text("a")), Some(" 7 "), to("7", current(text("a")))),
+            (current(text("a")), Some(" "), current(text("a"))),
+            (to("8", current(text("a"))), Some("7"), to("8", current(text("a")))),
+            (text("[[reply_to_current]] a"), Some("7"), to("7", current(tagged(text("a"))))),
+            (to("8", text("[[reply_to:9]] a")), Some("7"), to("9", tagged(text("a")))),
+            (to("8", text("[[b]] a")), Some("7"), to("8", text("[[b]] a"))),
+            (text("[[reply]] a"), Some("7"), text("[[reply]] a")),
+            (text("[[audio_as_voice]] a"), None, BlockReply { audio_as_voice: true, ..text("a") }),
+            (
+                BlockReply { audio_as_voice: true, ..tagged(current(text("[[b]] a"))) },
+                None,
+                BlockReply { audio_as_voice: true, ..tagged(current(text("[[b]] a"))) },
+            ),
+        ] {
+            assert_eq!(applied(reply.clone(), id), expect, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn a_mode_decides_which_payloads_keep_their_thread() {
+        let with = |id: Option<&str>, reply_to_tag: bool| BlockReply {
+            reply_to_id: id.map(str::to_owned),
+            reply_to_tag,
+            ..BlockReply::text("a")
+        };
+        for (mode, expect) in [
+            (ReplyToMode::All, [false, true, true]),
+            (ReplyToMode::First, [false, true, false]),
+            (ReplyToMode::Off { tags_allowed: true }, [false, false, true]),
+            (ReplyToMode::Off { tags_allowed: false }, [false, false, false]),
+        ] {
+            let (mut stage, mut out) = (Threads::new(mode, None, TagForms::All), Pieces::new());
+            for block in [with(None, true), with(Some("7"), false), with(Some("7"), true)] {
+                stage.push(Piece::Block(block), &mut out);
+            }
+            let keeps = out.iter().map(|piece| matches!(piece, Piece::Block(block) if block.reply_to_id.is_some()));
+            assert_eq!(keeps.collect::<Vec<_>>(), expect, "{mode:?}");
+        }
+    }
+}

@@ -127,3 +127,35 @@ fn json_end(text: &str) -> Option<usize> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_results_and_notes_are_removed() {
+        for (text, expect) in [
+            ("[Tool Call: x (ID: 1)]\nArguments: {\"a\": \"]}\\\"\"}\nb", "b"),
+            ("a\n[Tool Call: x]\r\nb", "a\nb"),
+            ("a [Tool Call: x] b", "a  b"),
+            ("a [TOOL CALL: x]\n\targuments:\nnone\nb", "a \nb"),
+            ("a [Tool Call: x]\nArguments: none", "a "),
+            ("[Tool Call: x] Arguments: [1, {\"a\": [2]}] b", " b"),
+            ("[Tool Call: x] Arguments: \"a\\\"b\" c", " c"),
+            ("[Tool Call: x] Arguments: [\"a\\\\\"] b", " b"),
+            ("a [Tool Call: x] Arguments: {\"b\"", "a "),
+            ("a [Tool Result for ID 1]\nb [1]\n[tool call: x] c", "a  c"),
+            ("a [Tool Result for ID 1] b [Tools]", "a "),
+            ("a [Tool Result for ID 1", "a "),
+            ("a [Historical context: b] c", "a  c"),
+            ("[a] [b] [Tool Call: x] c", "[a] [b]  c"),
+            ("[Tool Call: x] a [Tool Call: b", " a [Tool Call: b"),
+            ("[Tool Call: x] a [Historical context: b", " a [Historical context: b"),
+            ("[Tool Call: x] a [Tool Result for ID 1", " a "),
+            ("a [Tool Calls] b", "a [Tool Calls] b"),
+            ("a [ Tool Call: x] b", "a [ Tool Call: x] b"),
+        ] {
+            assert_eq!(strip_downgraded(text), expect, "{text:?}");
+        }
+    }
+}

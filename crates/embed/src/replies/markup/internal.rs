@@ -103,4 +103,24 @@ mod tests {
             assert_eq!(strip_internal_blocks(text), expect, "{text:?}");
         }
     }
+
+    #[test]
+    fn a_block_that_arrives_is_decided_by_its_first_and_last_line() {
+        for (text, expect) in [
+            ("<<", Leak::Undecided),
+            ("<<<BEGIN", Leak::Undecided),
+            ("<<<BEGIN X>>>", Leak::Undecided),
+            ("<<<BEGIN X>>>\na\n", Leak::Undecided),
+            ("<<<BEGIN X>>>\na\n<<<END X>>>", Leak::Undecided),
+            ("<<<BEGIN X>>>\na\n <<<END X>>>\nb", Leak::Whole(29)),
+            ("<<<BEGIN X\na", Leak::None),
+            ("<<<END X>>>\n", Leak::None),
+            ("<<a", Leak::None),
+        ] {
+            assert_eq!(internal_block_at(text), expect, "{text:?}");
+        }
+        let text = "<<<BEGIN X>>>\na\n<<<END X>>>\n  A (untrusted metadata): \n```\n{}\n```";
+        assert_eq!(strip_internal_blocks(text), "");
+        assert_eq!(strip_internal_blocks("A (untrusted metadata):\nb\n"), "A (untrusted metadata):\nb\n");
+    }
 }

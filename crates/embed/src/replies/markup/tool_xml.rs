@@ -155,3 +155,35 @@ fn content_end(content: &str, name: usize) -> Option<usize> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_removed_and_examples_are_kept() {
+        for (text, expect) in [
+            ("a <tool_call>{\"b\": \"</tool_call>\\\"</tool_call>\"}</tool_call> c", "a c"),
+            ("a<tool_call>[1]</TOOL_CALL>b", "ab"),
+            ("a<tool_call> <invoke b></tool_call> c", "a c"),
+            ("a<tool_call><invoke b=\"</tool_call>c", "ac"),
+            ("a <tool_call>b</tool_call>c</tool_call>d", "a <tool_call>b</tool_call>cd"),
+            ("<tool_call><tool_call a>b</tool_call></tool_call></tool_call>c", "c"),
+            (
+                "<function>a</function><function>b</function></function>c",
+                "<function>a</function><function>b</function>c",
+            ),
+            ("<function>a</tool_call></function>b", "<function>a</function>b"),
+            ("<tool_result>a</tool_result>b", "b"),
+            ("<tool_result>a", ""),
+            ("<tool_call/>a<tool_call /> b", "a b"),
+            ("a <tool_call/> b<tool_call/> c", "a b c"),
+            ("</function_calls>a< / function_call x>b", "ab"),
+            ("<tool_call_x>a</tool_call_x>", "<tool_call_x>a</tool_call_x>"),
+            ("`<tool_call>{}</tool_call>` <function_response>{}</function_response>", "`<tool_call>{}</tool_call>` "),
+            ("a <tool_call b < c", "a <tool_call b < c"),
+        ] {
+            assert_eq!(strip_tool_xml(text).trim_end(), expect.trim_end(), "{text}");
+        }
+    }
+}

@@ -104,4 +104,34 @@ mod tests {
             assert_eq!(strip_trace_lines(text), expect, "{text}");
         }
     }
+
+    #[test]
+    fn only_what_may_become_a_trace_line_waits_for_its_end() {
+        for (text, expect) in [
+            ("tool", Leak::Undecided),
+            ("TOOL_CALL", Leak::Undecided),
+            ("tool_call: a", Leak::Undecided),
+            ("tool_calls: a", Leak::Undecided),
+            ("tool_call a", Leak::None),
+            ("tool_callers", Leak::None),
+            ("tool_call:\nb", Leak::Whole(11)),
+            ("commen", Leak::Undecided),
+            ("commentary", Leak::Undecided),
+            ("commentary \tt", Leak::Undecided),
+            ("commentary to=a\n", Leak::Whole(16)),
+            ("commentary tool", Leak::None),
+            ("commentaryto=", Leak::None),
+            ("comment", Leak::Undecided),
+            ("comments", Leak::None),
+            ("📖 Re", Leak::Undecided),
+            ("📖 Read", Leak::Undecided),
+            ("📖 Read: a.txt\n", Leak::Whole("📖 Read: a.txt\n".len())),
+            ("📖 Reading", Leak::None),
+            ("📖 Read: the book\n", Leak::None),
+            ("a", Leak::Undecided),
+            ("x", Leak::None),
+        ] {
+            assert_eq!(trace_line_at(text), expect, "{text:?}");
+        }
+    }
 }

@@ -161,4 +161,21 @@ mod tests {
             assert_eq!(Fingerprint::of(name, &args(value.clone()), meta).as_str(), expected, "{name} {value}");
         }
     }
+
+    #[test]
+    fn some_tools_have_side_effects_by_their_name_alone() {
+        for (name, expected) in [
+            ("write", true),
+            ("process", true),
+            ("message", true),
+            ("message_later", true),
+            ("discord_actions", true),
+            ("resend_mail", true),
+            ("read", false),
+            ("actions", false),
+            ("my_message", false),
+        ] {
+            assert_eq!(is_mutating_name(name), expected, "{name}");
+        }
+    }
 }

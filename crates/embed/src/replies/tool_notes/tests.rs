@@ -185,3 +185,37 @@ fn progress_for_a_channel_is_found() {
     assert_eq!(progress_of(&progress("log")), None);
     assert_eq!(progress_of(&ToolOutput::text("x")), None);
 }
+
+#[test]
+fn settings_survive_a_compaction() {
+    let roots = MediaRoots::default();
+    roots.report("/tmp/a.png");
+    let texts = TextTable::default().replace(Phrase::NoOutput, "nothing").unwrap();
+    let now = Some(VerboseNow::new(|| Verbose::Full));
+    let mut notes = ToolNotes::new(Verbose::On, ToolFormat::Plain, Some("/home/ada".into()), roots)
+        .with_texts(texts)
+        .with_verbose_now(now.clone());
+    let shows = |notes: &mut ToolNotes| {
+        let output = with_details(json!({"mediaUrl": "/tmp/a.png"}));
+        run(notes, "read", json!({"path": "/home/ada/a.txt"}), &output)
+    };
+    let before = shows(&mut notes);
+    assert_eq!(shown(&before), ["📖 Read: ~/a.txt", "📖 Read: ~/a.txt\ntext", "/tmp/a.png"]);
+    notes.reset();
+    assert_eq!(shows(&mut notes), before);
+    let notes_of_calls = before.iter().filter_map(|piece| match piece {
+        Piece::ToolResult(note) => Some((note.call_id.as_str(), note.is_output)),
+        _ => None,
+    });
+    assert_eq!(notes_of_calls.collect::<Vec<_>>(), [("c1", false), ("c1", true), ("c1", true)]);
+    let mut fixed = ToolNotes::new(Verbose::On, ToolFormat::Plain, None, MediaRoots::default());
+    fixed.reset();
+    assert_eq!(shown(&run(&mut fixed, "read", json!({"path": "a"}), &ToolOutput::text("x"))), ["📖 Read: a"]);
+    assert_eq!(format!("{now:?}"), "Some(VerboseNow { .. })");
+}
+
+#[test]
+fn output_without_words_is_not_shown() {
+    let mut notes = ToolNotes::new(Verbose::Full, ToolFormat::Plain, None, MediaRoots::default());
+    assert_eq!(shown(&run(&mut notes, "read", json!({"path": "a"}), &ToolOutput::text(" \n"))), ["📖 Read: a"]);
+}
