@@ -350,4 +350,57 @@ mod tests {
             prop_assert_eq!(shown, visible(&text, final_tag));
         }
     }
+
+    #[test]
+    fn a_stage_passes_whole_texts_on_as_what_they_are() {
+        let pushed = |final_tag: FinalTag, texts: &[&str]| {
+            let (mut scan, mut out) = (Scan::new(final_tag), Pieces::new());
+            texts.iter().for_each(|text| scan.push(Piece::Text((*text).to_owned()), &mut out));
+            scan.finish(&mut out);
+            let (visible, thought): (Vec<_>, Vec<_>) =
+                out.into_iter().partition(|piece| matches!(piece, Piece::Visible(_)));
+            let texts = |pieces: Vec<Piece>| {
+                pieces.into_iter().map(|piece| match piece {
+                    Piece::Visible(text) | Piece::Thought(text) => text,
+                    other => format!("({other:?})"),
+                })
+            };
+            (texts(visible).collect::<String>(), texts(thought).collect::<String>())
+        };
+        for (final_tag, texts, visible, thought) in [
+            (FinalTag::Optional, &["a", " b", " c <thi"][..], "a b c <thi", ""),
+            (FinalTag::Optional, &["<think>a", "b", "c</think>d", "e"], "de", "abc(ThoughtEnd)"),
+            (FinalTag::Enforced, &["a", "b", "<final>c", "d", "e</final>", "f", "g"], "cde", ""),
+            (FinalTag::Enforced, &["<think>a", "b"], "", "ab"),
+            (FinalTag::Optional, &["<think>`</think>", "ab", "c`", "d</think>e"], "e", "`</think>abc`d(ThoughtEnd)"),
+            (FinalTag::Enforced, &["<think>a<final>b", "</think>c"], "", "ab(ThoughtEnd)"),
+            (FinalTag::Enforced, &["<final/>a", "b<final>c"], "c", ""),
+        ] {
+            assert_eq!(pushed(final_tag, texts), (visible.to_owned(), thought.to_owned()), "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn a_quoted_closing_tag_is_waited_for_on_its_line_and_not_for_ever() {
+        for (n, is_quoted) in [(MAX_DOUBTFUL - 2, true), (MAX_DOUBTFUL + 1, false)] {
+            let text = format!("<think>a `</think>{}` b", "x".repeat(n));
+            assert_eq!(thinking(&text).contains("x"), is_quoted, "{n}");
+        }
+        assert_eq!(visible("<think>a `</think>b\nc` d", FinalTag::Optional), "b\nc` d");
+    }
+
+    #[test]
+    fn only_an_opened_final_tag_counts() {
+        for (text, expect) in [
+            ("<final>a", true),
+            ("a</final>", false),
+            ("<final/>a", false),
+            ("<final>a</final><final/>", true),
+            ("<think><final>", false),
+        ] {
+            let (mut scan, mut out) = (Scan::new(FinalTag::Optional), Pieces::new());
+            scan.text(text, &mut out);
+            assert_eq!(scan.has_final(), expect, "{text}");
+        }
+    }
 }

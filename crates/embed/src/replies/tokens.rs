@@ -229,4 +229,34 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn only_the_start_of_a_silent_answer_may_become_silent() {
+        for (text, expect) in [
+            ("NO_", true),
+            ("NO_REPLY NO", true),
+            ("NO NO_REPLY", false),
+            ("NO ", false),
+            ("NO.", false),
+            ("NO_REPLY x", false),
+            ("{\"action\": \"NO", true),
+            ("{\"action\": \"NO_REPLY\"} ", true),
+            ("{\"action\": \"NO_REPLY\"}}", false),
+            ("{\"actor", false),
+            ("", true),
+        ] {
+            assert_eq!(may_become_silent(text), expect, "{text:?}");
+        }
+        assert!(!is_silent("{\"action\":\"NO_REPLY\"}x") && !is_silent(""));
+    }
+
+    #[test]
+    fn an_empty_message_is_skipped_and_markup_alone_is_not() {
+        let of = |text: &str| strip_heartbeat(text, HeartbeatMode::Message);
+        assert_eq!(of(" "), Heartbeat { skip: true, text: String::new(), stripped: false });
+        assert_eq!(of("**a**"), Heartbeat { skip: false, text: "**a**".into(), stripped: false });
+        assert_eq!(of("a HEARTBEAT_OK b"), Heartbeat { skip: false, text: "a HEARTBEAT_OK b".into(), stripped: false });
+        assert_eq!(of("*HEARTBEAT_OK*"), Heartbeat { skip: true, text: String::new(), stripped: true });
+        assert_eq!(of("<p>* HEARTBEAT_OK *</p>"), Heartbeat { skip: true, text: String::new(), stripped: true });
+    }
 }
