@@ -255,3 +255,84 @@ fn is_list_marker(word: &str) -> bool {
     let n_digits = word.len() - word.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     matches!(word, "-" | "*" | "+") || ((1..=9).contains(&n_digits) && matches!(&word[n_digits..], "." | ")"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Renders for each length of a growing text where a break does no harm: `.` where it does.
+    fn breaks(text: &str) -> String {
+        let (mut marks, mut rows) = (Marks::default(), format!("{text:?}\n"));
+        for (at, c) in text.char_indices() {
+            marks.push(&text[at..at + c.len_utf8()]);
+            let row = (0..=at + 1).map(|at| {
+                match (marks.is_good(at), marks.is_blocked_from(at), marks.is_in_fence_from(at)) {
+                    (true, ..) => '|',
+                    (false, false, _) => '.',
+                    (false, true, false) => 'b',
+                    (false, true, true) => 'f',
+                }
+            });
+            rows += &format!("{}\n", row.collect::<String>());
+        }
+        rows
+    }
+
+    const TEXTS: [&str; 9] = [
+        "a [[b]] c",
+        "a [[[b] ]] `[[` c]]",
+        "x\nMEDIA:./a\nb",
+        "- a\n- b\n\nc",
+        "a\n1. b\n```\nc",
+        "|a|\n|b|\n\n|c|\nd",
+        "# *a\nb*",
+        "a\n```\nb\n```\nc",
+        "~~~\n```\n~~~~ \na `b",
+    ];
+
+    #[test]
+    fn a_break_does_no_harm_outside_of_markup() {
+        insta::assert_snapshot!(TEXTS.map(breaks).concat());
+    }
+
+    #[test]
+    fn what_is_forgotten_does_not_change_later_breaks() {
+        let text = TEXTS.join("\n\n");
+        let mut marks = Marks::default();
+        marks.push(&text);
+        let all: Vec<bool> = (0..=text.len()).map(|at| marks.is_good(at)).collect();
+        let around = |marks: &Marks, at| {
+            let spans: Vec<usize> = marks.markup_around(at).iter().map(|span| span.start).collect();
+            (marks.fence_at(at).cloned(), marks.media_at(at), spans)
+        };
+        let parts: Vec<_> = (0..=text.len()).map(|at| around(&marks, at)).collect();
+        for from in 0..=text.len() {
+            marks.discard_before(from);
+            for at in from..=text.len() {
+                assert_eq!((marks.is_good(at), around(&marks, at)), (all[at], parts[at].clone()), "{from} {at}");
+            }
+        }
+        let Marks { directives, tables, items, media, .. } = &marks;
+        assert_eq!([directives.len(), tables.len(), items.len(), media.len()], [0; 4]);
+        assert!(marks.spans.len() <= 1, "only the open fence is left");
+    }
+
+    #[test]
+    fn a_fence_has_its_lines_and_its_end() {
+        let mut marks = Marks::default();
+        marks.push("a\n  ````rs x\nb\n  ````");
+        let open = marks.fence_at(5).unwrap().clone();
+        let span = Span { start: 2, end: None, close: None, open_line: "  ````rs x".into(), closing: "  ````".into() };
+        assert_eq!((&open, marks.closes_at(&open), marks.ends_with_fence()), (&span, Some((15, 21)), true));
+        assert!(marks.fence_at(21).is_none() && marks.fence_at(20).is_some() && marks.fence_at(2).is_none());
+        marks.push("\nc");
+        let closed = Span { end: Some(21), close: Some(15), ..span };
+        assert_eq!(
+            (marks.fence_at(5), marks.closes_at(&closed), marks.ends_with_fence()),
+            (Some(&closed), Some((15, 21)), false)
+        );
+        let mut open = Marks::default();
+        open.push("```\nb");
+        assert_eq!(open.closes_at(open.fence_at(4).unwrap()), None);
+    }
+}

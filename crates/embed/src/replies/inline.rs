@@ -329,4 +329,55 @@ mod tests {
         marks.discard_before(20);
         assert_eq!((marks.spans.len(), marks.closed.len()), (0, 0));
     }
+
+    /// Markers with every kind of character at both sides.
+    #[test]
+    fn a_marker_opens_before_a_word_and_closes_after_one() {
+        let mut all = String::new();
+        for marker in ["*", "_", "**", "***", "~~", "~"] {
+            for (before, after) in [("", ""), ("a", ""), ("", "a"), (".", "a"), ("a", "."), (" ", ".")] {
+                for (left, right) in [("", ""), (".", ""), ("", "."), (".", "."), (" ", ""), ("", " ")] {
+                    let text = format!("{before}{marker}{left}x{right}{marker}{after}");
+                    let found = shown(&text);
+                    all +=
+                        &if found.is_empty() { String::new() } else { format!("{text} has {}\n", found.join(" and ")) };
+                }
+            }
+        }
+        insta::assert_snapshot!(all);
+    }
+
+    #[test]
+    fn markup_that_is_open_for_long_or_too_deep_is_text() {
+        for marker in ["*", "["] {
+            let text = format!("{marker}{}", "a".repeat(MAX_OPEN + 8));
+            let mut marks = InlineMarks::default();
+            text.char_indices().for_each(|(at, c)| marks.push(c, at));
+            let inside: Vec<usize> = (0..=text.len()).filter(|at| marks.is_inside(*at)).collect();
+            assert_eq!(inside, (1..MAX_OPEN).collect::<Vec<_>>(), "{marker}");
+        }
+        let deep = |n: usize| format!("{}x{}", "*a **b ".repeat(n), " c** d*".repeat(n));
+        assert_eq!(shown(&deep(MAX_DEPTH / 2)).len(), MAX_DEPTH);
+        assert_eq!(shown(&deep(MAX_DEPTH / 2 + 1)).len(), MAX_DEPTH);
+    }
+
+    #[test]
+    fn markup_is_known_while_it_grows() {
+        let mut all = String::new();
+        for text in
+            ["a *b* c", "a ![b](c) d", "[a](b *c* [d) e]", "**a *b** c*", "`a ``b` c", "[a] [b\n](c)", "*a `b* c`"]
+        {
+            let mut marks = InlineMarks::default();
+            all += &format!("{text:?}\n");
+            for (at, c) in text.char_indices() {
+                marks.push(c, at);
+                let row = (0..=at + 1).map(|at| match marks.around(at).len() {
+                    _ if !marks.is_inside(at) => '.',
+                    n => char::from_digit(u32::try_from(n).unwrap(), 10).unwrap(),
+                });
+                all += &format!("{}\n", row.collect::<String>());
+            }
+        }
+        insta::assert_snapshot!(all);
+    }
 }

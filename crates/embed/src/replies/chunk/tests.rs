@@ -254,6 +254,71 @@ fn a_megabyte_is_chunked_quickly() {
     }
 }
 
+/// Prose without markup, in which every character has one unit.
+fn prose() -> String {
+    (0..400).map(|n| format!("Word {n} of it.{}", ["", " ", "\n", "\n\n", " \n"][n % 5])).collect()
+}
+
+#[test]
+fn the_position_of_a_block_is_where_its_text_ends() {
+    let text = prose();
+    for (options, n_parts) in [
+        (chunking(20, 60, BreakPreference::Paragraph), 1),
+        (chunking(20, 60, BreakPreference::Sentence), 40),
+        (Chunking { flush_on_paragraph: true, ..chunking(1, 50, BreakPreference::Paragraph) }, 7),
+        (Chunking { unit: TextUnit::Graphemes, ..chunking(20, 60, BreakPreference::Newline) }, 40),
+    ] {
+        let (mut chunker, mut blocks) = (Chunker::new(options), Vec::new());
+        for (n, part) in text.as_bytes().chunks(text.len() / n_parts + 1).enumerate() {
+            chunker.append(std::str::from_utf8(part).unwrap());
+            let drain = if n % 5 == 4 { Drain::All } else { Drain::Ready };
+            let n_before = blocks.len();
+            chunker.drain(drain, &mut |block, end| blocks.push((block, end)));
+            if blocks.len() > n_before {
+                assert_eq!(chunker.n_units(), options.unit.len(&chunker.buffered()), "{options:?}");
+            }
+        }
+        chunker.drain(Drain::All, &mut |block, end| blocks.push((block, end)));
+        let mut start = 0;
+        for (block, end) in &blocks {
+            assert_eq!(block.trim(), text[start..*end].trim(), "{options:?}");
+            assert!(options.unit.len(block) <= options.max_chars);
+            start = *end;
+        }
+        assert_eq!(text[start..].trim(), "");
+    }
+}
+
+#[test]
+fn characters_that_arrive_in_parts_are_counted_whole_after_a_block() {
+    let options = Chunking { unit: TextUnit::Graphemes, ..chunking(2, 5, BreakPreference::Sentence) };
+    let (mut chunker, mut blocks) = (Chunker::new(options), Vec::new());
+    ["ab e", "\u{301}"].iter().for_each(|part| chunker.append(part));
+    chunker.drain(Drain::Ready, &mut |block, _| blocks.push(block));
+    assert_eq!((blocks.concat().as_str(), chunker.buffered().as_str(), chunker.n_units()), ("ab", "e\u{301}", 1));
+}
+
+#[test]
+fn the_best_break_of_a_text_is_picked() {
+    for (text, min, max, expect) in [
+        ("ab\n\ncd\nef gh", 2, 8, Some(4)),
+        ("ab\n\ncd\nef gh", 5, 9, Some(7)),
+        ("ab\r\n\r\ncd ef", 2, 9, Some(6)),
+        ("ab. cd ef gh", 2, 8, Some(3)),
+        ("ab. cd ef gh", 4, 8, Some(8)),
+        ("ab. cd", 4, 8, None),
+        ("abcdef", 2, 6, None),
+        ("abcdefg", 2, 6, Some(6)),
+        ("ab.", 1, 6, None),
+        ("ab\n", 1, 6, None),
+        ("\n\nab", 0, 3, Some(2)),
+        ("abc", 0, 0, None),
+    ] {
+        let options = Chunking { min_chars: min, max_chars: max, ..Chunking::default() };
+        assert_eq!(pick_break(text, &options), expect, "{text:?} {min}..{max}");
+    }
+}
+
 fn any_text() -> impl Strategy<Value = Vec<&'static str>> {
     let parts = vec!["word ", "longer-word", "\n", "\n\n", "```\n", "```js\n", ". ", "`", "é", "  ", "a\n", "😀"];
     prop::collection::vec(prop::sample::select(parts), 0..60)

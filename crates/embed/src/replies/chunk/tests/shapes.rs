@@ -122,3 +122,20 @@ fn paragraphs_are_sent_as_soon_as_they_end() {
     }
     insta::assert_snapshot!(all);
 }
+
+#[test]
+fn fences_and_markup_at_every_limit() {
+    let texts = [
+        "```\nab\ncd\n```\nef",
+        "a\n~~~py\nx = 1\ny\n~~~\nb",
+        "````\n```\nabcdefghijklmnop\n````",
+        "ab **cd ef gh** ij",
+        "`ab` ``c ` d``",
+        "~~ab~~cd~~ ef",
+        "[ab cd](ef) gh",
+        "ab ``` cd ~~~ ef",
+    ];
+    let limits: Vec<(usize, usize)> = (4..24).map(|max| (1, max)).collect();
+    let shapes = shapes(&texts, &limits, BreakPreference::Newline, TextUnit::Bytes);
+    insta::assert_snapshot!(shapes);
+}
