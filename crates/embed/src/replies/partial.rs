@@ -327,4 +327,18 @@ mod tests {
         );
         assert_eq!(partial.settle(), None);
     }
+
+    #[test]
+    fn media_of_the_last_line_is_reported_at_the_end() {
+        let mut partial = PartialText::default();
+        partial.push("  MEDIA: https://e.com/a.png");
+        assert_eq!(partial.settle().unwrap().media_urls, ["https://e.com/a.png"]);
+        let mut fenced = PartialText::default();
+        fenced.push("```\nMEDIA:https://e.com/a.png");
+        assert_eq!(fenced.settle(), None);
+        let tags = crate::replies::directives::TagForms::None;
+        let mut text = PartialText::new(DirectiveRules { tags, ..DirectiveRules::default() });
+        assert_eq!(text.push("MEDIA:https://e.com/a.png").unwrap().delta, "MEDIA:https://e.com/a.png");
+        assert_eq!(text.settle(), None);
+    }
 }

@@ -285,3 +285,59 @@ impl GrowingLine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_cleaned_piece_by_piece_and_not_kept() {
+        let (mut line, mut found) = (GrowingLine::default(), Parsed::default());
+        let (mut text, mut shown) = (String::new(), String::new());
+        for n in 0..2_000 {
+            let part = ["word ", "[[voice]] ", "`[[x]]` ", "[[reply_to:", "7]] ", "[y] "][n % 6];
+            line.push(part);
+            text += part;
+            shown.extend(line.take_solid());
+            assert!(line.raw.len() < 1_024, "{}", line.raw.len());
+        }
+        assert_eq!(line.end(&mut found), Ending::Kept);
+        shown += line.shown();
+        assert_eq!(shown.trim_end(), parse(&text, None).text);
+        assert!(found.audio_as_voice && found.reply_to_id.as_deref() == Some("7"));
+    }
+
+    #[test]
+    fn text_that_may_become_a_tag_is_held_back_up_to_the_length_of_a_tag() {
+        let mut line = GrowingLine::default();
+        let tag = format!("[[{}", "x".repeat(MAX_TAG - 2));
+        line.push(&tag);
+        assert_eq!(line.shown(), "");
+        line.push("y");
+        assert_eq!(line.shown(), tag + "y");
+        for (text, expect) in
+            [("a [", "a "), ("a [b", "a [b"), ("a [[", "a "), ("`a [", "`a ["), ("`a [[b", "`a [[b"), ("a]", "a]")]
+        {
+            let mut line = GrowingLine::default();
+            line.push(text);
+            assert_eq!(line.shown(), expect, "{text}");
+            line.release();
+            assert_eq!(line.shown(), text);
+        }
+    }
+
+    #[test]
+    fn white_space_at_the_start_of_a_line_stays() {
+        for (text, expect) in [
+            ("  [[voice]] x", "  x"),
+            ("a\n\t[[voice]]\tb", "a\n\tb"),
+            ("a\n  \nb [[x]]", "a\n  \nb [[x]]"),
+            ("a\n   MEDIA: x [[voice]]", "a\n   MEDIA: x"),
+            ("```\nMEDIA:https://e.com/a.png [[voice]]\n```", "```\nMEDIA:https://e.com/a.png [[voice]]\n```"),
+            ("``` [[voice]]\na\n``` [[voice]]\n```\n[[voice]] b", "``` [[voice]]\na\n``` [[voice]]\n```\nb"),
+        ] {
+            assert_eq!(parse(text, None).text, expect, "{text:?}");
+        }
+    }
+}
