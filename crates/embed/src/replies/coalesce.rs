@@ -61,6 +61,7 @@ impl Coalesce {
         self.held.is_some()
     }
 
+    /// Holds a block back, or sends it if it cannot grow.
     fn hold(&mut self, block: BlockReply, out: &mut Pieces) {
         let is_full = self.options.unit.len(&block.text) >= self.options.max_chars;
         self.held = Some(block);
@@ -90,13 +91,7 @@ impl Coalesce {
         if self.held.as_ref().is_some_and(|held| !is_same_delivery(held, &block)) {
             self.flush(out);
         }
-        let Some(held) = &self.held else {
-            return if self.options.unit.len(&block.text) > self.options.max_chars {
-                out.push(Piece::Block(block));
-            } else {
-                self.hold(block, out);
-            };
-        };
+        let Some(held) = &self.held else { return self.hold(block, out) };
         let joined = format!("{}{}{}", held.text, self.options.joiner, block.text);
         if self.options.unit.len(&joined) <= self.options.max_chars {
             let span = match (&held.span, &block.span) {
@@ -107,11 +102,7 @@ impl Coalesce {
             return self.hold(block, out);
         }
         self.flush(out);
-        if self.options.unit.len(&block.text) >= self.options.max_chars {
-            out.push(Piece::Block(block));
-        } else {
-            self.hold(block, out);
-        }
+        self.hold(block, out);
     }
 
     fn flush(&mut self, out: &mut Pieces) {
@@ -268,6 +259,7 @@ mod tests {
         }
         let (mut stage, mut out) = (Coalesce::new(short(9)), Pieces::default());
         stage.push(Piece::Block(BlockReply::text("a")), &mut out);
+        assert!(stage.has_buffered());
         stage.push(Piece::Restart, &mut out);
         assert!(!stage.has_buffered() && stage.wake_at().is_none());
     }

@@ -20,6 +20,7 @@ pub struct Tag {
     pub empty: bool,
 }
 
+/// Names of tags. One that begins with another comes before it.
 const NAMES: [(&str, TagKind); 5] = [
     ("antthinking", TagKind::Think),
     ("thinking", TagKind::Think),
@@ -37,9 +38,7 @@ pub fn parse(text: &str) -> Option<Tag> {
     let (closes, inner) = inner.strip_prefix('/').map_or((false, inner), |rest| (true, rest.trim_start()));
     let (kind, rest) = NAMES.iter().find_map(|(name, kind)| {
         let rest = inner.get(name.len()..)?;
-        let fits = inner.get(..name.len())?.eq_ignore_ascii_case(name)
-            && !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-');
-        fits.then_some((*kind, rest))
+        inner.get(..name.len())?.eq_ignore_ascii_case(name).then_some((*kind, rest))
     })?;
     let empty = rest.trim_end().ends_with('/');
     let has_attributes = rest.starts_with(char::is_whitespace) || rest.trim().is_empty() || rest.trim() == "/";

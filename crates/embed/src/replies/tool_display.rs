@@ -130,7 +130,6 @@ fn label_of(key: &str) -> String {
         "runTimeoutSeconds" | "timeoutSeconds" => "timeout",
         "includeTools" => "tools",
         "pollQuestion" => "poll",
-        "maxChars" => "max chars",
         _ => "",
     };
     if !fixed.is_empty() {
@@ -195,14 +194,11 @@ fn grouped(metas: &[&str]) -> String {
 fn is_path(meta: &str) -> bool {
     let rest = meta.strip_prefix('~').unwrap_or(meta);
     let odd = ["://", "·", "&&", "||", "→"].iter().any(|odd| meta.contains(odd));
-    rest.starts_with('/') && rest.len() > 1 && !odd && !meta.contains(char::is_whitespace) && !rest.ends_with('/')
+    rest.starts_with('/') && !odd && !meta.contains(char::is_whitespace) && !rest.ends_with('/')
 }
 
 fn title_of(name: &str) -> String {
     let words = name.split('_').filter(|word| !word.is_empty()).map(|word| {
-        if word.chars().count() <= 2 && word.to_uppercase() == word {
-            return word.to_owned();
-        }
         let mut chars = word.chars();
         chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
     });

@@ -126,11 +126,6 @@ pub(super) struct ChannelState {
 }
 
 impl ChannelState {
-    /// Returns whether text is for people, with no name or address expected.
-    pub(super) fn is_idle(&self) -> bool {
-        !self.is_hidden && !self.expects_header
-    }
-
     /// Decides about the token at the start of a text, or the planning that it begins.
     pub(super) fn token_at(&mut self, text: &str) -> Leak {
         if text.starts_with(PLANNING) {
@@ -276,5 +271,63 @@ mod tests {
             ("<|channel|>commentary<|message|>I look.<|end|>", "I look."),
             ("Hi<|channel|>commentary to=functions.x <|constrain|>json<|message|>{}<|call|>", "Hi"),
         ]);
+    }
+
+    #[test]
+    fn answers_between_planning_are_joined_and_after_planning_the_last_counts() {
+        check(&[
+            ("One <|channel>plan<channel|>two <|channel>plan<channel|>three", "One two three"),
+            ("One <|channel>plan<channel|>two <|channel>plan", "One two"),
+            ("plan<channel|>One<|channel>plan<channel|>two", "Onetwo"),
+            ("<|channel>", ""),
+            ("<|channel|>One", "One"),
+        ]);
+    }
+
+    #[test]
+    fn a_token_has_a_name_between_bars() {
+        for (text, expect) in [
+            ("<", "undecided"),
+            ("<|", "undecided"),
+            ("<|a", "undecided"),
+            ("<|a|", "undecided"),
+            ("<|a|>b", "a"),
+            ("<｜a｜>", "a"),
+            ("<|▁.:-_é|>", "▁.:-_é"),
+            ("<|channel>", "none"),
+            ("<|a>", "none"),
+            ("<||", "none"),
+            ("<||>", "none"),
+            ("<|a b|>", "none"),
+            ("<|a|b", "none"),
+            ("<a|>", "none"),
+            ("a", "none"),
+        ] {
+            let found = match read_token(text) {
+                TextToken::None => "none",
+                TextToken::Undecided => "undecided",
+                TextToken::Whole(token) => token.name,
+            };
+            assert_eq!(found, expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_token_of_a_header_ends_a_name() {
+        for (text, expect) in [
+            ("analysis<|message|>", Leak::Whole("analysis".len())),
+            ("analysis<|end|>", Leak::None),
+            ("analysis", Leak::Undecided),
+            ("analysis<|mess", Leak::Undecided),
+            ("a < b <|channel|>", Leak::Whole("a < b ".len())),
+        ] {
+            let mut state = ChannelState { expects_header: true, ..ChannelState::default() };
+            assert_eq!(state.header_at(text), expect, "{text}");
+        }
+        let long = "a".repeat(MAX_HEADER + 1);
+        for text in [long.clone(), format!("{long}<|message|>"), format!("{long}<|mess")] {
+            let mut state = ChannelState { expects_header: true, ..ChannelState::default() };
+            assert_eq!(state.header_at(&text), Leak::None);
+        }
     }
 }

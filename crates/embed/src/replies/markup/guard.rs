@@ -55,10 +55,10 @@ enum MarkupGap {
 
 impl MarkupGuard {
     fn text(&mut self, text: String) -> String {
+        // After a token, there is a gap until text for people follows.
         let is_plain = self.held.is_empty()
             && self.gap == MarkupGap::None
             && self.in_line
-            && self.channel.is_idle()
             && !text.bytes().any(|byte| matches!(byte, b'<' | b'[' | b'\n' | b'`'))
             && self.code.push_plain(&text).is_some();
         if is_plain {
