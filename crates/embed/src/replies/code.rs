@@ -208,6 +208,8 @@ mod tests {
             ("stray ` here\n\nnext", "stray ` HERE\n\nnext"),
             ("x\n```js\nlet a\n```\nafter", "x\n```JS\nLET A\n```\nafter"),
             ("```\n~~~\nin\n``` no\nin\n```\nout", "```\n~~~\nIN\n``` NO\nIN\n```\nout"),
+            ("    ```\n\nplain", "    ```\n\nplain"),
+            ("```\nin\n```x\nin\n```\nout", "```\nIN\n```X\nIN\n```\nout"),
             ("    ```\nplain", "    ```\nPLAIN"),
             ("  ````\na\n```\nb\n  ````\nc", "  ````\nA\n```\nB\n  ````\nc"),
         ] {

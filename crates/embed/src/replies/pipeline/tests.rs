@@ -199,3 +199,21 @@ fn several_thinking_blocks_are_streamed_as_lines_and_each_ends_once() {
     }
     assert_eq!(seen, ["One.", "end", "One.\nTwo.", "end"]);
 }
+
+#[test]
+fn all_visible_parts_of_a_delta_are_shown_at_once() {
+    let text = "One <think>a</think>two <think>b</think>three";
+    assert_eq!(
+        blocks_and_partial(BlockBreak::TextEnd, &[text]),
+        (vec!["One two three".to_owned()], "One two three".to_owned())
+    );
+    assert_eq!(blocks_and_partial(BlockBreak::TextEnd, &["I said NO"]).1, "I said NO");
+}
+
+#[test]
+fn text_that_the_deltas_lack_is_shown_when_its_block_ends() {
+    let mut replies = by_paragraph();
+    let block = Arc::new(Block::text("Hello there."));
+    let ended = agent(AgentEvent::MessageUpdate(StreamEvent::BlockEnd { index: 0, block }));
+    assert_eq!(blocks(&mut replies, start().into_iter().chain([delta("Hello"), ended])), ["Hello there."]);
+}
