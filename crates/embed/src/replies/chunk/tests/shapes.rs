@@ -139,3 +139,20 @@ fn fences_and_markup_at_every_limit() {
     let shapes = shapes(&texts, &limits, BreakPreference::Newline, TextUnit::Bytes);
     insta::assert_snapshot!(shapes);
 }
+
+#[test]
+fn text_before_fences_and_media_at_every_limit() {
+    let texts = [
+        "ab\n```\ncdefghij\n```\nkl",
+        "a b\n~~~py\nc\nd\n~~~ \ne",
+        "a\n```\n``````b\n```\nc",
+        "a\n   ~~~\n~~~~c\nd\n   ~~~\n",
+        "a\n```bcdefghij\nk\n```",
+        "ab\nMEDIA:./c d.png\nef",
+        "a **b *c d* e** ~~f~~",
+        "a `bc` `` d ` e `` [f g](h) i",
+    ];
+    let limits: Vec<(usize, usize)> = (5..26).flat_map(|max| [(max / 2, max), (max - 1, max)]).collect();
+    let shapes = shapes(&texts, &limits, BreakPreference::Paragraph, TextUnit::Bytes);
+    insta::assert_snapshot!(shapes);
+}
