@@ -72,7 +72,7 @@ async fn dialogs_wait_for_each_other_before_their_time_limits_start() {
     assert_eq!(failures(&pull(scene.session.prompt(Prompt::text("/ask"))).await), []);
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(*kept.lock().unwrap(), [text("a 1"), text("b 1"), text("c 1"), None]);
-    assert_eq!(*person.shown.lock().unwrap(), [UiUpdate::Title("t".into())]);
+    assert_eq!(*person.shown.lock().unwrap(), [UiUpdate::Reset, UiUpdate::Title("t".into())]);
 }
 
 #[tokio::test]
