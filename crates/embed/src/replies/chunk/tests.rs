@@ -101,6 +101,51 @@ fn a_long_fence_is_closed_and_reopened() {
     "#);
 }
 
+fn by_paragraph(max: usize) -> Chunking {
+    Chunking { flush_on_paragraph: true, ..chunking(1, max, BreakPreference::Paragraph) }
+}
+
+/// Returns the blocks of a text by paragraph, given at once and by character; both are the same.
+fn paragraphs(max: usize, text: &str) -> Vec<String> {
+    let options = by_paragraph(max);
+    let characters: Vec<String> = text.chars().map(String::from).collect();
+    let characters: Vec<&str> = characters.iter().map(String::as_str).collect();
+    let blocks = cut(options, &[text]);
+    assert_eq!(cut(options, &characters), blocks);
+    blocks
+}
+
+#[test]
+fn paragraphs_after_a_split_fence_end_where_they_do_without_one() {
+    let text = "```rs\nlet one = 1;\nlet two = 2;\n```\n\nAfter it.\n\nThe end.";
+    let expected = ["```rs\nlet one = 1;\n```", "```rs\nlet two = 2;\n```", "After it.", "The end."];
+    assert_eq!(paragraphs(24, text), expected);
+}
+
+#[test]
+fn all_blank_lines_between_paragraphs_are_dropped() {
+    for n in 2..30 {
+        let text = format!("12345678{}next", "\n".repeat(n));
+        // Blank lines that arrive later are dropped when the next block is sent.
+        assert_eq!(cut(by_paragraph(10), &[&text]), ["12345678", "next"], "{n}");
+    }
+}
+
+#[test]
+fn a_blank_first_line_of_code_is_no_block_of_its_own() {
+    let text = format!("```\n\n{}\n```", "abcdefghij".repeat(3));
+    let blocks = cut(chunking(1, 20, BreakPreference::Paragraph), &[&text]);
+    assert!(blocks.iter().all(|block| !words(block).is_empty()), "{blocks:?}");
+}
+
+#[test]
+fn media_late_in_a_long_answer_stays_whole() {
+    let line = format!("MEDIA:/tmp/{}.png", "a".repeat(60));
+    let text = format!("{}\n{line}\nThe end.", "Some words. ".repeat(500));
+    let blocks = cut(chunking(20, 50, BreakPreference::Paragraph), &[&text]);
+    assert!(blocks.iter().any(|block| block.trim() == line), "{blocks:?}");
+}
+
 #[test]
 fn lines_that_name_media_stay_whole() {
     let url = format!("https://e.com/a.png?signature={}", "0123456789".repeat(30));
