@@ -79,7 +79,8 @@ impl ComponentPane {
 
     /// Passes pasted text on, as a terminal with bracketed paste sends it. Returns false if the component does not take it.
     pub(crate) fn paste(&self, text: &str) -> bool {
-        let data = format!("\x1b[200~{text}\x1b[201~");
+        // The text must not end the paste itself.
+        let data = format!("\x1b[200~{}\x1b[201~", text.replace("\x1b[201~", ""));
         self.view.send(ComponentEvent::Input { data, actions: Vec::new() })
     }
 

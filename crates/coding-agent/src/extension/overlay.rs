@@ -45,27 +45,38 @@ impl<'de> Deserialize<'de> for OverlaySize {
 /// The part of the screen that an overlay is aligned with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum OverlayAnchor {
+    /// In the middle.
     #[default]
     Center,
+    /// Top left corner.
     TopLeft,
+    /// Top right corner.
     TopRight,
+    /// Bottom left corner.
     BottomLeft,
+    /// Bottom right corner.
     BottomRight,
+    /// Middle of the top.
     TopCenter,
+    /// Middle of the bottom.
     BottomCenter,
+    /// Middle of the left side.
     LeftCenter,
+    /// Middle of the right side.
     RightCenter,
 }
 
 /// Cells between an overlay and the edges of the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct OverlayMargin {
+    /// Rows above it.
     pub top: usize,
+    /// Columns to the right of it.
     pub right: usize,
+    /// Rows below it.
     pub bottom: usize,
+    /// Columns to the left of it.
     pub left: usize,
 }
 
@@ -122,10 +133,12 @@ pub struct OverlayOptions {
 
 /// The rectangle of an overlay on the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct OverlayBounds {
+    /// Column of its left edge.
     pub column: usize,
+    /// Row of its top.
     pub row: usize,
+    /// Width in columns.
     pub columns: usize,
     /// Maximum number of rows.
     pub rows: usize,

@@ -24,7 +24,7 @@ const MAX_FOOTER: usize = 10;
 /// Maximum number of widgets.
 const MAX_WIDGETS: usize = 64;
 /// Maximum bytes of what was typed that are kept for pinch's own editor, in case that of an extension hangs.
-const MAX_UNHEARD: usize = 4096;
+const MAX_UNHEARD: usize = 1 << 20;
 /// What the user is told when the editor of an extension hangs.
 const UNRESPONSIVE: &str = "The editor of an extension does not respond; pinch's own editor has taken its place";
 
@@ -122,7 +122,10 @@ impl App {
     pub(crate) fn component_drawn(&mut self, id: u64) {
         if let Some(editor) = self.components.editor.as_mut().filter(|editor| editor.pane.id == id) {
             editor.heard();
-            if let Some(text) = editor.pane.text().filter(|text| *text != editor.text) {
+            // A change that the component has not been told of yet takes precedence; it will draw again when it is.
+            if let Some(text) = editor.pane.text().filter(|text| *text != editor.text)
+                && self.editor.text() == editor.text
+            {
                 self.editor.set_text(&text);
                 editor.text = text;
             }
@@ -173,6 +176,9 @@ impl App {
     /// Passes a key to the component in place of the editor. Returns false if there is none.
     pub(super) fn editor_component_key(&mut self, press: &KeyPress, now_ms: i64) -> bool {
         let Some(editor) = &mut self.components.editor else { return false };
+        if press.key != CLOSE {
+            self.clear_at = None;
+        }
         let is_stuck =
             press.key == CLOSE && editor.close_at.replace(now_ms).is_some_and(|at| now_ms - at < DOUBLE_PRESS_MS);
         editor.unheard.extend(press.text.filter(|_| editor.unheard.len() < MAX_UNHEARD));
@@ -186,8 +192,13 @@ impl App {
     }
 
     /// Passes pasted text to the component in place of the editor. Returns false if it does not take it.
-    pub(super) fn editor_component_paste(&self, text: &str) -> bool {
-        self.components.editor.as_ref().is_some_and(|editor| editor.pane.paste(text))
+    pub(super) fn editor_component_paste(&mut self, text: &str) -> bool {
+        let Some(editor) = &mut self.components.editor else { return false };
+        let is_taken = editor.pane.paste(text);
+        if is_taken && editor.unheard.len() + text.len() <= MAX_UNHEARD {
+            editor.unheard.push_str(text);
+        }
+        is_taken
     }
 
     /// Returns the component in place of the editor, with suggestions for its text; `None`: there is none, or it has not drawn yet.

@@ -121,10 +121,44 @@ fn the_text_stays_when_an_editor_ends_or_hangs() {
     drop(component);
 
     let (_, component) = open(&mut app, ComponentPlace::Editor);
+    app.input(&TerminalInput::Paste("\n".to_owned()), size(), 0);
+    key(&mut app, Key::ctrl('c'));
+    key(&mut app, Key::ctrl('c'));
+    assert_eq!(app.editor.text(), "draft!x!\n", "neither is what was pasted");
+    drop(component);
+    app.editor.set_text("draft!x!");
+
+    let (_, component) = open(&mut app, ComponentPlace::Editor);
     type_text(&mut app, &"y".repeat(257));
     type_text(&mut app, "!");
     assert_eq!(app.editor.text(), format!("draft!x!{}!", "y".repeat(257)), "an extension that reads nothing");
     drop(component);
+}
+
+#[test]
+fn a_change_that_the_editor_does_not_know_yet_is_not_undone_by_its_text() {
+    let mut app = started(&json!({}), &[]);
+    let (id, mut component) = open(&mut app, ComponentPlace::Editor);
+    app.show(UiUpdate::EditorText("theirs".to_owned()));
+    component.pen().set_text("mine".to_owned());
+    draw(&mut app, id, &component, &["mine"]);
+    assert_eq!(app.editor.text(), "theirs");
+    screen(&mut app);
+    assert_eq!(texts(&told(&mut component)), ["theirs"]);
+}
+
+#[test]
+fn keys_between_two_presses_of_ctrl_c_keep_the_program_open() {
+    let mut app = started(&json!({}), &[]);
+    let (id, _component) = open(&mut app, ComponentPlace::Editor);
+    let ctrl_c = || ComponentAction::Key("\u{3}".to_owned());
+    key(&mut app, Key::ctrl('c'));
+    assert_eq!(act(&mut app, id, ctrl_c()), []);
+    type_text(&mut app, "x");
+    key(&mut app, Key::ctrl('c'));
+    assert_eq!(act(&mut app, id, ctrl_c()), []);
+    key(&mut app, Key::ctrl('c'));
+    assert_eq!(act(&mut app, id, ctrl_c()), [Effect::Exit]);
 }
 
 #[test]
