@@ -261,7 +261,9 @@ impl App {
     pub(super) fn draw_overlays(&mut self, live: &mut Vec<Row>, size: Size) -> usize {
         let screen = (size.width(), size.height());
         let mut added = 0;
-        for open in &mut self.dialogs {
+        // A dialog that was opened later hides those below it until it closes.
+        let first = self.dialogs.iter().rposition(|open| !open.dialog.is_overlay()).map_or(0, |at| at + 1);
+        for open in &mut self.dialogs[first..] {
             let Some((bounds, rows)) = open.dialog.overlay_rows(screen, live.len(), &self.theme) else { continue };
             let missing = (bounds.row + rows.len()).min(screen.1).saturating_sub(live.len());
             live.splice(0..0, std::iter::repeat_n(Row::default(), missing));

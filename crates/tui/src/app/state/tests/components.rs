@@ -224,6 +224,19 @@ fn overlays_are_drawn_above_everything() {
 }
 
 #[test]
+fn a_question_hides_an_overlay_until_it_is_answered() {
+    let mut app = started(&json!({}), &[]);
+    let (id, component) = open(&mut app, ComponentPlace::Overlay(from_value(json!({})).unwrap()));
+    draw(&mut app, id, &component, &["over"; 6]);
+    let (reply, _answer) = oneshot::channel();
+    app.ask(&Dialog::new("Sure?", DialogKind::Confirm { message: String::new() }), reply, 0);
+    let shown = screen(&mut app);
+    assert!(shown.contains("Sure?") && !shown.contains("over"), "{shown}");
+    app.close_question();
+    assert!(screen(&mut app).contains("over"));
+}
+
+#[test]
 fn overlays_fit_a_small_screen() {
     let mut app = started(&json!({}), &[]);
     let (id, component) = open(&mut app, ComponentPlace::Overlay(from_value(json!({"width": "150%"})).unwrap()));
