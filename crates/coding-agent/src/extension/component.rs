@@ -279,11 +279,6 @@ impl ComponentWatcher {
             changed = self.content.changed() => changed.ok().map(|()| ComponentChange::Drawn),
         }
     }
-
-    /// Waits until the lines change. Returns false if the component has ended.
-    pub async fn changed(&mut self) -> bool {
-        self.content.changed().await.is_ok()
-    }
 }
 
 impl fmt::Debug for Component {
@@ -303,10 +298,10 @@ mod tests {
         assert!(view.send(ComponentEvent::Layout(ComponentLayout::default())));
         assert_eq!(component.next().await, Some(ComponentEvent::Layout(ComponentLayout::default())));
         component.pen().draw(vec!["one".to_owned()]);
-        assert!(watcher.changed().await);
+        assert_eq!(watcher.next().await, Some(ComponentChange::Drawn));
         assert_eq!(view.lines(), ["one"]);
         drop(component);
-        assert!(!watcher.changed().await && !view.send(ComponentEvent::Layout(ComponentLayout::default())));
+        assert!(watcher.next().await.is_none() && !view.send(ComponentEvent::Layout(ComponentLayout::default())));
 
         let (mut component, view) = Component::new(ComponentPlace::Dialog, Cancel::new());
         drop(view);

@@ -84,7 +84,7 @@ async fn wait_for<const N: usize>(view: &mut ComponentView, lines: [&str; N]) {
     let shown = async {
         let mut watcher = view.watcher();
         while view.lines() != lines {
-            assert!(watcher.changed().await, "ended with {:?}", view.lines());
+            assert!(watcher.next().await.is_some(), "ended with {:?}", view.lines());
         }
     };
     let limit = std::time::Duration::from_secs(20);
@@ -102,7 +102,7 @@ async fn a_component_draws_lines_gets_keys_and_ends_with_a_result() {
         wait_for(&mut view, ["\u{1b}[38;5;4mn=1\u{1b}[39m", "width 50 of 50x20"]).await;
         let mut watcher = view.watcher();
         view.send(input("\r", &["tui.select.confirm"]));
-        while watcher.changed().await {}
+        while watcher.next().await.is_some() {}
     });
     if let Some(states) = states.await {
         assert_eq!(states, ["disposed true", r#"result {"n":1}"#]);
@@ -126,7 +126,7 @@ async fn a_component_that_fails_is_closed() {
         view.send(layout(30));
         let mut watcher = view.watcher();
         view.send(input("boom", &[]));
-        while watcher.changed().await {}
+        while watcher.next().await.is_some() {}
     });
     if let Some(states) = states.await {
         assert_eq!(states, ["disposed true", r#"result "failed: broken component""#]);
