@@ -1,4 +1,4 @@
-//! Four kinds of failure and their exit codes.
+//! Why a command ends early, and its exit codes.
 
 use std::fmt;
 use std::io::Write as _;
@@ -17,6 +17,8 @@ use crate::output;
 /// The cause of a failure, which is also the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blame {
+    /// Nobody: the user chose not to go on.
+    Nobody = 0,
     /// The user: an invalid option, a missing file, an unknown model or session, a cancelled prompt.
     User = 1,
     /// The configuration: no model or key, a document that prevents the run.
@@ -53,6 +55,11 @@ impl CommandFailure {
 
     pub(crate) fn internal(text: impl Into<String>) -> Self {
         Self::new(Blame::Internal, text)
+    }
+
+    /// Ends the command because the user cancelled a question. That is not a failure.
+    pub(crate) fn cancelled() -> Self {
+        Self::bare(Blame::Nobody, "Aborted.")
     }
 
     /// Creates a failure whose text is printed without a prefix, like that of a failed answer.

@@ -55,7 +55,7 @@ pub(crate) async fn runtime(
     let mut runtime = match setup.open(target).create().await {
         Err(RuntimeError::DirectoryGone { cwd, file: Some(file) }) if let Some(ui) = person_of(&wanted.session) => {
             let Some(target) = open_log::without_directory(&cwd, file, ui, &folders, host).await else {
-                return Err(CommandFailure::bare(Blame::User, "Aborted."));
+                return Err(CommandFailure::cancelled());
             };
             SessionSetup::new(wanted).open(target).create().await
         }

@@ -172,7 +172,7 @@ struct Stopped {
 impl From<CommandFailure> for Stopped {
     fn from(failure: CommandFailure) -> Self {
         let kind = match failure.kind {
-            Blame::User => "user",
+            Blame::Nobody | Blame::User => "user",
             Blame::Configuration => "config",
             Blame::Provider => "unknown",
             Blame::Internal => "internal",
