@@ -1,24 +1,27 @@
 //! The terminal itself: its capabilities, its input, and drawing rows on it.
 
 mod input;
+mod decoder;
 mod notification;
 mod status;
 mod capabilities;
 mod encode;
 mod screen;
 mod fullscreen;
+mod reader;
 mod device;
 mod lines;
 mod plain;
 
 pub use capabilities::{QUERIES, SIZE_QUERY, TerminalCapabilities};
+pub(crate) use decoder::parse_input;
 pub use device::{DeviceError, Modes, TerminalDevice, is_terminal};
 pub use fullscreen::Fullscreen;
-pub(crate) use input::parse_input;
 pub use input::{Mouse, MouseKind, Report, TerminalInput, from_event};
 pub use lines::LineDevice;
 pub use notification::NotificationKind;
 pub(crate) use plain::{PlainNotes, PlainScreen};
+pub(crate) use reader::reads_older_format;
 pub use screen::{Cursor, InlineScreen};
 pub use status::ProgramStatus;
 

@@ -10,6 +10,7 @@ use pinch_stdx::host::{Env, Host};
 use tokio::process::Command;
 
 use crate::keymap::{KeyAction, Keymap};
+use crate::terminal::reads_older_format;
 
 /// Time limit for an answer of tmux.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -32,6 +33,7 @@ impl TmuxKeys {
     fn of(keys: &str, format: Option<&str>) -> Self {
         match (keys, format) {
             ("on" | "always", None | Some("csi-u")) => Self::Extended,
+            ("on" | "always", Some("xterm")) if reads_older_format() => Self::Extended,
             ("on" | "always", Some(_)) => Self::UnknownFormat,
             _ => Self::Off,
         }
@@ -92,7 +94,8 @@ mod tests {
         assert_eq!(problem("always", Some("csi-u")), None);
         let off = problem("off", Some("xterm")).unwrap();
         assert!(off.contains("`set -g extended-keys on`") && off.ends_with("press ctrl+j, or \\ and enter"), "{off}");
-        assert!(problem("on", Some("xterm")).unwrap().contains("`set -g extended-keys-format csi-u`"));
+        assert_eq!(problem("on", Some("xterm")).is_some(), !reads_older_format());
+        assert!(problem("on", Some("other")).unwrap().contains("`set -g extended-keys-format csi-u`"));
     }
 
     #[test]

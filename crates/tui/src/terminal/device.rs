@@ -5,11 +5,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use termina::{EventReader, PlatformTerminal, Terminal as _};
+use termina::{PlatformTerminal, Terminal as _};
 use tokio::sync::mpsc;
 
 use super::Size;
-use super::input::{TerminalInput, from_event};
+use super::input::TerminalInput;
+use super::reader::{InputReader, InputWaker};
 use crate::image::CellSize;
 
 /// Maximum number of queued inputs; the reading thread then waits.
@@ -47,7 +48,8 @@ pub struct DeviceError(#[from] io::Error);
 pub struct Modes {
     /// Keys with all their modifiers; only for terminals that report support for it.
     pub keyboard: bool,
-    /// Keys such as shift+enter with their modifiers, as `CSI u`: for terminals that have this instead of `keyboard`, such as tmux.
+    /// Keys such as shift+enter with their modifiers, in either format of xterm's modifyOtherKeys: for terminals that have this instead of
+    /// `keyboard`, such as tmux.
     pub modified_keys: bool,
     /// The alternate screen.
     pub alternate: bool,
@@ -60,7 +62,7 @@ pub struct TerminalDevice {
     terminal: PlatformTerminal,
     inputs: mpsc::Receiver<TerminalInput>,
     gate: Arc<ReaderGate>,
-    reader: EventReader,
+    waker: InputWaker,
     modes: Modes,
     entered: bool,
 }
@@ -110,14 +112,12 @@ impl TerminalDevice {
             let all: Vec<u8> = [MOUSE_OFF, ALTERNATE_OFF, KEYBOARD_OFF, MODIFIED_KEYS_OFF, LEAVE, b"\r\n"].concat();
             out.write_all(&all).unwrap_or_default();
         });
-        let reader = terminal.event_reader();
+        let (reader, waker) = InputReader::new(&terminal)?;
         let (sender, inputs) = mpsc::channel(MAX_WAITING);
         let gate = Arc::new(ReaderGate::default());
-        let (thread_gate, thread_reader) = (Arc::clone(&gate), reader.clone());
-        thread::Builder::new()
-            .name("terminal".to_owned())
-            .spawn(move || read(&thread_reader, &thread_gate, &sender))?;
-        let mut device = Self { terminal, inputs, gate, reader, modes: Modes::default(), entered: false };
+        let thread_gate = Arc::clone(&gate);
+        thread::Builder::new().name("terminal".to_owned()).spawn(move || read(reader, &thread_gate, &sender))?;
+        let mut device = Self { terminal, inputs, gate, waker, modes: Modes::default(), entered: false };
         device.enter()?;
         Ok(device)
     }
@@ -200,7 +200,7 @@ impl TerminalDevice {
         }
         let mut state = self.gate.lock();
         state.paused = true;
-        self.reader.waker().wake().unwrap_or_default();
+        self.waker.wake();
         while !state.waits && !state.closed {
             let waited = self.gate.changed.wait_timeout(state, Duration::from_millis(500));
             let timeout;
@@ -252,16 +252,15 @@ fn between(before: Modes, after: Modes) -> Vec<u8> {
 }
 
 /// Reads until the terminal is gone or the receiver is dropped.
-fn read(reader: &EventReader, gate: &ReaderGate, inputs: &mpsc::Sender<TerminalInput>) {
+fn read(mut reader: InputReader, gate: &ReaderGate, inputs: &mpsc::Sender<TerminalInput>) {
     while gate.pass() {
-        match reader.read(|_| true) {
-            Ok(event) => {
-                if let Some(input) = from_event(event)
-                    && inputs.blocking_send(input).is_err()
-                {
+        match reader.read() {
+            Ok(Some(input)) => {
+                if inputs.blocking_send(input).is_err() {
                     return;
                 }
             }
+            Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
         }
@@ -275,7 +274,7 @@ impl Drop for TerminalDevice {
         self.inputs.close();
         self.gate.lock().closed = true;
         self.gate.changed.notify_all();
-        self.reader.waker().wake().unwrap_or_default();
+        self.waker.wake();
     }
 }
 

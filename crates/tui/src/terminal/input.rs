@@ -1,11 +1,11 @@
 //! Terminal input: keys, pasted text, mouse events, and reports, parsed from bytes.
 
+use termina::Event;
 use termina::escape::csi::{
     Csi, Cursor as CsiCursor, DecModeSetting, DecPrivateMode, DecPrivateModeCode, Device, Keyboard, Mode,
 };
 use termina::escape::osc::{ColorOrQuery, DynamicColorNumber, Osc};
 use termina::event::{KeyCode as Code, KeyEvent, KeyEventKind, Modifiers, MouseButton, MouseEventKind};
-use termina::{Event, Parser};
 
 use super::Size;
 use crate::key::{Key, KeyCode, KeyPress};
@@ -70,13 +70,6 @@ pub enum MouseKind {
     WheelUp,
     /// The wheel was turned down.
     WheelDown,
-}
-
-/// Returns the inputs in what a terminal sends.
-pub(crate) fn parse_input(bytes: &str) -> Vec<TerminalInput> {
-    let mut parser = Parser::default();
-    parser.parse(bytes.as_bytes(), false);
-    std::iter::from_fn(|| parser.pop()).filter_map(from_event).collect()
 }
 
 /// Converts an event; `None` for events without a meaning here, such as the release of a key.
@@ -192,8 +185,15 @@ fn latin(c: char) -> char {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_input as read;
+    use termina::Parser;
+
     use super::*;
+
+    fn read(bytes: &str) -> Vec<TerminalInput> {
+        let mut parser = Parser::default();
+        parser.parse(bytes.as_bytes(), false);
+        std::iter::from_fn(|| parser.pop()).filter_map(from_event).collect()
+    }
 
     /// Returns the name of the only key in these bytes, and what it types.
     fn key(bytes: &str) -> String {
@@ -231,7 +231,7 @@ mod tests {
             ("\x1b[1;5C", "ctrl+right"),
             ("\x1b[3~", "delete"),
             ("\x1b[5~", "pageUp"),
-            // Kitty's protocol; the newer form of xterm's modifyOtherKeys is the same.
+            // Kitty's protocol; the newer format of xterm's modifyOtherKeys is the same.
             ("\x1b[99;5u", "ctrl+c"),
             ("\x1b[97;2u", "shift+a types A"),
             ("\x1b[13;2u", "shift+enter"),
@@ -252,9 +252,9 @@ mod tests {
         }
     }
 
-    /// The older form of xterm's modifyOtherKeys is not supported, so it must not be enabled. If this test fails, it may be.
+    /// The parser does not know the older format of xterm's modifyOtherKeys. If this test fails, the decoder need not translate it.
     #[test]
-    fn the_older_form_of_modify_other_keys_is_a_known_gap() {
+    fn the_older_format_of_modify_other_keys_is_a_gap_of_the_parser() {
         assert_eq!(read("\x1b[27;5;99~"), []);
     }
 
