@@ -6,13 +6,15 @@ mod view;
 use std::io;
 use std::path::PathBuf;
 
+use futures::FutureExt as _;
+use futures::future::FusedFuture as _;
 use pinch_coding_agent::resources::themes::Theme as ThemeFile;
 use pinch_coding_agent::resources::{ListedResource, ProjectOverride, ResourceKind, ResourceSwitches};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use pinch_stdx::text::with_causes;
 
-use self::view::{ConfigureView, ViewEvent};
+use self::view::{ConfigureView, ViewEvent, has_room_for_notices};
 use crate::Row;
 use crate::dialog::DialogCx;
 use crate::figures::short_path;
@@ -21,6 +23,7 @@ use crate::hyperlink::Hyperlinks;
 use crate::keymap::Keymap;
 use crate::terminal::{Cursor, DeviceError, TerminalCapabilities, TerminalInput};
 use crate::theme::Palette;
+use crate::tmux::{self, NoticePlace, TmuxKeys};
 
 /// Options of the configuration list.
 #[derive(Clone, Debug)]
@@ -154,9 +157,25 @@ pub async fn configure(
     let mut list = Configure { switches, host: options.host, view, scope };
     list.fill();
     list.view.set_problem(problems.first().map(ToString::to_string));
+    let place = has_room_for_notices(front.size().height()).then_some(NoticePlace::Resources);
+    let mut tmux = std::pin::pin!(tmux::examine(options.agent_dir, list.host.clone(), place).fuse());
     let end = loop {
         let event = tokio::select! {
             event = front.next(None) => event,
+            Some((keys, is_first)) = &mut tmux, if !tmux.is_terminated() => {
+                let done = match keys {
+                    TmuxKeys::Extended => front.request_modified_keys(),
+                    keys => {
+                        list.view.set_notice(keys.remedy().filter(|_| is_first));
+                        Ok(())
+                    }
+                };
+                if done.is_err() {
+                    break ConfigureEnd::HungUp;
+                }
+                front.mark();
+                continue;
+            }
             _ = stop.cancelled() => break ConfigureEnd::Exited,
         };
         let cx = |theme, host: &Host, front: &Front| DialogCx {

@@ -1,6 +1,6 @@
 //! How tmux passes keys with modifiers on. By default it drops the modifiers of keys such as shift+enter.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl TmuxKeys {
     }
 
     /// Returns the problem and its remedy, if there is one.
-    pub(crate) fn problem(self, keymap: &Keymap) -> Option<String> {
+    pub(crate) fn remedy(self) -> Option<String> {
         let (what, line) = match self {
             Self::Extended => return None,
             Self::Off => ("tmux passes shift+enter on as enter", "set -g extended-keys on"),
@@ -56,9 +56,20 @@ impl TmuxKeys {
                 "set -g extended-keys-format csi-u",
             ),
         };
+        Some(format!("{what}. Add `{line}` to ~/.tmux.conf and restart tmux"))
+    }
+
+    /// Like [`Self::remedy`], with other keys for a new line.
+    pub(crate) fn problem(self, keymap: &Keymap) -> Option<String> {
+        let remedy = self.remedy()?;
         let keys = keymap.keys(KeyAction::NewLine).iter().map(ToString::to_string).filter(|keys| keys != "shift+enter");
         let instead = keys.chain(["\\ and enter".to_owned()]).collect::<Vec<_>>().join(", or ");
-        Some(format!("{what}. Add `{line}` to ~/.tmux.conf and restart tmux. For a new line, press {instead}"))
+        Some(format!("{remedy}. For a new line, press {instead}"))
+    }
+
+    /// Formats the problem in Markdown for a list of keys; empty if there is none.
+    pub(crate) fn note(self, keymap: &Keymap) -> String {
+        self.problem(keymap).map_or_else(String::new, |problem| format!("**tmux**\n\n{problem}\n"))
     }
 }
 
@@ -70,15 +81,44 @@ async fn option(socket: &str, name: &str) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// Where the problem of a server is shown; once each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoticePlace {
+    /// A program with an editor for messages.
+    Conversation,
+    /// The list of resources.
+    Resources,
+}
+
+impl NoticePlace {
+    /// Returns its member in the record.
+    fn member(self) -> &'static str {
+        match self {
+            Self::Conversation => "server",
+            Self::Resources => "configServer",
+        }
+    }
+}
+
+/// Asks the server that the program runs in how it passes keys on, and records that a problem is shown at this place, if there is room for
+/// it. Returns the answer, and whether to show the problem now; `None`: there is no server, or it does not answer.
+pub(crate) async fn examine(agent_dir: PathBuf, host: Host, place: Option<NoticePlace>) -> Option<(TmuxKeys, bool)> {
+    let keys = TmuxKeys::query(host.env()).await?;
+    let Some(place) = place.filter(|_| keys != TmuxKeys::Extended) else { return Some((keys, false)) };
+    let record = tokio::task::spawn_blocking(move || record_notice(&agent_dir, &host, place));
+    // Without a record, the problem is shown each time.
+    Some((keys, record.await.ok().and_then(Result::ok).unwrap_or(true)))
+}
+
 /// Records that the problem of a server is shown. Returns whether it was not shown before. Blocks while another process is writing.
 ///
 /// # Errors
 /// The record cannot be written.
-pub(crate) fn record_notice(agent_dir: &Path, host: &Host) -> Result<bool, ChangeError> {
+fn record_notice(agent_dir: &Path, host: &Host, place: NoticePlace) -> Result<bool, ChangeError> {
     // The socket, and the process id of the server.
     let server = host.env().get("TMUX").unwrap_or_default().splitn(3, ',').take(2).collect::<Vec<_>>().join(",");
     change_object(&agent_dir.join(FILE), Access::NewPrivate, host, |document| {
-        let before = document.insert("server".to_owned(), server.as_str().into());
+        let before = document.insert(place.member().to_owned(), server.as_str().into());
         Ok(before.as_ref().and_then(serde_json::Value::as_str) != Some(&server))
     })
 }
@@ -101,13 +141,16 @@ mod tests {
     #[test]
     fn the_problem_of_a_server_is_shown_once() {
         let dir = tempfile::tempdir().unwrap();
-        let record = |tmux: &str| {
+        let record = |tmux: &str, place| {
             let host = Host::builder().env(Env::default().with([("TMUX", tmux)])).build();
-            record_notice(dir.path(), &host).unwrap()
+            record_notice(dir.path(), &host, place).unwrap()
         };
-        assert!(record("/tmp/tmux-1000/default,12,0"));
-        assert!(!record("/tmp/tmux-1000/default,12,3"), "another pane");
-        assert!(record("/tmp/tmux-1000/default,99,0"), "restarted");
+        let conversation = NoticePlace::Conversation;
+        assert!(record("/tmp/tmux-1000/default,12,0", conversation));
+        assert!(!record("/tmp/tmux-1000/default,12,3", conversation), "another pane");
+        assert!(record("/tmp/tmux-1000/default,99,0", conversation), "restarted");
+        assert!(record("/tmp/tmux-1000/default,99,0", NoticePlace::Resources), "another place");
+        assert!(!record("/tmp/tmux-1000/default,99,0", conversation), "which does not count here");
     }
 
     #[tokio::test]

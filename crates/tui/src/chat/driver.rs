@@ -25,6 +25,7 @@ use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::external;
 use crate::front::{Front, FrontEvent};
 use crate::terminal::TerminalInput;
+use crate::tmux::{self, NoticePlace, TmuxKeys};
 
 /// Maximum number of queued output chunks of user commands.
 const MAX_OUTPUT: usize = 256;
@@ -52,6 +53,8 @@ enum ChatInput {
     Completed(Completed),
     /// `None`: they could not be listed.
     Listed(Option<Arc<PathIndex>>),
+    /// How tmux passes keys on, and whether to show a problem now; `None`: it does not answer.
+    Tmux(Option<(TmuxKeys, bool)>),
     Stopped,
 }
 
@@ -73,6 +76,8 @@ pub(super) struct ChatDriver {
     completions: Work<Completed>,
     /// Listings of the working directory's files in progress.
     listings: Work<Option<Arc<PathIndex>>>,
+    /// The question to tmux, if it was not answered.
+    tmux: Work<Option<(TmuxKeys, bool)>>,
     /// A login that waits for the terminal: the agent, and the provider if named.
     login: Option<(String, Option<String>)>,
     has_events: bool,
@@ -106,6 +111,7 @@ impl ChatDriver {
             output: mpsc::channel(MAX_OUTPUT),
             completions: FuturesUnordered::new(),
             listings: FuturesUnordered::new(),
+            tmux: FuturesUnordered::new(),
             login: None,
             has_events: true,
             exiting: false,
@@ -116,6 +122,7 @@ impl ChatDriver {
     /// Runs until the user exits.
     pub(super) async fn run(mut self, effects: Vec<ChatEffect>, stop: &Cancel) -> ChatEnd {
         self.perform(effects);
+        self.look_at_tmux();
         self.draw();
         while !self.exiting {
             let input = self.next(stop).await;
@@ -129,6 +136,15 @@ impl ChatDriver {
         if self.gone { ChatEnd::HungUp } else { ChatEnd::Exited }
     }
 
+    /// Asks tmux, if the program runs in it, how it passes keys on.
+    fn look_at_tmux(&mut self) {
+        if !self.state.is_plain() {
+            let place = Some(NoticePlace::Conversation);
+            let examination = tmux::examine(self.state.agent_dir().to_owned(), self.host.clone(), place);
+            self.tmux.push(examination.boxed());
+        }
+    }
+
     /// Waits for the next input. Cancel-safe: dropping the future loses nothing.
     async fn next(&mut self, stop: &Cancel) -> ChatInput {
         let animates = self.state.animation(self.host.now_ms());
@@ -140,6 +156,7 @@ impl ChatDriver {
             Some(end) = self.commands.next(), if !self.commands.is_empty() => ChatInput::Shell(end),
             Some(found) = self.completions.next(), if !self.completions.is_empty() => ChatInput::Completed(found),
             Some(files) = self.listings.next(), if !self.listings.is_empty() => ChatInput::Listed(files),
+            Some(answer) = self.tmux.next(), if !self.tmux.is_empty() => ChatInput::Tmux(answer),
             _ = stop.cancelled() => ChatInput::Stopped,
         }
     }
@@ -177,6 +194,12 @@ impl ChatDriver {
                     self.complete();
                 }
             }
+            ChatInput::Tmux(Some((TmuxKeys::Extended, _))) => {
+                let done = self.front.request_modified_keys();
+                self.check(done);
+            }
+            ChatInput::Tmux(Some((keys, is_first))) => self.state.set_tmux_keys(keys, is_first),
+            ChatInput::Tmux(None) => return,
             ChatInput::Stopped => self.exiting = true,
         }
         self.front.mark();

@@ -8,7 +8,7 @@ mod input;
 mod view;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pinch_llm::thinking::ThinkingLevel;
@@ -28,6 +28,7 @@ use crate::keymap::{KeyAction, Keymap};
 use crate::terminal::{ProgramStatus, TerminalCapabilities};
 use crate::text::one_line;
 use crate::theme::{ColorDepth, ColorRole, Palette};
+use crate::tmux::TmuxKeys;
 use crate::transcript::{NoticeKind, TranscriptView};
 use crate::widget::Loader;
 
@@ -130,6 +131,8 @@ pub(crate) struct ChatApp {
     /// Deadline for the terminal to report its colours; `None`: they are known.
     colors_due_ms: Option<i64>,
     keymap: Keymap,
+    /// How tmux passes keys on, if that is a problem.
+    tmux_keys: Option<TmuxKeys>,
     transcript: TranscriptView,
     editor: Editor,
     completion: Autocomplete,
@@ -193,6 +196,7 @@ impl ChatApp {
             light_background: capabilities.light_background,
             colors_due_ms: (!capabilities.plain).then(|| setup.host.now_ms() + COLORS_MS),
             keymap: Keymap::default(),
+            tmux_keys: None,
             transcript: TranscriptView::default(),
             editor: Editor::new().with_placeholder("Type a message, / for commands"),
             completion: Autocomplete::default(),
@@ -237,8 +241,21 @@ impl ChatApp {
         (state, effects)
     }
 
+    /// Returns the agent directory.
+    pub(crate) fn agent_dir(&self) -> &Path {
+        &self.setup.agent_dir
+    }
+
+    /// Sets how tmux passes keys on. `warns`: whether to show a problem now; `/help` shows it in any case.
+    pub(crate) fn set_tmux_keys(&mut self, keys: TmuxKeys, warns: bool) {
+        self.tmux_keys = Some(keys);
+        if let Some(problem) = keys.problem(&self.keymap).filter(|_| warns) {
+            self.warning(&problem);
+        }
+    }
+
     /// Returns whether the output is plain lines.
-    fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.transcript.options.plain
     }
 

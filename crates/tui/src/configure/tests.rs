@@ -190,3 +190,21 @@ fn the_list_fits_on_screens_of_three_sizes() {
     });
     insta::assert_snapshot!(shown.join("\n"));
 }
+
+#[test]
+fn a_notice_leaves_room_for_the_list() {
+    let place = ListFixture::new(&json!({"packages": ["../pkg"]}), None);
+    let mut switches = place.switches(true);
+    let mut typist = Typist::new(&place, &mut switches, WriteScope::Global);
+    typist.list.view.set_notice(crate::tmux::TmuxKeys::Off.remedy());
+    for (columns, rows) in [(80, 24), (40, 10)] {
+        typist.rows = rows;
+        insta::assert_snapshot!(format!("notice_{columns}x{rows}"), typist.shown_in(columns));
+    }
+    // At all sizes, the selected resource is on the screen.
+    for (columns, rows) in [(80, 24), (60, 16), (40, 10), (40, 8)] {
+        typist.rows = rows;
+        typist.press(&["pageDown", "up"]);
+        assert!(typist.shown_in(columns).contains('→'), "{columns}x{rows}");
+    }
+}

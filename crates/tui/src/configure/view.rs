@@ -10,13 +10,15 @@ use crate::dialog::{DialogCx, framed, hint};
 use crate::editor_line::LineEditor;
 use crate::key::{KeyCode, KeyPress};
 use crate::keymap::{KeyAction, KeyContext};
-use crate::text::{one_line, truncate};
+use crate::text::{one_line, truncate, wrap};
 use crate::theme::{ColorRole, Palette};
 
 /// Rows of the screen that do not belong to the list.
 const AROUND: usize = 8;
 /// Below this number of rows, there are no blank rows.
 const LOW: usize = 16;
+/// Minimum number of rows of the list beside a notice.
+const LEAST_LIST: usize = 2;
 
 /// Effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,8 @@ pub(super) struct ConfigureView {
     has_other: bool,
     file: String,
     problem: Option<String>,
+    /// Shown until the list is closed.
+    notice: Option<String>,
 }
 
 impl ConfigureView {
@@ -67,6 +71,7 @@ impl ConfigureView {
             has_other: has_project,
             file: String::new(),
             problem: None,
+            notice: None,
         }
     }
 
@@ -81,6 +86,22 @@ impl ConfigureView {
 
     pub(super) fn set_problem(&mut self, problem: Option<String>) {
         self.problem = problem;
+    }
+
+    /// Shows a notice until the list is closed.
+    pub(super) fn set_notice(&mut self, notice: Option<String>) {
+        self.notice = notice;
+    }
+
+    /// Returns the rows of the notice, and how many rows are left for the list.
+    fn notice(&self, cx: DialogCx<'_>) -> (Vec<Row>, usize) {
+        let room = height(cx);
+        let Some(notice) = &self.notice else { return (Vec::new(), room) };
+        let mut rows = wrap(&[Span::styled(one_line(notice), cx.theme.fg(ColorRole::Warning))], cx.columns);
+        // The list matters more on a screen that has become low.
+        rows.truncate(room.saturating_sub(LEAST_LIST));
+        let left = room - rows.len();
+        (rows, left)
     }
 
     fn at(&self, line: Line) -> Option<usize> {
@@ -135,7 +156,7 @@ impl ConfigureView {
     /// Handles a key.
     pub(super) fn key(&mut self, press: &KeyPress, cx: DialogCx<'_>) -> ViewEvent {
         self.problem = None;
-        let (at, height) = (self.selected, height(cx));
+        let (at, height) = (self.selected, self.notice(cx).1);
         match cx.keymap.action(KeyContext::Select, &press.key) {
             Some(KeyAction::SelectUp) => return self.move_to(at.checked_sub(1).and_then(|at| self.next(at, false))),
             Some(KeyAction::SelectDown) => return self.move_to(self.next(at + 1, true)),
@@ -195,7 +216,7 @@ impl ConfigureView {
         if self.lines.is_empty() {
             content.push(truncate(&Row::styled("  No resources found", muted), cx.columns, "…"));
         }
-        let height = height(cx);
+        let (notice, height) = self.notice(cx);
         let first = self.selected.saturating_sub(height / 2).min(self.lines.len().saturating_sub(height));
         for (at, line) in self.lines.iter().enumerate().skip(first).take(height) {
             content.push(truncate(&self.row(*line, at == self.selected, cx.theme), cx.columns, "…"));
@@ -210,6 +231,7 @@ impl ConfigureView {
             let problem = one_line(problem);
             content.push(truncate(&Row::styled(problem, cx.theme.fg(ColorRole::Error)), cx.columns, "…"));
         }
+        content.extend(notice);
         let title = if self.is_project { "Project resources" } else { "Global resources" };
         (framed(title, content, &self.hints(cx), cx), Some(cursor))
     }
@@ -263,6 +285,11 @@ impl ConfigureView {
             }
         }
     }
+}
+
+/// Returns whether there is room for notices beside the list on a screen of so many rows.
+pub(super) fn has_room_for_notices(rows: usize) -> bool {
+    rows > LOW
 }
 
 /// Returns whether there is no room for blank rows.

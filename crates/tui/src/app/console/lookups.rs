@@ -25,7 +25,7 @@ use crate::dialog::{
 use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::effect::{DialogName, Effect};
 use crate::image::ImageSource;
-use crate::tmux::{self, TmuxKeys};
+use crate::tmux::{self, NoticePlace, TmuxKeys};
 
 /// How long the sum of a session's costs waits.
 const SUM_DELAY: Duration = Duration::from_millis(100);
@@ -131,15 +131,13 @@ impl Console {
         if self.app.is_plain() || self.host.env().non_empty("TMUX").is_none() {
             return;
         }
-        let (host, agent_dir) = (self.host.clone(), self.app.agent_dir().to_owned());
+        let place = Some(NoticePlace::Conversation);
+        let examination = tmux::examine(self.app.agent_dir().to_owned(), self.host.clone(), place);
         let work = async move {
-            let Some(keys) = TmuxKeys::query(host.env()).await else { return LookupResult::Done(Ok(String::new())) };
-            let is_first = keys != TmuxKeys::Extended
-                // Without a record, the problem is shown each time.
-                && tokio::task::spawn_blocking(move || tmux::record_notice(&agent_dir, &host).unwrap_or(true))
-                    .await
-                    .unwrap_or(true);
-            LookupResult::Tmux(keys, is_first)
+            match examination.await {
+                Some((keys, is_first)) => LookupResult::Tmux(keys, is_first),
+                None => LookupResult::Done(Ok(String::new())),
+            }
         };
         self.lookups.push(work.boxed());
     }

@@ -26,6 +26,6 @@ impl App {
 
     /// Formats the problem with keys in tmux in Markdown, if there is one.
     pub(super) fn tmux_note(&self) -> String {
-        self.tmux_problem().map_or_else(String::new, |problem| format!("**tmux**\n\n{problem}\n"))
+        self.tmux_keys.map_or_else(String::new, |keys| keys.note(&self.keymap))
     }
 }

@@ -12,7 +12,8 @@ impl ChatApp {
         let patch = |patch| vec![ChatEffect::Patch { session: session.clone(), patch }];
         match command {
             ChatCommand::Help => {
-                let text = commands::help(&self.keymap);
+                let tmux = self.tmux_keys.map_or_else(String::new, |keys| keys.note(&self.keymap));
+                let text = commands::help(&self.keymap) + &tmux;
                 self.transcript.markdown(&text);
                 Vec::new()
             }
