@@ -13,7 +13,19 @@ impl Driver {
             true => self.console.postponed.pop_front(),
             // Commands and messages after a command may depend on it.
             false if self.console.runs_bash() => None,
-            false => self.early.pop_front(),
+            false => self.next_early(),
+        }
+    }
+
+    /// Returns the next submission from before there was a session. Commands that turn out to be unknown go back to the editor.
+    fn next_early(&mut self) -> Option<Effect> {
+        loop {
+            match self.early.pop_front()? {
+                Effect::Submit(message) | Effect::FollowUp(message) if self.console.app.is_held_back(&message) => {
+                    self.console.front.mark();
+                }
+                effect => return Some(effect),
+            }
         }
     }
 

@@ -373,7 +373,9 @@ impl App {
             effects.push(Effect::Bash { command, exclude });
             return effects;
         }
+        // Commands of extensions, templates and skills are not known before there is a session: see [`Self::is_held_back`].
         if self.unconfirmed.take().as_ref() != Some(&text)
+            && self.interface.is_some()
             && let Some(unknown) = commands::unknown(&text, self.commands.iter().map(String::as_str))
         {
             self.warning(&slash::unknown_warning(&unknown));
@@ -389,6 +391,22 @@ impl App {
         }
         effects.push(if follow_up { Effect::FollowUp(message) } else { Effect::Submit(message) });
         effects
+    }
+
+    /// Gives a message back to the editor that was submitted before there was a session, if it looks like an unknown command. Returns
+    /// whether it did.
+    pub(crate) fn is_held_back(&mut self, message: &SubmittedMessage) -> bool {
+        let Some(unknown) = commands::unknown(&message.text, self.commands.iter().map(String::as_str)) else {
+            return false;
+        };
+        self.warning(&slash::unknown_warning(&unknown));
+        if self.editor.is_empty() {
+            self.editor.restore(&message.text);
+            self.unconfirmed = Some(message.text.clone());
+        } else {
+            self.edit_waiting(&message.text);
+        }
+        true
     }
 
     /// Takes the pending completion request, if any.

@@ -163,3 +163,22 @@ fn the_footer_shows_the_branch_that_was_read_last() {
     assert!(app.set_head(branch("feature/x")));
     assert!(screen(&mut app).contains("/work (feature/x)"));
 }
+
+#[test]
+fn unknown_commands_from_before_the_session_go_back_to_the_editor() {
+    let mut app = app();
+    app.editor.set_text("/gret Bob");
+    let enter = TerminalInput::Key(crate::key::KeyPress::of("enter".parse().unwrap()));
+    let effects = app.input(&enter, Size::new(80, 24), 0);
+    let [crate::effect::Effect::Submit(message)] = &effects[..] else { panic!("{effects:?}") };
+    app.commands = vec!["greet".to_owned()];
+    assert!(!app.is_held_back(&SubmittedMessage { text: "/greet Bob".to_owned(), images: Vec::new() }));
+    assert!(!app.is_held_back(&SubmittedMessage { text: "hello".to_owned(), images: Vec::new() }));
+    assert!(app.is_held_back(message));
+    assert_eq!(app.editor_text(), "/gret Bob");
+    assert!(screen(&mut app).contains("Unknown command /gret, did you mean /greet?"));
+    // What was typed meanwhile is kept.
+    app.editor.set_text("more");
+    assert!(app.is_held_back(message));
+    assert_eq!(app.editor_text(), "/gret Bob\n\nmore");
+}
