@@ -39,6 +39,20 @@ async fn changing_the_file_of_the_theme_shows_at_once() {
 
     write_theme(&user, "#070809");
     program.wait_for_bytes("38;2;7;8;9").await;
+
+    // Exported pages have the colours on the screen, not those of the start.
+    for (command, file) in [("export", "page.html"), ("share-as-file", "shared.html")] {
+        program.keys(&format!("\u{15}/{command} {file}\r")).await;
+        program.wait_for(file).await;
+        let page = || std::fs::read_to_string(user.path(file)).unwrap_or_default();
+        for _ in 0..50 {
+            if page().contains("</html>") {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        assert!(page().contains("#070809") && !page().contains("#010203"), "{file}");
+    }
     program.keys("\u{3}\u{4}").await;
     assert_eq!(program.end().await, Some(0));
 }

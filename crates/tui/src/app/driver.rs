@@ -374,12 +374,13 @@ impl Driver {
     async fn export(&mut self, path: Option<String>) {
         let path = path.map(|path| self.path_of(&path));
         let services = Arc::clone(self.runtime.services());
+        let theme = self.console.app.theme_in_use(&services);
         let log = self.runtime.session().log().snapshot();
         let is_jsonl = path.as_ref().is_some_and(|path| path.extension().is_some_and(|ext| ext == "jsonl"));
         let write = move || match path {
             Some(path) if is_jsonl => log.export_to(&path).map(|()| path).map_err(|error| with_causes(&error)),
             path => {
-                let theme = services.theme().ok_or("there is no theme")?;
+                let theme = theme.ok_or("there is no theme")?;
                 html::export(&log, &page_theme(&theme), path.as_deref(), services.cwd())
                     .map_err(|error| with_causes(&error))
             }
@@ -395,8 +396,13 @@ impl Driver {
     async fn share_as_file(&mut self, path: Option<String>) {
         let path = path.map(|path| self.path_of(&path));
         let services = Arc::clone(self.runtime.services());
+        let theme = self.console.app.theme_in_use(&services);
         let log = self.runtime.session().log().snapshot();
-        let written = tokio::task::spawn_blocking(move || shared_page::write(&log, &services, path));
+        let write = move || {
+            let theme = theme.ok_or("there is no theme")?;
+            shared_page::write(&log, &page_theme(&theme), &services, path)
+        };
+        let written = tokio::task::spawn_blocking(write);
         match self.console.during(written).await.unwrap_or_else(|error| Err(error.to_string())) {
             Ok(path) => self.console.app.status(&format!(
                 "Wrote {}. Known credentials and your home directory are hidden; review the rest before you share it",

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use pinch_coding_agent::export::{html, page_theme};
+use pinch_coding_agent::export::html::{self, PageTheme};
 use pinch_coding_agent::services::Services;
 use pinch_coding_agent::session_log::SessionLog;
 use pinch_llm::redact::Secrets;
@@ -20,14 +20,18 @@ const LEAST_SECRET: usize = 8;
 ///
 /// # Errors
 /// A sentence for people.
-pub(super) fn write(log: &SessionLog, services: &Services, path: Option<PathBuf>) -> Result<PathBuf, String> {
+pub(super) fn write(
+    log: &SessionLog,
+    theme: &PageTheme,
+    services: &Services,
+    path: Option<PathBuf>,
+) -> Result<PathBuf, String> {
     let path = path.unwrap_or_else(|| services.cwd().join(format!("shared-{}", html::file_name(log))));
     if path.extension().is_some_and(|extension| extension == "jsonl") {
         return Err("a session file cannot be cleared of credentials; /export writes one as it is".to_owned());
     }
-    let theme = services.theme().ok_or("there is no theme")?;
     let mut page = Vec::new();
-    html::write(log, &page_theme(&theme), &mut page).map_err(|error| with_causes(&error))?;
+    html::write(log, theme, &mut page).map_err(|error| with_causes(&error))?;
     let page = String::from_utf8(page).map_err(|error| with_causes(&error))?;
     let page = without_home(hidden(page, services), services.host().home());
     log.check_target(&path).map_err(|error| with_causes(&error))?;

@@ -19,6 +19,8 @@ pub(super) const SYSTEM_THEME: &str = "system";
 pub(super) struct ThemeFiles {
     /// The one in use; `None`: the theme is built in.
     watched: Option<WatchedTheme>,
+    /// The theme in use, as last read; `None`: none was chosen yet.
+    in_use: Option<ThemeFile>,
     /// Themes that were read again after the resources had been loaded.
     changed: BTreeMap<PathBuf, ThemeFile>,
     /// The problem that was shown last.
@@ -27,7 +29,7 @@ pub(super) struct ThemeFiles {
 
 impl ThemeFiles {
     /// Sets the theme in use, as loaded with the resources. Returns its latest version.
-    fn choose<'a>(&'a mut self, theme: &'a ThemeFile) -> &'a ThemeFile {
+    fn choose(&mut self, theme: &ThemeFile) -> &ThemeFile {
         let path = &theme.info.path;
         let is_file = path.is_absolute() && theme.info.source != "builtin";
         if !is_file {
@@ -35,7 +37,8 @@ impl ThemeFiles {
         } else if self.watched.as_ref().is_none_or(|watched| watched.path != *path) {
             self.watched = Some(WatchedTheme { path: path.clone(), stamp: None });
         }
-        self.changed.get(path).unwrap_or(theme)
+        let latest = self.changed.get(path).unwrap_or(theme);
+        self.in_use.insert(latest.clone())
     }
 }
 
@@ -57,6 +60,7 @@ impl App {
             Ok(theme) => {
                 self.theme_files.problem = None;
                 self.use_palette(Palette::new(&theme, self.depth));
+                self.theme_files.in_use = Some(theme.clone());
                 self.theme_files.changed.insert(path, theme);
             }
             Err(problem) if self.theme_files.problem.as_ref() == Some(&problem) => return false,
@@ -95,6 +99,11 @@ impl App {
         let palette = Palette::new(self.theme_files.choose(file), self.depth);
         self.use_palette(palette);
         true
+    }
+
+    /// Returns the theme in use, as on the screen; until there is one, that of the settings.
+    pub(crate) fn theme_in_use(&self, services: &Services) -> Option<ThemeFile> {
+        self.theme_files.in_use.clone().or_else(|| services.theme())
     }
 
     /// Uses these colours, and links according to the settings.
