@@ -67,10 +67,33 @@ let nextComponent = 1;
 const keptComponents = new Map(); // functions that close the components which stay on the screen, by place
 let editorFactory; // of the editor that takes the place of pinch's own
 
-/** The theme of a component, whose colors are those of its last layout. */
+/** What is on the screen, as pinch last told. `themes` is empty without a terminal. */
+const screen = { editorText: "", toolsExpanded: false, theme: undefined, themes: [] };
+/** Themes without colors, for when there is no terminal. */
+const PLAIN = { foreground: {}, background: {} };
+const currentColors = () => screen.themes.find((theme) => theme.name === screen.theme) ?? PLAIN;
+
+const liveColors = {
+  get name() {
+    return screen.theme;
+  },
+  get foreground() {
+    return currentColors().foreground;
+  },
+  get background() {
+    return currentColors().background;
+  },
+};
+
+/** A theme with the colors of `layout`. */
 function makeTheme(layout) {
   const wrap = (open, close) => (text) => (open ? `\x1b[${open}m${text}\x1b[${close}m` : String(text));
   return {
+    get name() {
+      return layout.name ?? screen.theme;
+    },
+    getFgAnsi: (name) => (layout.foreground[name] ? `\x1b[${layout.foreground[name]}m` : ""),
+    getBgAnsi: (name) => (layout.background[name] ? `\x1b[${layout.background[name]}m` : ""),
     fg: (name, text) => wrap(layout.foreground[name], 39)(text),
     bg: (name, text) => wrap(layout.background[name], 49)(text),
     bold: wrap("1", 22),
@@ -299,14 +322,35 @@ function makeUi(own) {
       if (typeof lines !== "function") show("setWidget", { key, lines, placement: options.placement });
     },
     setTitle: (title) => show("setTitle", { title }),
-    setEditorText: (text) => show("setEditorText", { text }),
-    pasteToEditor: (text) => show("setEditorText", { text }),
-    getEditorText: () => "",
-    setTheme: () => ({ success: false, error: "Theme switching not supported by extension processes" }),
-    setWorkingMessage() {},
-    setWorkingVisible() {},
-    setWorkingIndicator() {},
-    setHiddenThinkingLabel() {},
+    setEditorText(text) {
+      show("setEditorText", { text });
+      screen.editorText = String(text);
+    },
+    pasteToEditor: (text) => show("pasteToEditor", { text }),
+    getEditorText: () => screen.editorText,
+    setWorkingMessage: (message) => show("setWorkingMessage", { message }),
+    setWorkingVisible: (visible) => show("setWorkingVisible", { visible: Boolean(visible) }),
+    setWorkingIndicator: ({ frames, intervalMs } = {}) => show("setWorkingIndicator", { frames, intervalMs }),
+    setHiddenThinkingLabel: (label) => show("setHiddenThinkingLabel", { label }),
+    getToolsExpanded: () => screen.toolsExpanded,
+    setToolsExpanded(expanded) {
+      show("setToolsExpanded", { expanded: Boolean(expanded) });
+      screen.toolsExpanded = Boolean(expanded);
+    },
+    theme: makeTheme(liveColors),
+    getAllThemes: () => screen.themes.map(({ name, path }) => ({ name, path: path ?? undefined })),
+    getTheme(name) {
+      const colors = screen.themes.find((theme) => theme.name === name);
+      return colors && makeTheme(colors);
+    },
+    setTheme(theme) {
+      const name = typeof theme === "string" ? theme : theme?.name;
+      if (screen.themes.length === 0) return { success: false, error: "There is no terminal" };
+      if (!screen.themes.some((one) => one.name === name)) return { success: false, error: `Theme not found: ${name}` };
+      show("setTheme", { name });
+      screen.theme = name;
+      return { success: true };
+    },
     custom: (factory, options = {}) => {
       if (!options.overlay) return showComponent(ui, factory, options);
       return showComponent(ui, factory, options, { place: "overlay", options: readOverlayOptions(options.overlayOptions).data });
@@ -652,6 +696,9 @@ const methods = {
   },
   "ui/footer"({ component, branch, statuses, providers }) {
     components.get(component)?.footer({ branch, statuses, providers });
+  },
+  "ui/screen"(news) {
+    Object.assign(screen, news);
   },
   "events/heard"({ topic, data }) {
     for (const handler of topics.get(topic) ?? []) handler(data);

@@ -21,6 +21,7 @@ pub mod error;
 mod limit;
 pub mod overlay;
 pub mod component;
+pub mod snapshot;
 pub mod ui;
 pub mod boundary;
 pub(crate) mod trust;

@@ -128,7 +128,7 @@ async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Co
         true => TerminalCapabilities::plain(options.host.env()),
         false => TerminalCapabilities::of(options.host.env()),
     };
-    let requests = ui.take_requests().await.ok_or_else(|| io::Error::other("the user interface is already in use"))?;
+    let bridge = ui.take_requests().await.ok_or_else(|| io::Error::other("the user interface is already in use"))?;
     let host = options.host.clone();
     let options = AppOptions {
         host: options.host,
@@ -144,7 +144,7 @@ async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Co
     };
     let app = App::new(options, &capabilities);
     let front = Front::new(capabilities, app.links())?;
-    let mut console = Console::new(front, app, host, requests);
+    let mut console = Console::new(front, app, host, bridge);
     console.look_at_tmux();
     Ok(console)
 }

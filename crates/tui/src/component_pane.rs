@@ -1,9 +1,6 @@
 //! The front end's side of a component: draws its lines, and tells it of its room and of keys.
 
-use std::collections::BTreeMap;
-
 use pinch_coding_agent::extension::component::{ComponentEvent, ComponentLayout, ComponentView, FooterFacts};
-use ratatui_core::style::Color;
 
 use crate::Row;
 use crate::key::KeyPress;
@@ -57,8 +54,8 @@ impl ComponentPane {
         let mut layout = ComponentLayout::default();
         layout.screen = screen;
         (layout.columns, layout.rows) = (columns, rows);
-        layout.foreground = colors(theme, true);
-        layout.background = colors(theme, false);
+        layout.foreground = sgr::colors(theme, true);
+        layout.background = sgr::colors(theme, false);
         if self.layout.as_ref() != Some(&layout) && self.view.send(ComponentEvent::Layout(layout.clone())) {
             self.layout = Some(layout);
         }
@@ -95,9 +92,4 @@ impl ComponentPane {
             self.facts = Some(facts);
         }
     }
-}
-
-fn colors(theme: &Palette, is_foreground: bool) -> BTreeMap<String, String> {
-    let parameters = |(name, color): (&str, Color)| Some((name.to_owned(), sgr::parameters(color, is_foreground)?));
-    theme.named_colors().filter_map(parameters).collect()
 }

@@ -1,5 +1,7 @@
 //! Text with colours and attributes in SGR sequences, from extensions. No other control sequence remains.
 
+use std::collections::BTreeMap;
+
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::Span;
 
@@ -44,6 +46,14 @@ pub(crate) fn row(line: &str, theme: &Palette) -> Row {
     }
     push(rest, style);
     Row::from(spans)
+}
+
+/// Returns a line as spans whose style is based on another one.
+pub(crate) fn spans_on(base: Style, line: &str, theme: &Palette) -> impl Iterator<Item = Span<'static>> {
+    row(line, theme).spans.into_iter().map(move |span| {
+        let style = base.patch(span.style);
+        span.style(style)
+    })
 }
 
 /// Applies the parameters of a sequence. Unknown ones are ignored.
@@ -111,8 +121,14 @@ pub(crate) fn line(row: &Row) -> String {
     line
 }
 
+/// Returns the parameters for the colours of a theme, by their names in theme files.
+pub(crate) fn colors(theme: &Palette, is_foreground: bool) -> BTreeMap<String, String> {
+    let parameters = |(name, color): (&str, Color)| Some((name.to_owned(), parameters(color, is_foreground)?));
+    theme.named_colors().filter_map(parameters).collect()
+}
+
 /// Returns the parameters of the sequence that selects a colour; `None`: it is the terminal's default.
-pub(crate) fn parameters(color: Color, is_foreground: bool) -> Option<String> {
+fn parameters(color: Color, is_foreground: bool) -> Option<String> {
     let kind = if is_foreground { 38 } else { 48 };
     match color {
         Color::Indexed(index) => Some(format!("{kind};5;{index}")),

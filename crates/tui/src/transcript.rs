@@ -44,6 +44,8 @@ pub(crate) struct TranscriptOptions {
     pub(crate) hide_thinking: bool,
     /// Whether one line replaces thinking that is still in progress.
     pub(crate) hide_open_thinking: bool,
+    /// The line in place of hidden thinking; `None`: how long the model thought.
+    pub(crate) thinking_label: Option<String>,
     /// Whether tool results are only shown when expanded.
     pub(crate) hide_output: bool,
     /// Whether output is plain lines, in which each entry names its role.

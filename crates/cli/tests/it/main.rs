@@ -15,6 +15,7 @@ mod doctor;
 mod export;
 mod extension_component;
 mod extension_keys;
+mod extension_screen;
 mod extensions;
 mod faults;
 mod first_login;

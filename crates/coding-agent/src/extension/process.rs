@@ -31,9 +31,10 @@ use crate::protocol::EventWriter;
 
 mod served;
 mod open_components;
+mod points;
+mod screen;
 mod link;
 pub(super) mod start;
-mod points;
 mod fit;
 mod drafts;
 mod hooks;

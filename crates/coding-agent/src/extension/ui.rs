@@ -15,6 +15,7 @@ use tokio::sync::Mutex;
 pub use super::component::WidgetPlace;
 use super::component::{Component, ComponentPlace, ComponentView};
 use super::limit::Stopwatch;
+use super::snapshot::{UiSnapshot, WorkingIndicator};
 
 /// A question to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,8 +142,22 @@ pub enum UiUpdate {
     Title(String),
     /// The editor's text.
     EditorText(String),
-    /// A session begins: statuses, widgets, the title and components of the extensions of the previous one are removed. Comes before what
-    /// extensions show when they learn of the session.
+    /// A text that the user seems to have pasted into the editor.
+    EditorPaste(String),
+    /// What the row says while the model works; `None`: the usual text.
+    WorkingMessage(Option<String>),
+    /// Whether there is such a row.
+    WorkingVisible(bool),
+    /// The sign of activity in it; `None`: the usual one.
+    WorkingIndicator(Option<WorkingIndicator>),
+    /// The line in place of hidden thinking; `None`: the usual one.
+    HiddenThinkingLabel(Option<String>),
+    /// Whether tool output is expanded.
+    ToolsExpanded(bool),
+    /// The theme, by name; saved in the settings.
+    Theme(String),
+    /// A session begins: everything that the extensions of the previous one show is removed, apart from the editor's text and the theme. Comes
+    /// before what extensions show when they learn of the session.
     Reset,
 }
 
@@ -191,6 +206,11 @@ pub trait Ui: Send + Sync {
     fn show_component(&self, component: ComponentView) -> bool {
         drop(component);
         false
+    }
+
+    /// Returns what it shows now; `None`: nothing that extensions can look up. Must not block.
+    fn snapshot(&self) -> Option<Arc<UiSnapshot>> {
+        None
     }
 
     /// Decides whether a call may run. Called before every call that hooks and extensions allow; by default, all calls are granted. Dropped
@@ -349,6 +369,16 @@ impl Dialogs {
     /// Sets the editor's text.
     pub fn set_editor_text(&self, text: impl Into<String>) {
         self.show(UiUpdate::EditorText(text.into()));
+    }
+
+    /// Inserts a text into the editor as if the user had pasted it. Long texts are shown as a marker.
+    pub fn paste_to_editor(&self, text: impl Into<String>) {
+        self.show(UiUpdate::EditorPaste(text.into()));
+    }
+
+    /// Returns what is on the screen: the editor's text, themes, and whether tool output is expanded; `None`: there is no terminal.
+    pub fn snapshot(&self) -> Option<Arc<UiSnapshot>> {
+        self.screen.ui.snapshot()
     }
 
     /// Shows something.

@@ -1,9 +1,10 @@
 //! The user interface for extensions: forwards their questions and updates to the loop that owns the terminal.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use futures::future::BoxFuture;
 use pinch_coding_agent::extension::component::ComponentView;
+use pinch_coding_agent::extension::snapshot::UiSnapshot;
 use pinch_coding_agent::extension::ui::{Dialog as Question, DialogKind, DialogReply, Ui, UiUpdate};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
@@ -29,12 +30,28 @@ pub struct TerminalUi {
     requests: mpsc::Sender<UiRequest>,
     /// Taken by the loop.
     incoming: Arc<Mutex<Option<mpsc::Receiver<UiRequest>>>>,
+    screen: SharedScreen,
+}
+
+/// What is on the screen, for extensions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedScreen(Arc<std::sync::Mutex<Option<Arc<UiSnapshot>>>>);
+
+impl SharedScreen {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<UiSnapshot>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces it.
+    pub(crate) fn set(&self, snapshot: UiSnapshot) {
+        *self.lock() = Some(Arc::new(snapshot));
+    }
 }
 
 impl Default for TerminalUi {
     fn default() -> Self {
         let (requests, incoming) = mpsc::channel(MAX_WAITING);
-        Self { requests, incoming: Arc::new(Mutex::new(Some(incoming))) }
+        Self { requests, incoming: Arc::new(Mutex::new(Some(incoming))), screen: SharedScreen::default() }
     }
 }
 
@@ -44,9 +61,9 @@ impl TerminalUi {
         Self::default()
     }
 
-    /// Returns the requests to the first caller.
-    pub(crate) async fn take_requests(&self) -> Option<mpsc::Receiver<UiRequest>> {
-        self.incoming.lock().await.take()
+    /// Returns the requests to the first caller, and where it tells what is on the screen.
+    pub(crate) async fn take_requests(&self) -> Option<(mpsc::Receiver<UiRequest>, SharedScreen)> {
+        Some((self.incoming.lock().await.take()?, self.screen.clone()))
     }
 }
 
@@ -65,6 +82,10 @@ impl Ui for TerminalUi {
 
     fn show_component(&self, component: ComponentView) -> bool {
         self.requests.try_send(UiRequest::Component(component)).is_ok()
+    }
+
+    fn snapshot(&self) -> Option<Arc<UiSnapshot>> {
+        self.screen.lock().clone()
     }
 
     fn show(&self, show: UiUpdate) {

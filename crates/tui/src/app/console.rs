@@ -19,7 +19,7 @@ use pinch_agent_core::queue::{QueueKind, QueueMode};
 use pinch_agent_core::tool::ToolError;
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::extension::payloads::UserBashAction;
-use pinch_coding_agent::extension::ui::Dialog as Question;
+use pinch_coding_agent::extension::ui::{Dialog as Question, UiUpdate};
 use pinch_coding_agent::services::Services;
 use pinch_coding_agent::session::{Change, SessionControl, models};
 use pinch_coding_agent::store::SessionStore;
@@ -30,7 +30,7 @@ use pinch_stdx::host::Host;
 use tokio::sync::{mpsc, oneshot};
 
 use self::lookups::LookupResult;
-use super::bridge::UiRequest;
+use super::bridge::{SharedScreen, UiRequest};
 use super::state::{App, SessionActivity};
 use crate::dialog::{DialogNews, DialogView};
 use crate::effect::{DialogAnswer, DialogName, Effect};
@@ -78,6 +78,7 @@ pub(super) struct Console {
     pub(super) app: App,
     pub(super) host: Host,
     requests: mpsc::Receiver<UiRequest>,
+    screen: SharedScreen,
     pub(super) session: Option<SessionHandles>,
     bash: FuturesUnordered<BoxFuture<'static, EndedBash>>,
     bash_cancel: Cancel,
@@ -114,12 +115,18 @@ fn apply_to_session(control: &SessionControl, key: &str, value: &serde_json::Val
 }
 
 impl Console {
-    pub(super) fn new(front: Front, app: App, host: Host, requests: mpsc::Receiver<UiRequest>) -> Self {
+    pub(super) fn new(
+        front: Front,
+        app: App,
+        host: Host,
+        (requests, screen): (mpsc::Receiver<UiRequest>, SharedScreen),
+    ) -> Self {
         Self {
             front,
             app,
             host,
             requests,
+            screen,
             session: None,
             bash: FuturesUnordered::new(),
             bash_cancel: Cancel::new(),
@@ -161,6 +168,7 @@ impl Console {
             ConsoleEvent::Ui(UiRequest::Ask { question, reply }) => {
                 self.app.ask(&question, reply, self.host.now_ms());
             }
+            ConsoleEvent::Ui(UiRequest::Show(UiUpdate::Theme(name))) => self.set_theme(name, true).await,
             ConsoleEvent::Ui(UiRequest::Show(update)) => self.app.show(update),
             ConsoleEvent::Ui(UiRequest::Component(view)) => self.show_component(view),
             ConsoleEvent::Output(text) => self.app.bash_output(&text),
@@ -176,7 +184,15 @@ impl Console {
             }
             ConsoleEvent::DialogView(dialog) => self.app.open(dialog),
         }
+        self.tell_screen();
         self.front.mark();
+    }
+
+    /// Makes what is on the screen known to extensions.
+    fn tell_screen(&mut self) {
+        if let Some(snapshot) = self.app.take_snapshot() {
+            self.screen.set(snapshot);
+        }
     }
 
     fn drain_output(&mut self) {
@@ -190,6 +206,7 @@ impl Console {
         if self.front.is_blocked() || self.gone {
             return;
         }
+        self.tell_screen();
         self.app.close_stale_questions();
         let (size, is_fullscreen) = (self.front.size(), self.front.is_fullscreen());
         self.app.set_screen(size, self.front.cell_size());
@@ -243,6 +260,7 @@ impl Console {
                 continue;
             }
             let effects = self.app.input(&input, self.front.size(), self.host.now_ms());
+            self.tell_screen();
             for effect in effects {
                 self.perform(effect).await;
             }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::branch::Head;
 use crate::Row;
 use crate::figures::tokens;
+use crate::sgr;
 use crate::text::{SanitizeMode, one_line, row_width, sanitize, truncate, width};
 use crate::theme::{ColorRole, Palette};
 
@@ -53,9 +54,14 @@ impl Footer {
         }
         let mut rows = vec![truncate(&Row::styled(place, dim), columns, "..."), self.figures(columns, theme)];
         if !self.statuses.is_empty() {
-            let texts: Vec<_> = self.statuses.values().map(|text| sanitize(text, SanitizeMode::Output)).collect();
-            let line = texts.join(" ").replace('\n', " ");
-            rows.push(truncate(&Row::styled(line, dim), columns, "..."));
+            let mut row = Row::default();
+            for text in self.statuses.values() {
+                if !row.spans.is_empty() {
+                    row.spans.push(Span::raw(" "));
+                }
+                row.spans.extend(sgr::spans_on(dim, text, theme));
+            }
+            rows.push(truncate(&row, columns, "..."));
         }
         rows
     }

@@ -2,6 +2,7 @@
 //! the terminal nor the session, so that all of it can be tested without them.
 
 mod look;
+mod extension_look;
 mod tmux_keys;
 mod scope;
 mod queue;
@@ -40,6 +41,7 @@ use tokio::sync::oneshot;
 
 use self::components::Components;
 use self::expand::OutputView;
+use self::extension_look::{ToldScreen, WorkingLook};
 use self::look::ThemeFiles;
 use self::shortcuts::ExtensionKey;
 use super::branch::{self, Head};
@@ -151,6 +153,9 @@ pub(crate) struct App {
     output_view: OutputView,
     ongoing: Ongoing,
     loader: Loader,
+    working: WorkingLook,
+    /// What extensions know of the screen.
+    told: ToldScreen,
     footer: Footer,
     /// How often the cost of a session had to be summed up again.
     n_sums: u64,
@@ -217,6 +222,8 @@ impl App {
             output_view: OutputView::Closed,
             ongoing: Ongoing { activity: SessionActivity::Idle, since_ms: 0, text: String::new(), until_ms: None },
             loader: if still { Loader::still() } else { Loader::default() },
+            working: WorkingLook::default(),
+            told: ToldScreen::default(),
             footer,
             n_sums: 0,
             queue: Default::default(),
@@ -352,6 +359,7 @@ impl App {
         self.interface = Some(interface);
         self.use_palette(self.theme.clone());
         self.choose_theme(services);
+        self.describe_themes(services);
         if let Some(control) = control {
             let known = super::commands::known(services, control.extensions());
             self.commands = known.iter().map(|command| command.name.clone()).collect();

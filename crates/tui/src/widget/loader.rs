@@ -39,12 +39,16 @@ impl Loader {
         (self.frames.len() > 1).then_some(self.interval)
     }
 
+    /// Returns the frame at an elapsed time; `None`: there are no frames.
+    pub fn frame(&self, elapsed: Duration) -> Option<&str> {
+        let at = usize::try_from(elapsed.as_millis() / self.interval.as_millis().max(1)).ok()?;
+        self.frames.get(at % self.frames.len().max(1)).map(String::as_str)
+    }
+
     /// Returns the row at an elapsed time.
     pub fn row(&self, elapsed: Duration, text: &str, theme: &Palette) -> Row {
-        let at = elapsed.as_millis() / self.interval.as_millis().max(1);
-        let frame = usize::try_from(at).ok().and_then(|at| self.frames.get(at % self.frames.len().max(1)));
         let mut spans = Vec::new();
-        if let Some(frame) = frame {
+        if let Some(frame) = self.frame(elapsed) {
             spans.push(Span::styled(format!("{frame} "), theme.fg(ColorRole::Accent)));
         }
         spans.push(Span::styled(text.to_owned(), theme.fg(ColorRole::Muted)));

@@ -71,6 +71,7 @@ pub(super) async fn show(
             event = component.next() => event,
         };
         let id = &registration.id;
+        link.tell_screen(ui);
         let message = match event {
             None => return Ok(json!({"closed": true})),
             Some(ComponentEvent::Layout(layout)) => json!({"jsonrpc": "2.0", "method": "ui/layout", "params": {

@@ -18,10 +18,12 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::open_components::OpenComponents;
+use super::screen;
 use super::served::ServedSessions;
 use crate::extension::cx::{ExtensionCx, ExtensionHandle};
 use crate::extension::error::ExtensionError;
 use crate::extension::limit::Stopwatch;
+use crate::extension::snapshot::UiSnapshot;
 use crate::extension::ui::Dialogs;
 
 /// Maximum bytes of a line; a process that sends a longer one is killed.
@@ -66,6 +68,8 @@ pub(super) struct Link {
     sessions: Mutex<ServedSessions>,
     /// The dialogs available before there is a session.
     asker: Mutex<Option<Dialogs>>,
+    /// What it knows of the screen.
+    screen: Mutex<Option<Arc<UiSnapshot>>>,
     pub(super) components: OpenComponents,
 }
 
@@ -98,6 +102,7 @@ impl Link {
             ended: Notify::new(),
             sessions: Mutex::default(),
             asker: Mutex::default(),
+            screen: Mutex::default(),
             components: OpenComponents::default(),
         });
         let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
@@ -158,6 +163,23 @@ impl Link {
     pub(super) fn try_notify(&self, method: &str, params: &Value) {
         // A process that does not read misses it.
         drop(self.out.try_send(line(&json!({"jsonrpc": "2.0", "method": method, "params": params}))));
+    }
+
+    /// Tells the process what has changed on the screen since it was last told.
+    pub(super) fn tell_screen(&self, ui: &Dialogs) {
+        let Some(now) = ui.snapshot() else { return };
+        // Locked until it is in the queue, so that changes arrive in order.
+        let mut known = locked(&self.screen);
+        if known.as_ref().is_some_and(|known| Arc::ptr_eq(known, &now)) {
+            return;
+        }
+        let message = line(&json!({
+            "jsonrpc": "2.0", "method": "ui/screen", "params": screen::news(&now, known.as_deref()),
+        }));
+        // A process that does not read is told later.
+        if self.out.try_send(message).is_ok() {
+            *known = Some(now);
+        }
     }
 
     /// Sends a request to the process. Dropping the future cancels it.

@@ -17,7 +17,10 @@ use crate::extension::{
 };
 
 /// Returns the facts about a session that accompany every call.
+///
+/// The process is told what is on the screen before, in case the code that is called looks it up.
 pub(super) fn facts(link: &Link, cx: &ExtensionCx) -> Value {
+    link.tell_screen(&cx.ui());
     let generation = Some(link.generation(cx).into());
     let Ok(session) = cx.session() else { return object([("generation", generation)]) };
     object([

@@ -16,6 +16,7 @@ use crate::entry::EntryId;
 use crate::extension::actions::{DeliverAs, NavigateTree};
 use crate::extension::component::ComponentPlace;
 use crate::extension::cx::{CommandCx, ExtensionCx, Replaced};
+use crate::extension::snapshot::WorkingIndicator;
 use crate::extension::ui::{Dialogs, NoteKind, UiUpdate, WidgetPlace};
 use crate::extension::{ExecOptions, ExtensionError, FlagValue};
 
@@ -223,6 +224,36 @@ async fn ui(link: &Link, ui: &Dialogs, method: &str, params: &Value) -> Done {
         }
         "setEditorText" => {
             ui.set_editor_text(text("text")?);
+            Ok(Value::Null)
+        }
+        "pasteToEditor" => {
+            ui.paste_to_editor(text("text")?);
+            Ok(Value::Null)
+        }
+        "setWorkingMessage" => {
+            ui.show(UiUpdate::WorkingMessage(member(params, "message")?));
+            Ok(Value::Null)
+        }
+        "setWorkingVisible" => {
+            ui.show(UiUpdate::WorkingVisible(needed(params, "visible")?));
+            Ok(Value::Null)
+        }
+        "setWorkingIndicator" => {
+            let frames: Option<Vec<String>> = member(params, "frames")?;
+            let interval = millis(params, "intervalMs")?;
+            ui.show(UiUpdate::WorkingIndicator(frames.map(|frames| WorkingIndicator { frames, interval })));
+            Ok(Value::Null)
+        }
+        "setHiddenThinkingLabel" => {
+            ui.show(UiUpdate::HiddenThinkingLabel(member(params, "label")?));
+            Ok(Value::Null)
+        }
+        "setToolsExpanded" => {
+            ui.show(UiUpdate::ToolsExpanded(needed(params, "expanded")?));
+            Ok(Value::Null)
+        }
+        "setTheme" => {
+            ui.show(UiUpdate::Theme(text("name")?));
             Ok(Value::Null)
         }
         other => Err(ExtensionError::new(format!("Unknown method: ui/{other}"))),

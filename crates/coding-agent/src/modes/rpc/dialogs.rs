@@ -190,9 +190,15 @@ impl Ui for ClientUi {
                 }),
             ),
             UiUpdate::Title(title) => ("setTitle", json!({"title": title})),
-            UiUpdate::EditorText(text) => ("set_editor_text", json!({"text": text})),
-            // Clients see which session there is.
-            UiUpdate::Reset => return,
+            UiUpdate::EditorText(text) | UiUpdate::EditorPaste(text) => ("set_editor_text", json!({"text": text})),
+            // Clients see which session there is, and have no terminal.
+            UiUpdate::Reset
+            | UiUpdate::WorkingMessage(_)
+            | UiUpdate::WorkingVisible(_)
+            | UiUpdate::WorkingIndicator(_)
+            | UiUpdate::HiddenThinkingLabel(_)
+            | UiUpdate::ToolsExpanded(_)
+            | UiUpdate::Theme(_) => return,
         };
         // An update with the same name supersedes earlier ones.
         let name = match method {

@@ -10,6 +10,7 @@ use pinch_coding_agent::tools::bash::UserCommand;
 use pinch_llm::message::{Message, StopReason};
 use tokio::sync::oneshot;
 
+use super::extension_look::WorkingLook;
 use super::{App, OpenDialog, SessionActivity, Widget};
 use crate::dialog::{Ask, DialogNews, DialogView};
 use crate::effect::DialogAnswer;
@@ -193,7 +194,18 @@ impl App {
             }
             UiUpdate::Title(title) => self.title = Some(title),
             UiUpdate::EditorText(text) => self.set_editor_text(&text),
+            UiUpdate::EditorPaste(text) => {
+                self.editor.paste(&text);
+                self.completion.close();
+            }
+            UiUpdate::WorkingMessage(message) => self.working.message = message,
+            UiUpdate::WorkingVisible(is_visible) => self.working.is_hidden = !is_visible,
+            UiUpdate::WorkingIndicator(indicator) => self.working.set_indicator(indicator, &self.loader),
+            UiUpdate::HiddenThinkingLabel(label) => self.set_thinking_label(label),
+            UiUpdate::ToolsExpanded(is_expanded) => self.set_expanded(is_expanded),
             UiUpdate::Reset => {
+                self.working = WorkingLook::default();
+                self.set_thinking_label(None);
                 self.widgets.clear();
                 self.components.clear();
                 self.footer.statuses.clear();

@@ -38,6 +38,14 @@ impl App {
         Vec::new()
     }
 
+    /// Expands or collapses all output that can still change.
+    pub(super) fn set_expanded(&mut self, is_expanded: bool) {
+        if self.transcript.options.expanded != is_expanded {
+            self.transcript.options.expanded = is_expanded;
+            self.transcript.invalidate();
+        }
+    }
+
     /// Expands or collapses the output of the last tool.
     pub(super) fn toggle_last_output(&mut self, size: Size, now_ms: i64) -> Vec<Effect> {
         let is_regular = !self.transcript.is_fullscreen() && !self.is_plain();

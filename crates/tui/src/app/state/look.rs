@@ -37,8 +37,13 @@ impl ThemeFiles {
         } else if self.watched.as_ref().is_none_or(|watched| watched.path != *path) {
             self.watched = Some(WatchedTheme { path: path.clone(), stamp: None });
         }
-        let latest = self.changed.get(path).unwrap_or(theme);
-        self.in_use.insert(latest.clone())
+        let latest = self.latest(theme).clone();
+        self.in_use.insert(latest)
+    }
+
+    /// Returns the latest version of a theme, as loaded with the resources.
+    pub(super) fn latest<'a>(&'a self, theme: &'a ThemeFile) -> &'a ThemeFile {
+        self.changed.get(&theme.info.path).unwrap_or(theme)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::compose::{self, LOW, RowsWithCursor};
 use crate::dialog::DialogCx;
 use crate::front::ScreenFrame;
 use crate::keymap::KeyAction;
+use crate::sgr;
 use crate::terminal::{PlainNotes, Size};
 use crate::text::{SanitizeMode, pad, sanitize, truncate};
 use crate::theme::ColorRole;
@@ -47,7 +48,7 @@ impl App {
             return (self.ongoing.activity != SessionActivity::Idle).then_some(compose::PLAIN_INTERVAL);
         }
         if self.ongoing.activity != SessionActivity::Idle || self.transcript.runs_bash() {
-            return self.loader.interval().or(second);
+            return self.working.interval(&self.loader).or(second);
         }
         let hint = self.clear_at.is_some_and(|at| now_ms - at <= HINT_MS);
         let counts_down = self.dialogs.last().is_some_and(|open| open.dialog.counts_down());
@@ -241,40 +242,41 @@ impl App {
             return Some(truncate(&Row::styled(text, self.theme.fg(ColorRole::Warning)), columns, "…"));
         }
         let ongoing = &self.ongoing;
-        if ongoing.activity == SessionActivity::Idle {
+        let is_working = ongoing.activity == SessionActivity::Working && !self.is_aborting;
+        if ongoing.activity == SessionActivity::Idle || (is_working && self.working.is_hidden) {
             return None;
         }
+        let message = self.working.message(is_working);
         let elapsed = u64::try_from(now_ms - ongoing.since_ms).unwrap_or(0);
         let cancel = self.keymap.hint(KeyAction::Interrupt);
-        let text = match (self.is_aborting, ongoing.until_ms) {
+        let rest = match (self.is_aborting, ongoing.until_ms) {
             (true, _) => "Stopping…".to_owned(),
             (false, Some(until)) => {
                 let left = u64::try_from(until - now_ms).unwrap_or(0).div_ceil(1000);
                 format!("{} in {left}s ({cancel} to cancel)", ongoing.text)
             }
             (false, None) => {
-                let mut text = ongoing.text.clone();
+                let mut text = if message.is_some() { String::new() } else { ongoing.text.clone() };
                 if let Some(tool) = self.transcript.running_tool() {
                     text.push_str(&format!(" · {}", sanitize(tool, SanitizeMode::Output)));
                 }
                 if ongoing.activity == SessionActivity::Working && self.transcript.silent_ms(now_ms) > STALL_MS {
                     text.push_str(" · waiting for the provider");
                 }
-                format!("{text}… {}s ({cancel} to interrupt)", elapsed / 1000)
+                let dots = if message.is_some() { "" } else { "…" };
+                format!("{text}{dots} {}s ({cancel} to interrupt)", elapsed / 1000)
             }
         };
-        let row = self.loader.row(Duration::from_millis(elapsed), &text, &self.theme);
+        let row = self.working.row(&self.loader, Duration::from_millis(elapsed), (message, &rest), &self.theme);
         Some(truncate(&row, columns, "…"))
     }
 
     fn widget_rows(&self, place: WidgetPlace, columns: usize) -> Vec<Row> {
         let mut rows = Vec::new();
         for widget in self.widgets.iter().filter(|widget| widget.place == place) {
-            let lines = widget
-                .lines
-                .iter()
-                .flat_map(|line| sanitize(line, SanitizeMode::Output).lines().map(str::to_owned).collect::<Vec<_>>());
-            rows.extend(lines.take(MAX_WIDGET).map(|line| truncate(&Row::from(line), columns, "…")));
+            let lines = widget.lines.iter().flat_map(|line| line.lines());
+            let row = |line| truncate(&sgr::row(line, &self.theme), columns, "…");
+            rows.extend(lines.take(MAX_WIDGET).map(row));
             if widget.lines.len() > MAX_WIDGET {
                 rows.push(Row::styled("... (widget truncated)", self.theme.fg(ColorRole::Muted)));
             }

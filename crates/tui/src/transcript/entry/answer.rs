@@ -11,6 +11,7 @@ use super::ViewCx;
 use super::frame::paragraphs;
 use crate::Row;
 use crate::markdown::{Markdown, MarkdownOptions};
+use crate::sgr;
 use crate::theme::ColorRole;
 
 /// One block of the answer.
@@ -76,12 +77,16 @@ impl Part {
 
     /// Returns the row that replaces hidden thinking.
     fn hidden_row(&self, cx: ViewCx<'_>) -> Row {
+        let style = cx.theme.fg(ColorRole::ThinkingText).add_modifier(Modifier::ITALIC);
+        if let Some(label) = &cx.options.thinking_label {
+            let row = std::iter::once(Span::styled(" ", style)).chain(sgr::spans_on(style, label, cx.theme));
+            return crate::text::truncate(&row.collect(), cx.columns, "…");
+        }
         let text = match (self.begun_ms, self.ended_ms) {
             (Some(begun), None) if !self.ended => format!("Thinking… {}s", (cx.now_ms - begun).max(0) / 1000),
             (Some(begun), Some(ended)) if ended - begun >= 1000 => format!("Thought for {}s", (ended - begun) / 1000),
             _ => "Thinking...".to_owned(),
         };
-        let style = cx.theme.fg(ColorRole::ThinkingText).add_modifier(Modifier::ITALIC);
         crate::text::truncate(&Row::styled(format!(" {text}"), style), cx.columns, "…")
     }
 
