@@ -23,7 +23,7 @@ const tools = new Map();
 const commands = new Map();
 const shortcuts = new Map();
 const flags = new Map();
-const renderers = [];
+const renderers = new Map(); // functions that draw messages, by type
 const providers = [];
 const topics = new Map();
 const waiting = new Map(); // our requests, by id
@@ -68,7 +68,7 @@ const keptComponents = new Map(); // functions that close the components which s
 let editorFactory; // of the editor that takes the place of pinch's own
 
 /** What is on the screen, as pinch last told. `themes` is empty without a terminal. */
-const screen = { editorText: "", toolsExpanded: false, theme: undefined, themes: [] };
+const screen = { editorText: "", toolsExpanded: false, theme: undefined, themes: [], keys: {} };
 /** Themes without colors, for when there is no terminal. */
 const PLAIN = { foreground: {}, background: {} };
 const currentColors = () => screen.themes.find((theme) => theme.name === screen.theme) ?? PLAIN;
@@ -436,8 +436,64 @@ function onlyAtStart(what) {
   if (isInitialized) throw new Error(`${what} must be called while the extension is loaded`);
 }
 
-function describeTool({ name, label, description, parameters, executionMode, outputSchema }) {
-  return { name, label, description, parameters, executionMode, outputSchema };
+function describeTool({ name, label, description, parameters, executionMode, outputSchema, renderShell, ...tool }) {
+  const parts = { call: tool.renderCall, result: tool.renderResult };
+  const renders = Object.keys(parts).filter((part) => parts[part]);
+  return { name, label, description, parameters, executionMode, outputSchema, renders, renderShell };
+}
+
+/** What the renderers of a tool call share: their state, and the component that each returned last. The oldest are forgotten. */
+const drawnCalls = new Map();
+const MAX_DRAWN_CALLS = 500;
+
+function drawnCall(id) {
+  const drawn = drawnCalls.get(id) ?? { state: {}, last: {} };
+  drawnCalls.delete(id);
+  drawnCalls.set(id, drawn);
+  if (drawnCalls.size > MAX_DRAWN_CALLS) drawnCalls.delete(drawnCalls.keys().next().value);
+  return drawn;
+}
+
+/** The keys of actions, for renderers. */
+const keyText = (id) => screen.keys[id] ?? "";
+const keyHint = (id, description) => {
+  const theme = makeTheme(liveColors);
+  return theme.fg("dim", keyText(id)) + theme.fg("muted", ` ${description}`);
+};
+
+/** Returns the lines of a component. Without a component, the part is shown as usual. */
+function drawnLines(component, columns) {
+  if (component === undefined || component === null) return {};
+  return { lines: component.render(columns).map(String) };
+}
+
+/** Draws a part of a tool call with the function of its tool. */
+function drawCall(part, { toolCallId, toolName, args, columns, expanded, result, ...facts }) {
+  const drawn = drawnCall(toolCallId);
+  const context = {
+    ...facts,
+    args,
+    toolCallId,
+    expanded,
+    state: drawn.state,
+    lastComponent: drawn.last[part],
+    cwd: start.cwd,
+    isPartial: facts.isPartial ?? true,
+    isError: facts.isError ?? false,
+    showImages: false,
+    outputPad: 0,
+    invalidate: () => void request("ui/redraw", { toolCallId }).catch((error) => console.error(error.message)),
+    keyText,
+    keyHint,
+  };
+  const theme = makeTheme(liveColors);
+  const tool = tools.get(toolName);
+  const component =
+    part === "call"
+      ? tool.renderCall(args, theme, context)
+      : tool.renderResult(result, { expanded, isPartial: context.isPartial }, theme, context);
+  drawn.last[part] = component;
+  return drawnLines(component, columns);
 }
 
 const pi = {
@@ -476,9 +532,9 @@ const pi = {
     flags.set(name, flag);
   },
   getFlag: async (name) => (isBound ? ((await request("getFlag", { name })) ?? undefined) : flags.get(name)?.default),
-  registerMessageRenderer(type) {
+  registerMessageRenderer(type, renderer) {
     onlyAtStart("pi.registerMessageRenderer");
-    renderers.push(type);
+    renderers.set(type, renderer);
   },
   registerProvider(name, config) {
     if (config.stream || config.streamSimple || config.oauth) notHere("registerProvider with functions")();
@@ -664,7 +720,7 @@ const methods = {
       })),
       shortcuts: [...shortcuts].map(([key, { description }]) => ({ key, description })),
       flags: [...flags].map(([name, flag]) => ({ name, ...flag })),
-      messageRenderers: renderers,
+      messageRenderers: [...renderers.keys()],
       providers,
       subscriptions: [...new Set([...handlers.keys(), "session_start"])],
       hooks: describeHooks(),
@@ -685,6 +741,13 @@ const methods = {
   async "shortcut/run"({ key, ctx }, signal) {
     await shortcuts.get(key).handler(makeContext(ctx, signal));
   },
+  "render/message"({ customType, content, details, columns, expanded }) {
+    const message = { role: "custom", customType, content, details, display: true };
+    const options = { expanded, outputPad: 0, keyText, keyHint };
+    return drawnLines(renderers.get(customType)(message, options, makeTheme(liveColors)), columns);
+  },
+  "render/toolCall": (params) => drawCall("call", params),
+  "render/toolResult": (params) => drawCall("result", params),
   "ui/layout"({ component, ...layout }) {
     components.get(component)?.layout(layout);
   },

@@ -22,6 +22,7 @@ mod limit;
 pub mod overlay;
 pub mod component;
 pub mod snapshot;
+pub mod rendering;
 pub mod ui;
 pub mod boundary;
 pub(crate) mod trust;

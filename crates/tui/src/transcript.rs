@@ -4,6 +4,7 @@ mod texts;
 mod mark;
 mod pattern;
 mod place;
+mod drawing;
 mod entry;
 mod expand;
 mod fold;
@@ -23,6 +24,8 @@ use pinch_coding_agent::tools::bash::UserCommand;
 use pinch_llm::event::StreamEvent;
 use pinch_llm::message::Message;
 
+use self::drawing::SharedDrawings;
+pub(crate) use self::drawing::{DrawingRequest, DrawingTicket};
 pub(crate) use self::entry::{NoticeKind, typed_prompt};
 use self::entry::{TranscriptEntry, ViewCx};
 pub(crate) use self::place::Scroll;
@@ -58,6 +61,8 @@ pub(crate) struct TranscriptOptions {
     pub(crate) link_base: Option<PathBuf>,
     /// The images; layouts record in it what the terminal must be sent.
     pub(crate) images: SharedImages,
+    /// What extensions draw; layouts record in it what is to be drawn.
+    pub(crate) drawings: SharedDrawings,
 }
 
 /// Cached rows of an entry.
@@ -66,6 +71,8 @@ struct Cached {
     rows: Option<(usize, Vec<Row>)>,
 }
 
+/// Maximum number of entries that extensions draw at the same time before they go into the scrollback.
+const MAX_DRAWN_AHEAD: usize = 64;
 /// Maximum number of prompts that an editor recalls.
 const MAX_PROMPTS: usize = 100;
 
@@ -179,7 +186,7 @@ impl TranscriptView {
             // Request all of them at once.
             let waiting = cached.entry.images().iter().filter(|image| options.images.lock().is_waiting(image));
             let waits = waiting.count() > 0;
-            if waits {
+            if waits || cached.entry.awaits_drawing(cx) {
                 break;
             }
             finished.extend(cached.entry.take_rows(cx, self.n_committed == 0));
@@ -189,7 +196,28 @@ impl TranscriptView {
             cached.entry.release();
             self.n_committed += 1;
         }
+        // Those that follow are drawn at the same time.
+        for cached in self.entries.iter_mut().skip(self.n_committed).take(MAX_DRAWN_AHEAD) {
+            cached.entry.awaits_drawing(cx);
+        }
         finished
+    }
+
+    /// Takes what an extension has drawn; `None`: it is shown as usual.
+    pub(crate) fn drawn(&mut self, ticket: &DrawingTicket, lines: &Option<Vec<String>>) {
+        if let Some(cached) =
+            self.entries.iter_mut().rev().find_map(|cached| cached.entry.arrived(ticket, lines).then_some(cached))
+        {
+            cached.rows = None;
+        }
+    }
+
+    /// Has a tool call drawn again.
+    pub(crate) fn redraw_call(&mut self, call_id: &str) {
+        if let Some(cached) = self.entries.iter_mut().rev().find(|cached| cached.entry.call_id() == Some(call_id)) {
+            cached.entry.redraw_call();
+            cached.rows = None;
+        }
     }
 
     /// Returns the rows that are not final.

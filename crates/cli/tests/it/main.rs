@@ -14,6 +14,7 @@ mod demo;
 mod doctor;
 mod export;
 mod extension_component;
+mod extension_drawing;
 mod extension_keys;
 mod extension_screen;
 mod extensions;

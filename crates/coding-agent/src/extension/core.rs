@@ -14,6 +14,7 @@ use super::actions::SessionActions;
 use super::error::ExtensionError;
 use super::limit::guarded_now;
 use super::register::{Flag, FlagValue, ProviderChange, Registrations, Shortcut};
+use super::rendering::RegisteredRenderer;
 use super::ui::{Onlooker, Screen, Ui};
 use crate::event::ExtensionFailure;
 
@@ -75,7 +76,7 @@ pub(super) struct Registry {
     pub(super) flags: Vec<(Arc<str>, Flag)>,
     pub(super) flag_values: HashMap<String, FlagValue>,
     pub(super) shortcuts: Vec<(Arc<str>, Shortcut)>,
-    pub(super) renderers: Vec<(Arc<str>, String)>,
+    pub(super) renderers: Vec<RegisteredRenderer>,
     providers: VecDeque<(Arc<str>, ProviderChange)>,
 }
 
@@ -180,7 +181,7 @@ impl Core {
         let owned = |extension: &Arc<str>| Arc::clone(extension);
         registry.commands.extend(brought.commands.into_iter().map(|command| (owned(extension), command)));
         registry.shortcuts.extend(brought.shortcuts.into_iter().map(|shortcut| (owned(extension), shortcut)));
-        registry.renderers.extend(brought.renderers.into_iter().map(|renderer| (owned(extension), renderer)));
+        registry.renderers.extend(brought.renderers);
         drop(registry);
         for change in brought.providers {
             self.change_provider(extension, change);

@@ -17,6 +17,7 @@ use super::core::{BusListener, Core};
 use super::error::ExtensionError;
 use super::limit::Stopwatch;
 use super::register::{FlagValue, ProviderChange};
+use super::rendering::{RegisteredRenderer, Renderer, RendererKey, ToolLook};
 use super::ui::Dialogs;
 use crate::compaction::estimate::ContextUsage;
 use crate::entry::{CustomMessage, Entry, EntryBody, EntryId};
@@ -251,6 +252,12 @@ impl ExtensionCx {
         self.actions()?;
         self.core.add_tool(&self.name, tool).map_err(ExtensionError::new)?;
         self.act(SessionAction::ToolsChanged).await.map(drop)
+    }
+
+    /// Registers what draws parts of a tool's calls.
+    pub fn register_tool_renderer(&self, tool: impl Into<String>, look: ToolLook, renderer: Arc<dyn Renderer>) {
+        let key = RendererKey::Tool(tool.into());
+        self.core.registry(|registry| registry.renderers.push(RegisteredRenderer { key, look, renderer }));
     }
 
     /// Registers or changes a provider: see [`super::Extensions::take_provider_changes`].

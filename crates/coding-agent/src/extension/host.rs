@@ -16,6 +16,7 @@ use super::error::ExtensionError;
 use super::limit::{Stopwatch, guarded, guarded_now};
 use super::points::{Point, Points};
 use super::register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations, Shortcut};
+use super::rendering::Renderers;
 use super::ui::{Dialog, NoUi, Onlooker, Ui, UiUpdate};
 use super::{Extension, HANDLER_LIMIT, HandlerFuture, Notification};
 use crate::event::ExtensionFailure;
@@ -232,17 +233,9 @@ impl Extensions {
         (held, problems)
     }
 
-    /// Returns the message types that extensions render themselves, with the extension; the first extension of a type wins.
-    pub fn message_renderers(&self) -> Vec<(String, String)> {
-        self.0.core.registry(|registry| {
-            let mut first: Vec<(String, String)> = Vec::new();
-            for (extension, custom_type) in &registry.renderers {
-                if !first.iter().any(|(known, _)| known == custom_type) {
-                    first.push((custom_type.clone(), extension.to_string()));
-                }
-            }
-            first
-        })
+    /// Returns what extensions draw of a conversation. Tools and their renderers that are registered later are missing.
+    pub fn renderers(&self) -> Renderers {
+        self.0.core.registry(|registry| Renderers::of(registry.renderers.iter()))
     }
 
     /// Returns the pending provider changes with the name of the extension, for the owner of the models.

@@ -38,6 +38,7 @@ pub(super) mod start;
 mod fit;
 mod drafts;
 mod hooks;
+mod renderers;
 mod manifest;
 mod components;
 mod requests;

@@ -7,6 +7,7 @@ use pinch_agent_core::Tool;
 use serde_json::{Map, Value};
 
 use super::Command;
+use super::rendering::{RegisteredRenderer, Renderer, RendererKey, ToolLook};
 
 /// A command-line flag of an extension.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +88,7 @@ pub struct Registrations {
     pub(super) commands: Vec<Arc<dyn Command>>,
     pub(super) flags: Vec<Flag>,
     pub(super) shortcuts: Vec<Shortcut>,
-    pub(super) renderers: Vec<String>,
+    pub(super) renderers: Vec<RegisteredRenderer>,
     pub(super) providers: Vec<ProviderChange>,
 }
 
@@ -112,9 +113,15 @@ impl Registrations {
         self.shortcuts.push(Shortcut { key: key.into(), command });
     }
 
-    /// Declares that this extension renders its messages of a type. Only names are registered; the front end does the rendering.
-    pub fn message_renderer(&mut self, custom_type: impl Into<String>) {
-        self.renderers.push(custom_type.into());
+    /// Registers what draws messages of a type. The first one of a type wins.
+    pub fn message_renderer(&mut self, custom_type: impl Into<String>, renderer: Arc<dyn Renderer>) {
+        let key = RendererKey::Message(custom_type.into());
+        self.renderers.push(RegisteredRenderer { key, look: ToolLook::default(), renderer });
+    }
+
+    /// Registers what draws parts of a tool's calls. The first one for a tool wins.
+    pub fn tool_renderer(&mut self, tool: impl Into<String>, look: ToolLook, renderer: Arc<dyn Renderer>) {
+        self.renderers.push(RegisteredRenderer { key: RendererKey::Tool(tool.into()), look, renderer });
     }
 
     /// Registers a provider, configured as in models.json.

@@ -15,6 +15,8 @@ pub struct UiSnapshot {
     pub tools_expanded: bool,
     /// Name of the theme in use.
     pub theme: String,
+    /// The keys of actions, such as `ctrl+o` for `app.tools.expand`.
+    pub keys: Arc<BTreeMap<String, String>>,
     /// The themes that can be chosen.
     pub themes: Arc<Vec<ThemeColors>>,
 }

@@ -156,6 +156,11 @@ pub enum UiUpdate {
     ToolsExpanded(bool),
     /// The theme, by name; saved in the settings.
     Theme(String),
+    /// What an extension has drawn of a tool call is to be drawn again, because something else than the call has changed.
+    RedrawCall {
+        /// Id of the call.
+        call_id: String,
+    },
     /// A session begins: everything that the extensions of the previous one show is removed, apart from the editor's text and the theme. Comes
     /// before what extensions show when they learn of the session.
     Reset,

@@ -213,6 +213,7 @@ impl Console {
         let frame = self.app.view(size, is_fullscreen, self.host.now_ms());
         let mut drawn = self.front.draw(&frame, self.host.now_ms());
         self.convert_images();
+        self.draw_parts();
         self.follow_theme();
         if let Some(bytes) = self.app.take_notification(self.front.capabilities().notification) {
             drawn = drawn.and_then(|()| self.front.write(&bytes));

@@ -261,6 +261,7 @@ impl App {
     fn read_keys(&mut self) {
         let (keymap, problems) = Keymap::load(&self.options.agent_dir);
         self.keymap = keymap;
+        self.describe_keys();
         for problem in problems {
             self.warning(&problem.to_string());
         }
@@ -361,6 +362,7 @@ impl App {
         self.choose_theme(services);
         self.describe_themes(services);
         if let Some(control) = control {
+            self.set_renderers(control.extensions().renderers());
             let known = super::commands::known(services, control.extensions());
             self.commands = known.iter().map(|command| command.name.clone()).collect();
             self.sources.commands = super::commands::suggestions(services).into_iter().chain(known).collect();

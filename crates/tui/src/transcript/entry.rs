@@ -4,9 +4,11 @@ mod edit_preview;
 mod frame;
 mod answer;
 mod bash;
+mod custom;
 mod skill;
 mod resource;
 mod tool;
+mod tool_drawing;
 mod message;
 mod take;
 
@@ -20,11 +22,13 @@ use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, ToolResul
 
 pub(super) use self::answer::AnswerView;
 use self::bash::Bash;
+use self::custom::CustomView;
 use self::frame::{boxed, image_rows, inner_columns, paragraphs};
 pub(super) use self::message::{failure_of, of_messages};
 use self::skill::SkillView;
 pub(crate) use self::skill::typed_prompt;
 use self::tool::ToolCallView;
+use super::drawing::DrawingTicket;
 use super::{TranscriptOptions, texts};
 use crate::Row;
 use crate::image::ImageSource;
@@ -89,7 +93,9 @@ pub(crate) enum TranscriptEntry {
     AnswerView(Box<AnswerView>),
     Tool(Box<ToolCallView>),
     Bash(Box<Bash>),
-    /// A summary, or a message of an extension: a label, a collapsed form, and the whole.
+    /// A message of an extension.
+    Custom(Box<CustomView>),
+    /// A summary: a label, a collapsed form, and the whole.
     Labelled {
         label: String,
         line: String,
@@ -207,6 +213,7 @@ impl TranscriptEntry {
             Self::Skill(skill) => skill.rows(cx),
             Self::Tool(tool) => tool.rows(cx),
             Self::Bash(bash) => bash.rows(cx),
+            Self::Custom(custom) => custom.rows(cx),
             Self::Labelled { label, line, whole, expanded } => {
                 let inner = inner_columns(cx);
                 let mut rows = paragraphs(&format!("[{label}]"), theme.bold(ColorRole::CustomMessageLabel), inner, 0);
@@ -243,6 +250,7 @@ impl TranscriptEntry {
             Self::Skill(skill) => skill.texts(each),
             Self::Tool(tool) => tool.texts(each),
             Self::Bash(bash) => bash.texts(each),
+            Self::Custom(custom) => custom.texts(each),
             Self::Labelled { label, line, whole, .. } => [label, line, whole].into_iter().for_each(|text| each(text)),
         }
     }
@@ -254,6 +262,43 @@ impl TranscriptEntry {
             Self::Bash(bash) => bash.is_finished(),
             _ => true,
         }
+    }
+
+    /// Has it drawn by its extension, if it has one and the entry does not change any more. Returns whether that takes some time.
+    pub(super) fn awaits_drawing(&mut self, cx: ViewCx<'_>) -> bool {
+        match self {
+            Self::Custom(custom) => {
+                custom.rows(cx);
+                custom.is_awaited()
+            }
+            Self::Tool(tool) if tool.is_settled() && tool.has_renderer(cx) => {
+                tool.rows(cx);
+                tool.is_awaited()
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes what an extension has drawn, if it is for this entry. Returns whether it is.
+    pub(super) fn arrived(&mut self, ticket: &DrawingTicket, lines: &Option<Vec<String>>) -> bool {
+        match self {
+            Self::Custom(custom) => custom.arrived(ticket, lines),
+            Self::Tool(tool) => tool.arrived(ticket, lines),
+            _ => false,
+        }
+    }
+
+    /// Returns whether an extension has drawn it, or a part of it.
+    pub(super) fn is_drawn(&self) -> bool {
+        match self {
+            Self::Custom(custom) => custom.can_expand(),
+            Self::Tool(tool) => tool.is_drawn(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn redraw_call(&mut self) {
+        self.with_tool(ToolCallView::redraw);
     }
 
     /// Marks the entry as never to be finished.
@@ -281,7 +326,10 @@ impl TranscriptEntry {
     }
 
     pub(super) fn can_expand(&self) -> bool {
-        matches!(self, Self::Skill(_) | Self::Tool(_) | Self::Bash(_) | Self::Labelled { .. })
+        match self {
+            Self::Custom(custom) => custom.can_expand(),
+            _ => matches!(self, Self::Skill(_) | Self::Tool(_) | Self::Bash(_) | Self::Labelled { .. }),
+        }
     }
 
     pub(super) fn toggle(&mut self) {
@@ -289,6 +337,7 @@ impl TranscriptEntry {
             Self::Skill(skill) => skill.toggle(),
             Self::Tool(tool) => tool.toggle(),
             Self::Bash(bash) => bash.toggle(),
+            Self::Custom(custom) => custom.toggle(),
             Self::Labelled { expanded, .. } => *expanded = !*expanded,
             _ => {}
         }

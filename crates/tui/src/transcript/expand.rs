@@ -1,5 +1,6 @@
 //! Expanding output that is only partly shown.
 
+use super::drawing::SharedDrawings;
 use super::entry::ViewCx;
 use super::{TranscriptOptions, TranscriptView, place::RowPlace};
 use crate::image::SharedImages;
@@ -36,10 +37,16 @@ impl TranscriptView {
     fn differs_expanded(&mut self, at: usize, columns: usize, theme: &Palette, keymap: &Keymap) -> bool {
         let now_ms = self.last_activity_ms;
         let Some(cached) = self.entries.get_mut(at).filter(|cached| cached.entry.can_expand()) else { return false };
+        // What an extension would draw is not known.
+        if cached.entry.is_drawn() {
+            return true;
+        }
         let mut rows = |expanded| {
             // Images are left out, so that the terminal is not sent any.
             let images = SharedImages::default();
-            let options = TranscriptOptions { expanded, images, ..self.options.clone() };
+            // Nothing is drawn for a comparison either.
+            let drawings = SharedDrawings::default();
+            let options = TranscriptOptions { expanded, images, drawings, ..self.options.clone() };
             let cx = ViewCx { columns, theme, keymap, options: &options, now_ms, is_final: false };
             cached.entry.rows(cx, true)
         };

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 
 use super::link::Link;
 use super::points::{member, needed, object, tool_output};
+use super::renderers;
+use crate::extension::rendering::ToolLook;
 use crate::extension::{
     Command, CommandCx, Completion, ExtensionCx, ExtensionError, ExtensionHandle, Flag, FlagKind, Point, Points,
     Registrations,
@@ -45,7 +47,12 @@ pub(super) fn register(
     to: &mut Registrations,
 ) -> Result<(), ExtensionError> {
     for tool in list(manifest, "tools")? {
-        to.tool(tool_of(link, handle, &tool)?);
+        let look = renderers::tool_look(&tool)?;
+        let tool = tool_of(link, handle, &tool)?;
+        if look != ToolLook::default() {
+            to.tool_renderer(tool.spec().name.clone(), look, renderers::renderer(link));
+        }
+        to.tool(tool);
     }
     for command in list(manifest, "commands")? {
         to.command(Arc::new(ProcessCommand::of(link, &command, "command/run", "name")?));
@@ -62,8 +69,8 @@ pub(super) fn register(
         };
         to.flag(Flag { name: needed(&flag, "name")?, description: member(&flag, "description")?, kind });
     }
-    for renderer in member::<Vec<String>>(manifest, "messageRenderers")?.unwrap_or_default() {
-        to.message_renderer(renderer);
+    for custom_type in member::<Vec<String>>(manifest, "messageRenderers")?.unwrap_or_default() {
+        to.message_renderer(custom_type, renderers::renderer(link));
     }
     for provider in list(manifest, "providers")? {
         to.provider(needed::<String>(&provider, "name")?, needed(&provider, "config")?);

@@ -12,10 +12,12 @@ use super::components;
 use super::link::Link;
 use super::manifest::tool_of;
 use super::points::{custom, member, needed, object, value};
+use super::renderers;
 use crate::entry::EntryId;
 use crate::extension::actions::{DeliverAs, NavigateTree};
 use crate::extension::component::ComponentPlace;
 use crate::extension::cx::{CommandCx, ExtensionCx, Replaced};
+use crate::extension::rendering::ToolLook;
 use crate::extension::snapshot::WorkingIndicator;
 use crate::extension::ui::{Dialogs, NoteKind, UiUpdate, WidgetPlace};
 use crate::extension::{ExecOptions, ExtensionError, FlagValue};
@@ -78,7 +80,11 @@ pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Don
         "getAllTools" => Ok(cx.all_tools()?.iter().map(|tool| value(&tool.spec().declaration())).collect()),
         "setActiveTools" => cx.set_active_tools(needed(&params, "names")?).await.map(done),
         "registerTool" => {
-            let tool = tool_of(&link, &cx.handle(), params.get("tool").unwrap_or(&Value::Null))?;
+            let said = params.get("tool").unwrap_or(&Value::Null);
+            let (tool, look) = (tool_of(&link, &cx.handle(), said)?, renderers::tool_look(said)?);
+            if look != ToolLook::default() {
+                cx.register_tool_renderer(tool.spec().name.clone(), look, renderers::renderer(&link));
+            }
             cx.register_tool(tool).await.map(done)
         }
         "registerProvider" => {
@@ -250,6 +256,10 @@ async fn ui(link: &Link, ui: &Dialogs, method: &str, params: &Value) -> Done {
         }
         "setToolsExpanded" => {
             ui.show(UiUpdate::ToolsExpanded(needed(params, "expanded")?));
+            Ok(Value::Null)
+        }
+        "redraw" => {
+            ui.show(UiUpdate::RedrawCall { call_id: text("toolCallId")? });
             Ok(Value::Null)
         }
         "setTheme" => {

@@ -20,6 +20,7 @@ pub(super) fn news(now: &UiSnapshot, known: Option<&UiSnapshot>) -> Value {
             is_new(&|known| known.tools_expanded == now.tools_expanded).then(|| now.tools_expanded.into()),
         ),
         ("theme", is_new(&|known| known.theme == now.theme).then(|| now.theme.as_str().into())),
+        ("keys", is_new(&|known| known.keys == now.keys).then(|| json!(*now.keys))),
         ("themes", is_new(&|known| known.themes == now.themes).then(|| now.themes.iter().map(theme).collect())),
     ])
 }

@@ -198,7 +198,8 @@ impl Ui for ClientUi {
             | UiUpdate::WorkingIndicator(_)
             | UiUpdate::HiddenThinkingLabel(_)
             | UiUpdate::ToolsExpanded(_)
-            | UiUpdate::Theme(_) => return,
+            | UiUpdate::Theme(_)
+            | UiUpdate::RedrawCall { .. } => return,
         };
         // An update with the same name supersedes earlier ones.
         let name = match method {

@@ -2,15 +2,33 @@
 
 use std::sync::{Arc, Mutex};
 
+use futures::future::BoxFuture;
 use pinch_agent_core::tool::JsonObject;
-use pinch_coding_agent::extension::{ExtensionHandle, Flag, FlagKind, FlagValue, Point, ProviderChange, Registrations};
+use pinch_coding_agent::extension::rendering::{RenderRoom, RenderSubject, Renderer, RendererKey};
+use pinch_coding_agent::extension::{
+    ExtensionError, ExtensionHandle, Flag, FlagKind, FlagValue, Point, ProviderChange, Registrations,
+};
 use pinch_coding_agent::session::Prompt;
+use pinch_llm::message::Content;
 use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use serde_json::json;
 
 use super::{Brings, does, load, with};
 use crate::extension_hooks::{failures, pull};
 use crate::session::in_memory;
+
+/// DrawsWord everything as one word.
+struct DrawsWord(&'static str);
+
+impl Renderer for DrawsWord {
+    fn render<'a>(
+        &'a self,
+        _: &'a RenderSubject,
+        _: RenderRoom,
+    ) -> BoxFuture<'a, Result<Option<Vec<String>>, ExtensionError>> {
+        Box::pin(async { Ok(Some(vec![self.0.to_owned()])) })
+    }
+}
 
 #[test]
 fn flags_are_validated_and_belong_to_their_extension() {
@@ -43,12 +61,12 @@ async fn flags_shortcuts_providers_and_events_reach_their_recipients() {
         to.flag(Flag { name: "plan".into(), description: None, kind: FlagKind::Boolean { default: None } });
         to.shortcut("ctrl+x", does("first", |_, _| Box::pin(async { Ok(()) })));
         to.shortcut("ctrl+c", does("never", |_, _| Box::pin(async { Ok(()) })));
-        to.message_renderer("c");
+        to.message_renderer("c", Arc::new(DrawsWord("first")));
         to.provider("mine", JsonObject::new());
     };
     let listens = Brings::of("z", |to, _| {
         to.shortcut("Ctrl+X", does("second", |_, _| Box::pin(async { Ok(()) })));
-        to.message_renderer("c");
+        to.message_renderer("c", Arc::new(DrawsWord("second")));
     })
     .at(Point::SessionStart, move |cx| {
         let received = Arc::clone(&theirs);
@@ -70,7 +88,16 @@ async fn flags_shortcuts_providers_and_events_reach_their_recipients() {
     assert_eq!(problems.len(), 4, "{problems:?}");
     let (held, problems) = extensions.shortcuts(&["CTRL+x"], &[]);
     assert_eq!((held.len(), problems.len()), (1, 2), "{problems:?}");
-    assert_eq!(extensions.message_renderers(), [("c".to_owned(), "x".to_owned())]);
+    let renderers = extensions.renderers();
+    let (_, renderer) = renderers.get(&RendererKey::Message("c".to_owned())).unwrap();
+    let subject = RenderSubject::Message {
+        custom_type: "c".to_owned(),
+        content: Content::Text("text".to_owned()),
+        details: None,
+    };
+    let room = RenderRoom { columns: 10, is_expanded: false };
+    assert_eq!(renderer.render(&subject, room).await.unwrap(), Some(vec!["first".to_owned()]));
+    assert!(renderers.get(&RendererKey::Tool("c".to_owned())).is_none());
     let mut scene = with(in_memory(), [Reply::text("1")], &extensions).await;
     let failed = failures(&pull(scene.session.prompt(Prompt::text("a"))).await);
     assert_eq!(failed.iter().map(|failure| failure.event.as_str()).collect::<Vec<_>>(), ["topic"]);

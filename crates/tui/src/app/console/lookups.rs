@@ -26,7 +26,10 @@ use crate::editor::complete::{CompletionQuery, CompletionRequest, PathIndex};
 use crate::effect::{DialogName, Effect};
 use crate::image::ImageSource;
 use crate::tmux::{self, NoticePlace, TmuxKeys};
+use crate::transcript::DrawingTicket;
 
+/// How long an extension may take to draw a part of the conversation.
+const DRAWING_LIMIT: Duration = Duration::from_secs(1);
 /// How long the sum of a session's costs waits.
 const SUM_DELAY: Duration = Duration::from_millis(100);
 /// Time limit for an extension to complete the arguments of its command.
@@ -54,6 +57,8 @@ pub(super) enum LookupResult {
     Component(u64, ComponentWatcher, Option<ComponentChange>),
     /// The file of the theme in use.
     Theme(ExaminedTheme),
+    /// What an extension has drawn of the conversation, or why it has not.
+    Drawn(DrawingTicket, Result<Option<Vec<String>>, String>),
     /// The cost of the session, and the number of the sum.
     UsageTotals(u64, UsageTotals),
 }
@@ -124,6 +129,21 @@ impl Console {
             LookupResult::Component(id, watcher, change)
         };
         self.lookups.push(work.boxed());
+    }
+
+    /// Has extensions draw parts of the conversation.
+    pub(super) fn draw_parts(&mut self) {
+        for request in self.app.take_drawing_requests() {
+            let work = async move {
+                let drawing = request.renderer.render(&request.subject, request.room());
+                let lines = match tokio::time::timeout(DRAWING_LIMIT, drawing).await {
+                    Ok(lines) => lines.map_err(|error| with_causes(&error)),
+                    Err(_) => Err(format!("it took longer than {} s", DRAWING_LIMIT.as_secs())),
+                };
+                LookupResult::Drawn(request.ticket, lines)
+            };
+            self.lookups.push(work.boxed());
+        }
     }
 
     /// Asks tmux, if the program runs in it, how it passes keys on.
@@ -237,6 +257,7 @@ impl Console {
                 self.check(done);
             }
             LookupResult::Tmux(keys, is_first) => self.app.set_tmux_keys(keys, is_first),
+            LookupResult::Drawn(ticket, lines) => self.app.drawn(&ticket, lines),
             LookupResult::Theme(examined) => {
                 self.following_theme = false;
                 let has_changed = self.app.theme_examined(examined);

@@ -202,6 +202,7 @@ impl App {
             UiUpdate::WorkingVisible(is_visible) => self.working.is_hidden = !is_visible,
             UiUpdate::WorkingIndicator(indicator) => self.working.set_indicator(indicator, &self.loader),
             UiUpdate::HiddenThinkingLabel(label) => self.set_thinking_label(label),
+            UiUpdate::RedrawCall { call_id } => self.transcript.redraw_call(&call_id),
             UiUpdate::ToolsExpanded(is_expanded) => self.set_expanded(is_expanded),
             UiUpdate::Reset => {
                 self.working = WorkingLook::default();

@@ -1,16 +1,20 @@
 //! What extensions change about the interface, apart from their own rows; and what they can look up.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pinch_coding_agent::extension::rendering::Renderers;
 use pinch_coding_agent::extension::snapshot::{ThemeColors, UiSnapshot, WorkingIndicator};
 use pinch_coding_agent::services::Services;
 use ratatui_core::text::Span;
 
 use super::App;
 use crate::Row;
+use crate::keymap::KeyAction;
 use crate::sgr;
 use crate::theme::{ColorRole, Palette};
+use crate::transcript::{DrawingRequest, DrawingTicket};
 use crate::widget::Loader;
 
 /// Maximum number of frames of a sign of activity.
@@ -74,6 +78,9 @@ pub(super) struct ToldScreen {
     snapshot: UiSnapshot,
     /// The themes that can be chosen.
     themes: Arc<Vec<ThemeColors>>,
+    keys: Arc<BTreeMap<String, String>>,
+    /// Why something was not drawn, as shown last.
+    drawing_problem: Option<String>,
 }
 
 impl App {
@@ -83,6 +90,32 @@ impl App {
             self.transcript.options.thinking_label = label;
             self.transcript.invalidate();
         }
+    }
+
+    /// Sets what extensions draw of the conversation; nothing in plain output.
+    pub(super) fn set_renderers(&mut self, renderers: Renderers) {
+        if !self.is_plain() {
+            self.transcript.options.drawings.lock().set_renderers(renderers);
+            self.transcript.invalidate();
+        }
+    }
+
+    /// Returns what extensions are to draw since the last call.
+    pub(crate) fn take_drawing_requests(&mut self) -> Vec<DrawingRequest> {
+        self.transcript.options.drawings.lock().take_requests()
+    }
+
+    /// Takes what an extension has drawn. A problem is shown once.
+    pub(crate) fn drawn(&mut self, ticket: &DrawingTicket, lines: Result<Option<Vec<String>>, String>) {
+        let lines = lines.unwrap_or_else(|problem| {
+            let problem = format!("An extension did not draw a part of the conversation: {problem}");
+            if self.told.drawing_problem.as_ref() != Some(&problem) {
+                self.warning(&problem);
+                self.told.drawing_problem = Some(problem);
+            }
+            None
+        });
+        self.transcript.drawn(ticket, &lines);
     }
 
     /// Describes the themes for extensions.
@@ -101,6 +134,12 @@ impl App {
         }
     }
 
+    /// Describes the keys for extensions.
+    pub(super) fn describe_keys(&mut self) {
+        let key = |action: &KeyAction| (action.id().to_owned(), self.keymap.hint(*action));
+        self.told.keys = Arc::new(KeyAction::ALL.iter().map(key).collect());
+    }
+
     /// Returns what is on the screen for extensions, if it has changed.
     pub(crate) fn take_snapshot(&mut self) -> Option<UiSnapshot> {
         if self.told.themes.is_empty() {
@@ -112,6 +151,7 @@ impl App {
         let is_same = told.revision == Some(revision)
             && told.snapshot.tools_expanded == is_expanded
             && told.snapshot.theme == self.theme.name()
+            && Arc::ptr_eq(&told.snapshot.keys, &told.keys)
             && Arc::ptr_eq(&told.snapshot.themes, &told.themes);
         if is_same {
             return None;
@@ -122,6 +162,7 @@ impl App {
         told.revision = Some(revision);
         told.snapshot.tools_expanded = is_expanded;
         self.theme.name().clone_into(&mut told.snapshot.theme);
+        told.snapshot.keys = Arc::clone(&told.keys);
         told.snapshot.themes = Arc::clone(&told.themes);
         Some(told.snapshot.clone())
     }

@@ -118,6 +118,7 @@ impl App {
         let theme = theme.with_links(set.unwrap_or(*is_known).then(|| links.clone()));
         if theme != self.theme {
             self.theme = theme;
+            self.transcript.options.drawings.lock().look_changed();
             self.transcript.invalidate();
         }
     }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::TranscriptEntry;
 use super::answer::AnswerView;
 use super::bash::Bash;
+use super::custom::CustomView;
 use super::skill::SkillView;
 use super::tool::ToolCallView;
 use crate::figures::tokens;
@@ -116,13 +117,9 @@ impl TranscriptEntry {
                 expanded: false,
             }),
             roles::CUSTOM if other.raw.get("display").and_then(Value::as_bool) == Some(true) => {
-                let whole = roles::custom_content(other).text("\n");
-                Some(Self::Labelled {
-                    label: text("customType").to_owned(),
-                    line: String::new(),
-                    whole,
-                    expanded: true,
-                })
+                let details = other.raw.get("details").filter(|details| !details.is_null()).cloned();
+                let view = CustomView::new(text("customType"), roles::custom_content(other), details);
+                Some(Self::Custom(Box::new(view)))
             }
             _ => None,
         }
@@ -131,12 +128,11 @@ impl TranscriptEntry {
     /// Returns the entry for something appended to the session outside a run.
     pub(in crate::transcript) fn of_entry(body: &EntryBody) -> Option<Self> {
         match body {
-            EntryBody::CustomMessage(message) if message.display => Some(Self::Labelled {
-                label: message.custom_type.clone(),
-                line: String::new(),
-                whole: message.content.text("\n"),
-                expanded: true,
-            }),
+            EntryBody::CustomMessage(message) if message.display => Some(Self::Custom(Box::new(CustomView::new(
+                &message.custom_type,
+                message.content.clone(),
+                message.details.clone(),
+            )))),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pinch_agent_core::tool::{JsonObject, ToolOutput};
+use pinch_coding_agent::extension::rendering::RendererKey;
 use pinch_coding_agent::llm::message::{Block, ToolResult};
 use ratatui_core::text::Span;
 use serde_json::Value;
@@ -19,6 +20,7 @@ use crate::hyperlink::file_url;
 use crate::image::ImageSource;
 use crate::text::{SanitizeMode, chop, sanitize, wrap};
 use crate::theme::ColorRole;
+use crate::transcript::drawing::PartDrawing;
 use crate::transcript::texts;
 
 /// Number of lines shown of files, lists and matches in a result, and rows of a command's output.
@@ -38,14 +40,16 @@ pub(crate) struct ToolCallView {
     block: Option<usize>,
     /// Arguments received so far, up to a limit.
     arriving: String,
-    arguments: Option<JsonObject>,
-    output: String,
-    details: Option<Value>,
+    pub(super) arguments: Option<JsonObject>,
+    pub(super) output: String,
+    pub(super) details: Option<Value>,
     images: Vec<ImageSource>,
     state: ToolState,
     begun_ms: Option<i64>,
-    duration_ms: Option<i64>,
+    pub(super) duration_ms: Option<i64>,
     expanded: bool,
+    /// The call and the result, as the extension of the tool draws them.
+    pub(super) drawings: [PartDrawing; 2],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,6 +75,7 @@ impl ToolCallView {
             begun_ms: None,
             duration_ms: None,
             expanded: false,
+            drawings: Default::default(),
         }
     }
 
@@ -112,6 +117,7 @@ impl ToolCallView {
     pub(super) fn set_arguments(&mut self, arguments: &JsonObject) {
         self.arguments = Some(arguments.clone());
         self.arriving = String::new();
+        self.redraw();
     }
 
     pub(super) fn start(&mut self, arguments: &JsonObject, now_ms: i64) {
@@ -139,11 +145,18 @@ impl ToolCallView {
     fn take(&mut self, content: &[Block], details: Option<&Value>) {
         self.output = content.iter().filter_map(|block| block.as_text()).collect::<Vec<_>>().join("\n");
         self.details = details.cloned();
+        self.redraw();
+    }
+
+    /// Has it drawn again by the extension of the tool.
+    pub(super) fn redraw(&mut self) {
+        self.drawings.iter_mut().for_each(PartDrawing::changed);
     }
 
     pub(super) fn fail(&mut self, text: &str) {
         text.clone_into(&mut self.output);
         self.state = ToolState::Failed;
+        self.redraw();
     }
 
     pub(super) fn set_result(&mut self, result: &ToolResult) {
@@ -163,6 +176,19 @@ impl ToolCallView {
 
     pub(super) fn is_settled(&self) -> bool {
         matches!(self.state, ToolState::Done | ToolState::Failed)
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.state == ToolState::Failed
+    }
+
+    /// Returns whether there is a result, or a part of it.
+    pub(super) fn has_output(&self) -> bool {
+        self.is_settled() || !self.output.is_empty() || self.details.is_some()
+    }
+
+    pub(super) fn image_rows(&self, cx: ViewCx<'_>) -> Vec<Row> {
+        image_rows(&self.images, cx.theme.fg(ColorRole::ToolOutput), inner_columns(cx), cx, self.is_expanded(cx))
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -219,30 +245,44 @@ impl ToolCallView {
         }
     }
 
-    pub(super) fn rows(&self, cx: ViewCx<'_>) -> Vec<Row> {
-        let theme = cx.theme;
+    pub(super) fn rows(&mut self, cx: ViewCx<'_>) -> Vec<Row> {
+        match cx.options.drawings.renderer(&RendererKey::Tool(self.name.clone())) {
+            Some((look, renderer)) => self.drawn_rows(look, &renderer, cx),
+            None => self.usual_rows(cx),
+        }
+    }
+
+    fn usual_rows(&self, cx: ViewCx<'_>) -> Vec<Row> {
         let columns = inner_columns(cx);
         if let Some(resource) = self.folded_resource(cx) {
             return boxed(resource.rows(columns, cx), self.background(), cx);
         }
-        let mut rows = Vec::new();
-        for line in self.title(cx) {
-            rows.extend(wrap(&line, columns));
-        }
-        let output = theme.fg(ColorRole::ToolOutput);
-        // Errors are always shown.
-        if !cx.options.hide_output || self.is_expanded(cx) || self.state == ToolState::Failed {
-            rows.extend(self.preview(cx, columns));
-            rows.extend(self.result(cx, columns));
-            rows.extend(image_rows(&self.images, output, columns, cx, self.is_expanded(cx)));
-        } else {
-            rows.extend(self.images.iter().flat_map(|image| paragraphs(&image.label(), output, columns, 0)));
-        }
+        let mut rows = self.title_rows(cx);
+        rows.extend(self.result_rows(cx));
         rows.extend(self.time_row(cx));
         boxed(rows, self.background(), cx)
     }
 
-    fn background(&self) -> ColorRole {
+    pub(super) fn title_rows(&self, cx: ViewCx<'_>) -> Vec<Row> {
+        self.title(cx).iter().flat_map(|line| wrap(line, inner_columns(cx))).collect()
+    }
+
+    pub(super) fn result_rows(&self, cx: ViewCx<'_>) -> Vec<Row> {
+        let columns = inner_columns(cx);
+        let output = cx.theme.fg(ColorRole::ToolOutput);
+        let mut rows = Vec::new();
+        // Errors are always shown.
+        if !cx.options.hide_output || self.is_expanded(cx) || self.state == ToolState::Failed {
+            rows.extend(self.preview(cx, columns));
+            rows.extend(self.result(cx, columns));
+            rows.extend(self.image_rows(cx));
+        } else {
+            rows.extend(self.images.iter().flat_map(|image| paragraphs(&image.label(), output, columns, 0)));
+        }
+        rows
+    }
+
+    pub(super) fn background(&self) -> ColorRole {
         match self.state {
             ToolState::Pending | ToolState::Running => ColorRole::ToolPendingBg,
             ToolState::Done => ColorRole::ToolSuccessBg,
@@ -321,7 +361,7 @@ impl ToolCallView {
         }
     }
 
-    fn is_expanded(&self, cx: ViewCx<'_>) -> bool {
+    pub(super) fn is_expanded(&self, cx: ViewCx<'_>) -> bool {
         self.expanded || cx.options.expanded
     }
 
