@@ -5,8 +5,10 @@
 // Everything the extension prints goes to standard error. Requires Node 20 or newer; TypeScript requires type stripping (22.18 or newer).
 
 import { AsyncLocalStorage } from "node:async_hooks";
+import { readFileSync } from "node:fs";
+import nodeModule from "node:module";
 import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const [file] = process.argv.slice(2);
 if (!file) {
@@ -16,6 +18,41 @@ if (!file) {
 
 // Standard output is reserved for messages.
 for (const name of ["log", "info", "debug"]) console[name] = console.error.bind(console);
+
+/** What else an import may mean if Node finds nothing: as in TypeScript, and libraries installed for all extensions. */
+function* alternatives(specifier, { parentURL }) {
+  if (/^\.{1,2}(\/|$)/.test(specifier)) {
+    if (/\.[cm]?js$/.test(specifier)) yield [specifier.replace(/js$/, "ts"), parentURL];
+    for (const ending of [".ts", ".js", ".mjs", "/index.ts", "/index.js"]) yield [specifier + ending, parentURL];
+  } else if (!/^([a-z]+:|\/|#)/.test(specifier)) {
+    // Packages of npm are installed there, and with them the libraries that they expect.
+    yield [specifier, new URL("../npm/extension.mjs", import.meta.url).href];
+  }
+}
+
+// Node itself neither strips types in node_modules nor knows TypeScript's way to name files. Versions without these functions do without.
+nodeModule.registerHooks?.({
+  resolve(specifier, context, next) {
+    try {
+      return next(specifier, context);
+    } catch (error) {
+      for (const [other, parentURL] of alternatives(specifier, context)) {
+        try {
+          return next(other, { ...context, parentURL });
+        } catch {
+          // The first error says what was asked for.
+        }
+      }
+      throw error;
+    }
+  },
+  load(url, context, next) {
+    const isTypeScript = url.startsWith("file:") && /\.m?ts$/.test(new URL(url).pathname);
+    if (!isTypeScript || !nodeModule.stripTypeScriptTypes) return next(url, context);
+    const text = readFileSync(fileURLToPath(url), "utf8");
+    return { format: "module", source: nodeModule.stripTypeScriptTypes(text, { mode: "transform" }), shortCircuit: true };
+  },
+});
 
 const handlers = new Map(); // event name -> functions, in order of registration
 const hooks = new Map(); // hook of an embedding program -> handlers, by descending priority
