@@ -186,7 +186,7 @@ impl Chunker {
         if force && self.n_units <= self.max {
             return self.emit_rest(emit);
         }
-        while self.n_units >= self.min || (force && self.has_buffered()) {
+        while force || self.n_units >= self.min {
             let found = match force {
                 true if self.n_units <= self.max => self.soft_pick(),
                 true => self.window_pick(1),

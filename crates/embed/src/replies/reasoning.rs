@@ -242,6 +242,8 @@ impl ReasoningTracker {
             return None;
         }
         self.open |= self.raw.is_empty();
+        // What ends later is part of it.
+        self.block = None;
         self.replace(text.to_owned())
     }
 
@@ -322,6 +324,15 @@ mod tests {
         assert!(!apply(follow.set("One\nTwo\nThree")) && !follow.end());
         assert!(apply(follow.set("Other")) && !follow.end());
         assert_eq!((formatted.as_str(), raw.as_str()), ("R:\n_Other_", "Other"));
+    }
+
+    #[test]
+    fn a_block_that_ends_after_the_whole_reasoning_is_known_changes_nothing() {
+        let mut tracker = ReasoningTracker::new("R:");
+        tracker.add("One");
+        tracker.begin_block(1);
+        assert!(tracker.set("é").is_some());
+        assert_eq!(tracker.end_block(1, "Two"), None);
     }
 
     proptest! {

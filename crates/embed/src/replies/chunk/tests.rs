@@ -147,6 +147,31 @@ fn media_late_in_a_long_answer_stays_whole() {
 }
 
 #[test]
+fn text_after_a_flush_is_split_as_if_nothing_came_before() {
+    let texts = [
+        "- a b c d e \n",
+        "*a b c d e \n",
+        "MEDIA: b c d e \n",
+        "| a |\n| b |\n| c |\n",
+        "a [b c d e \n",
+        "a. b. c. d. e. f.",
+    ];
+    for first in texts {
+        for second in texts {
+            for options in [chunking(1, 8, BreakPreference::Paragraph), chunking(4, 9, BreakPreference::Sentence)] {
+                let (mut chunker, mut blocks) = (Chunker::new(options), Vec::new());
+                for text in [first, second] {
+                    chunker.append(text);
+                    chunker.drain(Drain::All, &mut |block, _| blocks.push(block));
+                }
+                let expect = [cut_at_end(options, &[first]), cut_at_end(options, &[second])].concat();
+                assert_eq!(blocks, expect, "{first:?} {second:?} {options:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn lines_that_name_media_stay_whole() {
     let url = format!("https://e.com/a.png?signature={}", "0123456789".repeat(30));
     for line in [
