@@ -197,7 +197,7 @@ impl Chunker {
                 None if force => return self.emit_rest(emit),
                 None => return,
             }
-            if !force && (self.n_units < self.min || self.n_units < self.max) {
+            if !force && self.n_units < self.max {
                 return;
             }
         }
@@ -466,7 +466,7 @@ pub(crate) fn pick_break(text: &str, options: &Chunking) -> Option<usize> {
         window.rfind('\n').map(|at| at + 1),
         sentence_ends(window, Tail::MayContinue).last(),
     ];
-    let found = last.into_iter().flatten().find(|end| *end >= least && *end > 0 && *end < text.len());
+    let found = last.into_iter().flatten().find(|end| *end >= least && *end < text.len());
     found.or_else(|| (window.len() < text.len()).then_some(window.len()).filter(|end| *end > 0))
 }
 

@@ -107,7 +107,7 @@ pub fn strip_reasoning(text: &str, unclosed: Unclosed) -> String {
     let (mut scan, mut out) = (Scan::new(FinalTag::Optional), Vec::new());
     scan.text(text, &mut out);
     scan.settle(&mut out);
-    let last_end = out.iter().rposition(|piece| matches!(piece, Piece::ThoughtEnd)).map_or(0, |at| at + 1);
+    let last_end = out.iter().rposition(|piece| matches!(piece, Piece::ThoughtEnd)).unwrap_or(0);
     let mut shown = String::new();
     for (at, piece) in out.iter().enumerate() {
         match piece {

@@ -33,8 +33,8 @@ pub fn normalise_reply(mut text: String, has_more: bool, prefix: Option<&str>, p
     }
     // A long answer that is already clean is not copied.
     let changed = match sanitise(&text, phrases) {
-        Cow::Borrowed(same) if same.len() == text.len() => None,
-        other => Some(other.into_owned()),
+        Cow::Borrowed(_) => None,
+        Cow::Owned(clean) => Some(clean),
     };
     text = changed.unwrap_or(text);
     if text.trim().is_empty() && !has_more {

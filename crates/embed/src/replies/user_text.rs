@@ -38,7 +38,8 @@ const MAX_PASSES: usize = 8;
 /// Answers shorter than this, in bytes, have the limit of one of this length.
 const MIN_PASSED: usize = 1 << 16;
 
-/// Cleans an answer. Text about errors is left alone; only a provider's error payload that is marked as such is replaced with a message.
+/// Cleans an answer. Text about errors is left alone; only a provider's error payload that is marked as such is replaced with a message. The
+/// result is borrowed only if it is the whole text.
 pub fn sanitise<'a>(text: &'a str, phrases: &TextTable) -> Cow<'a, str> {
     let mut left = text.len().max(MIN_PASSED) * MAX_PASSES;
     let mut n_bytes = text.len();
@@ -81,7 +82,6 @@ fn without_final_tags(text: &str) -> Cow<'_, str> {
         kept.push(c);
         match c {
             '<' if !in_code => open.push(kept.len() - 1),
-            '<' => open.clear(),
             '>' => match open.pop() {
                 Some(at) if is_final_tag(&kept[at..]) => kept.truncate(at),
                 // A tag contains no other bracket.
@@ -133,9 +133,6 @@ pub fn tidy(text: &str) -> Cow<'_, str> {
         }
         kept.push_str(gap);
         last = Some(folded);
-    }
-    if !text.ends_with('\n') {
-        kept.truncate(kept.trim_end_matches('\n').len());
     }
     if kept == text { text.into() } else { kept.into() }
 }

@@ -19,8 +19,8 @@ const MAX_RETURNS: usize = 64;
 const MAX_MEDIA_LINE: usize = 4_200;
 
 impl Chunker {
-    /// If the window ends inside a `MEDIA:` line, returns a break before or after the line, or `None` within if the line may still grow: part
-    /// of a path or URL would name another file.
+    /// If the window ends inside a `MEDIA:` line, returns a break before or after the line, or `None` within if the line has not ended: part of
+    /// a path or URL would name another file.
     pub(super) fn beside_media(&self, window: &str) -> Option<Option<Break>> {
         let (start, end) = self.marks.media_at(self.absolute(window.len())?)?;
         let head = self.offset + self.head;
@@ -32,11 +32,7 @@ impl Chunker {
         if !self.between(head, start).trim().is_empty() {
             return Some(Some(Break::At(place(start))));
         }
-        match end {
-            Some(end) => Some(Some(Break::At(place(end)))),
-            None if self.is_complete => Some(Some(Break::At(place(self.offset + self.text.len())))),
-            None => Some(None),
-        }
+        Some(end.map(|end| Break::At(place(end))))
     }
 
     /// Returns a break at the end of the window: inside a fence, one that closes it.
@@ -82,15 +78,6 @@ impl Chunker {
                 (at, at + self.newline_at(at))
             }
         };
-        // If only the fence's own closing line is left, use it.
-        if let Some((close, closed)) = self.marks.closes_at(span) {
-            let place = |at: usize| at.checked_sub(start).map(|at| at + self.reopened.len());
-            if place(close) == Some(next)
-                && let Some(closed) = place(closed).filter(|closed| *closed <= window.len())
-            {
-                return Break::At(closed);
-            }
-        }
         Break::Fence { end, next, closing: span.closing.clone(), reopen }
     }
 
@@ -117,7 +104,7 @@ impl Chunker {
             let is_blank = |from: usize, to: usize| self.between(from, to).trim().is_empty();
             if is_blank(inner.content.max(n_before), place) && inner.content >= n_before {
                 // Markup that would be empty goes into the next block.
-                let Some(start) = inner.start.checked_sub(n_before).filter(|start| *start > 0) else { break };
+                let Some(start) = inner.start.checked_sub(n_before) else { break };
                 end = start + self.reopened.len();
                 continue;
             }
@@ -180,11 +167,11 @@ impl Chunker {
         let is_return = after.starts_with('\r');
         let after = after.strip_prefix(|c: char| c.is_whitespace() && c != '\n').unwrap_or(after);
         let after = &after[after.bytes().take(MAX_RETURNS).take_while(|byte| *byte == b'\r').count()..];
-        let n_spaces = after.bytes().take(MAX_INDENT + 1).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let n_spaces = after.bytes().take(MAX_INDENT).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let marker = &after.as_bytes()[n_spaces..];
         let n_marker = marker.iter().take(3).take_while(|byte| is_marker(**byte)).count();
         let may_grow = !self.is_complete && n_marker == marker.len() && (n_marker > 0 || is_return);
-        n_spaces <= MAX_INDENT && (marker.starts_with(b"```") || marker.starts_with(b"~~~") || may_grow)
+        marker.starts_with(b"```") || marker.starts_with(b"~~~") || may_grow
     }
 
     /// Returns the last position up to `at`, and after `least`, that makes no fence; `at` if there is none.

@@ -65,7 +65,6 @@ pub(in crate::replies) struct GrowingLine {
     /// Whether a tag was just removed, so that following white space is also removed.
     gap: bool,
     any_tag: bool,
-    fenced: bool,
     media: MediaLine,
     found: Parsed,
     rules: DirectiveRules,
@@ -79,8 +78,6 @@ impl GrowingLine {
 
     /// Appends text, without a line feed.
     pub(in crate::replies) fn push(&mut self, text: &str) {
-        let had_fence = self.code.in_fence();
-        self.fenced |= had_fence;
         let start = self.raw_at + self.raw.len();
         self.raw.push_str(text);
         // Most text contains neither brackets nor code.
@@ -91,7 +88,6 @@ impl GrowingLine {
             self.follow_tags(text, start);
         }
         if self.code.in_fence() {
-            self.fenced = true;
             self.open.clear();
             self.half = None;
         }
@@ -172,11 +168,9 @@ impl GrowingLine {
 
     /// Ends the line and adds its directives to `found`. The caller must then call [`GrowingLine::next`].
     pub(in crate::replies) fn end(&mut self, found: &mut Parsed) -> Ending {
-        self.fenced |= self.code.in_fence();
         self.release();
         self.code.push('\n');
         if self.media == MediaLine::Yes
-            && !self.fenced
             && let Some(LineMedia { mut targets, rest }) = media_line(&self.shown, &self.rules.media_roots)
         {
             found.take(std::mem::take(&mut self.found));
@@ -263,7 +257,7 @@ impl GrowingLine {
         let trimmed = self.raw.trim_start();
         let n_blank = self.raw.len() - trimmed.len();
         self.media = match () {
-            () if self.fenced || self.rules.tags == TagForms::None => MediaLine::No,
+            () if self.code.in_fence() || self.rules.tags == TagForms::None => MediaLine::No,
             () if trimmed.starts_with(MEDIA_KEYWORD) => MediaLine::Yes,
             () if MEDIA_KEYWORD.starts_with(trimmed) => MediaLine::Undecided,
             () => MediaLine::No,

@@ -45,7 +45,7 @@ pub fn strip_bracket_blocks(text: &str) -> Cow<'_, str> {
             continue;
         }
         let close = &mut closing[usize::from(marker.is_result)];
-        *close = (*close).max(n + 1);
+        *close = (*close).max(n);
         while markers.get(*close).is_some_and(|m| !m.closes || m.is_result != marker.is_result) {
             *close += 1;
         }

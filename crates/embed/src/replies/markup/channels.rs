@@ -203,8 +203,6 @@ fn read_token(text: &str) -> TextToken<'_> {
     match (end.next(), end.next()) {
         (None, _) => TextToken::Undecided,
         (Some(bar), None) if is_bar(bar) && !name.is_empty() => TextToken::Undecided,
-        // The beginning of planning.
-        (Some('>'), _) if text.starts_with(PLANNING) => TextToken::None,
         (Some(bar), Some('>')) if is_bar(bar) && !name.is_empty() => {
             TextToken::Whole(ChannelToken { name, len: text.len() - end.as_str().len() })
         }
