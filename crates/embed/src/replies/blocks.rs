@@ -463,6 +463,40 @@ mod tests {
     }
 
     #[test]
+    fn a_retry_of_an_answer_without_blocks_keeps_those_before_it() {
+        let mut stage = Blocks::new(BlockBreak::Paragraph, None, Delivery::Blocks);
+        let blocks = delivered(&mut stage, "Zero.\n\n");
+        pushed(&mut stage, [end("Zero.")]);
+        for _ in 0..3 {
+            assert_eq!(delivered(&mut stage, "On"), []);
+            stage.restart(&blocks);
+            assert_eq!(stage.texts(), ["Zero."]);
+        }
+    }
+
+    #[test]
+    fn a_retry_that_differs_after_delivered_lines_begins_after_them() {
+        let mut stage = Blocks::new(BlockBreak::Paragraph, None, Delivery::Blocks);
+        let blocks = delivered(&mut stage, "One.\n\nTwo.\nThree.\n\n");
+        stage.restart(&blocks);
+        let shown = pushed(&mut stage, [Piece::MessageStart, visible("One.\n\nTwo.\nFour.\n\n")]);
+        assert_eq!(shown, "MessageStart\n\"Four.\" at 2:11..18\n");
+    }
+
+    #[test]
+    fn the_rest_of_a_fence_begins_with_its_opening_line() {
+        for (before, rest, expect) in [
+            ("```js\na\nb\n", "c\n```", "```js\nc\n```"),
+            ("a\n~~~\nb\n", "c", "~~~\nc"),
+            ("a\n```\nb\n```\nc ", "d", "d"),
+            ("a\n", "b", "b"),
+            ("```", "js\na", "js\na"),
+        ] {
+            assert_eq!(from(&format!("{before}{rest}"), before.len()), expect, "{before}");
+        }
+    }
+
+    #[test]
     fn a_retry_continues_within_a_fence_and_after_half_a_tag() {
         let mut stage = Blocks::new(BlockBreak::TextEnd, Some(small()), Delivery::Blocks);
         let fence = "```\na\nb\nc\nd\n```\n";

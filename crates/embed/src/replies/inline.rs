@@ -330,6 +330,32 @@ mod tests {
         assert_eq!((marks.spans.len(), marks.closed.len()), (0, 0));
     }
 
+    /// Returns for each position of a text whether it is inside of markup.
+    fn inside(text: &str) -> String {
+        let mut marks = InlineMarks::default();
+        text.char_indices().for_each(|(at, c)| marks.push(c, at));
+        (0..=text.len()).map(|at| if marks.is_inside(at) { 'x' } else { '.' }).collect()
+    }
+
+    #[test]
+    fn a_place_between_two_links_is_outside_of_both() {
+        assert_eq!(inside("[a](b)[c](d) "), ".xxxxx.xxxxx..");
+        assert_eq!(inside("[*a* b](c) "), ".xxxxxxxxx..");
+    }
+
+    #[test]
+    fn a_bracket_before_code_begins_no_link() {
+        assert_eq!(inside("[ `b` c"), "...xx...");
+    }
+
+    #[test]
+    fn the_text_of_a_link_begins_after_its_bracket() {
+        let mut marks = InlineMarks::default();
+        "a [b](c)".char_indices().for_each(|(at, c)| marks.push(c, at));
+        let parts: Vec<_> = marks.around(4).iter().map(|span| (span.start, span.content, span.close)).collect();
+        assert_eq!(parts, [(2, 3, Some((4, 8)))]);
+    }
+
     /// Markers with every kind of character at both sides.
     #[test]
     fn a_marker_opens_before_a_word_and_closes_after_one() {
@@ -349,12 +375,13 @@ mod tests {
 
     #[test]
     fn markup_that_is_open_for_long_or_too_deep_is_text() {
-        for marker in ["*", "["] {
-            let text = format!("{marker}{}", "a".repeat(MAX_OPEN + 8));
+        for (before, marker) in [("", "*"), ("", "["), ("some words ", "*"), ("some words ", "[")] {
+            let text = format!("{before}{marker}{}", "a".repeat(MAX_OPEN + 8));
             let mut marks = InlineMarks::default();
             text.char_indices().for_each(|(at, c)| marks.push(c, at));
             let inside: Vec<usize> = (0..=text.len()).filter(|at| marks.is_inside(*at)).collect();
-            assert_eq!(inside, (1..MAX_OPEN).collect::<Vec<_>>(), "{marker}");
+            let start = before.len();
+            assert_eq!(inside, (start + 1..start + MAX_OPEN).collect::<Vec<_>>(), "{before}{marker}");
         }
         let deep = |n: usize| format!("{}x{}", "*a **b ".repeat(n), " c** d*".repeat(n));
         assert_eq!(shown(&deep(MAX_DEPTH / 2)).len(), MAX_DEPTH);

@@ -216,6 +216,12 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_does_not_begin_with_white_space() {
+        let mut partial = PartialText::default();
+        assert_eq!(parts_of(partial.push("\n\t]")), Some((0, String::new(), "]".into())));
+    }
+
+    #[test]
     fn media_of_a_line_is_reported_when_its_address_is_complete() {
         let mut partial = PartialText::default();
         assert_eq!(partial.push("MEDIA:https://e"), None);

@@ -277,6 +277,17 @@ mod tests {
         assert_eq!(shown(&out), text);
     }
 
+    #[test]
+    fn a_draft_goes_on_after_a_short_answer_was_settled() {
+        let mut drafts = Drafts::new(Preview { mode: PreviewMode::Block, ..Preview::default() }, None);
+        let mut out = Pieces::new();
+        for (at, delta) in [(0, "One."), (4, " Two.")] {
+            drafts.grow(&Growth { at, delta: delta.into(), ..Growth::default() }, &mut out);
+            drafts.settle(&mut out);
+        }
+        assert_eq!(shown(&out), "One. Two.");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn only_a_progress_draft_lists_what_tools_report() {
         for mode in [PreviewMode::Off, PreviewMode::Partial, PreviewMode::Block, PreviewMode::Progress] {

@@ -285,6 +285,8 @@ mod tests {
         assert_eq!(split("<think> plan </think>\nHi <b>there</b>"), ["(plan)", "Hi <b>there</b>"]);
         assert_eq!(split(" <THINK a='1'>a</think>b<thought>c</thought>"), ["(a)", "b", "(c)"]);
         assert_eq!(split("<think></think>Hi"), ["Hi"]);
+        assert_eq!(split("<final/>Hi<think>a</think>b"), ["<final/>Hi", "(a)", "b"]);
+        assert_eq!(split("<b>`<think>`</b><think>a</think>b"), ["<b>`<think>`</b>", "(a)", "b"]);
         // Final tags stay: with them enforced, text without them is not shown.
         assert_eq!(split("<think>a<final></think><final>Hi</final>"), ["(a<final>)", "<final>Hi</final>"]);
         assert_eq!(split("<final>Hi</final><think>a</think>"), ["<final>Hi</final>", "(a)"]);
@@ -324,6 +326,15 @@ mod tests {
         assert!(!apply(follow.set("One\nTwo\nThree")) && !follow.end());
         assert!(apply(follow.set("Other")) && !follow.end());
         assert_eq!((formatted.as_str(), raw.as_str()), ("R:\n_Other_", "Other"));
+    }
+
+    #[test]
+    fn the_end_of_another_block_and_an_end_without_text_change_nothing() {
+        let mut tracker = ReasoningTracker::new("R:");
+        tracker.begin_block(1);
+        assert!(tracker.add("One").is_some());
+        assert_eq!((tracker.end_block(0, "Zero"), tracker.end_block(1, " \n")), (None, None));
+        assert_eq!(tracker.end_block(1, "One more").map(|grown| grown.raw.text), Some(" more".to_owned()));
     }
 
     #[test]

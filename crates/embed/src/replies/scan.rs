@@ -324,6 +324,9 @@ mod tests {
             ("<think>\n```\nopen</think>\nHi", false, "\nHi"),
             ("<think>a `</think> b", false, " b"),
             ("<think>``</think>a <think>`</think>b", false, "a b"),
+            ("<think>a `<think>\nb</think>c", false, "c"),
+            ("<think>a `</final>\nb</think>c", false, "c"),
+            ("a<think>```\nb</think> c```d", false, "a c```d"),
         ] {
             let final_tag = if enforced { FinalTag::Enforced } else { FinalTag::Optional };
             assert_eq!(visible(text, final_tag), expect, "{text}");
@@ -382,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_quoted_closing_tag_is_waited_for_on_its_line_and_not_for_ever() {
-        for (n, is_quoted) in [(MAX_DOUBTFUL - 2, true), (MAX_DOUBTFUL + 1, false)] {
+        for (n, is_quoted) in [(MAX_DOUBTFUL - 1, true), (MAX_DOUBTFUL, false)] {
             let text = format!("<think>a `</think>{}` b", "x".repeat(n));
             assert_eq!(thinking(&text).contains("x"), is_quoted, "{n}");
         }

@@ -211,6 +211,8 @@ mod tests {
             ("```\nx\n```\n\n```\nx\n```", "```\nx\n```\n\n```\nx\n```"),
             ("~~~\nx\n~~~\n\n~~~\nx\n~~~", "~~~\nx\n~~~\n\n~~~\nx\n~~~"),
             ("a\n\n\n\nb", "a\n\n\n\nb"),
+            ("é", "é"),
+            ("a\n\nb\n\n", "a\n\nb\n\n"),
             (" \n ", ""),
         ] {
             assert_eq!(sanitise(text, &english), expected, "{text:?}");

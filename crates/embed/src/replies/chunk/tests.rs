@@ -146,6 +146,46 @@ fn media_late_in_a_long_answer_stays_whole() {
     assert!(blocks.iter().any(|block| block.trim() == line), "{blocks:?}");
 }
 
+/// Returns the blocks that are sent of a text before it is complete.
+fn ready(options: Chunking, text: &str) -> Vec<String> {
+    let (mut chunker, mut blocks) = (Chunker::new(options), Vec::new());
+    chunker.append(text);
+    chunker.drain(Drain::Ready, &mut |block, _| blocks.push(block));
+    blocks
+}
+
+#[test]
+fn a_full_block_is_sent_at_once() {
+    for options in
+        [chunking(3, 3, BreakPreference::Paragraph), chunking(1, 3, BreakPreference::Newline), by_paragraph(3)]
+    {
+        assert_eq!(ready(options, "ab"), [""; 0], "{options:?}");
+        assert_eq!(ready(options, "abc"), ["abc"], "{options:?}");
+        assert_eq!(ready(options, "abcdef"), ["abc", "def"], "{options:?}");
+    }
+}
+
+#[test]
+fn a_sentence_that_is_only_as_long_as_the_minimum_is_no_block() {
+    assert_eq!(ready(chunking(3, 8, BreakPreference::Sentence), "ab. cd ef gh"), ["ab. cd"]);
+    assert_eq!(ready(chunking(2, 8, BreakPreference::Sentence), "ab. cd ef gh"), ["ab.", "cd ef"]);
+}
+
+#[test]
+fn blank_lines_before_the_first_paragraph_belong_to_it() {
+    assert_eq!(cut(by_paragraph(10), &["\n\nab\n\ncd"]), ["\n\nab", "cd"]);
+}
+
+#[test]
+fn reopened_markup_without_content_is_no_block() {
+    assert_eq!(cut(chunking(4, 7, BreakPreference::Newline), &["a _b c\n"]), ["a _b c_"]);
+}
+
+#[test]
+fn media_after_split_markup_stays_whole() {
+    assert_eq!(cut(chunking(1, 9, BreakPreference::Newline), &["*a\nMEDIA:png"]), ["*a*", "*MEDIA:png"]);
+}
+
 #[test]
 fn text_after_a_flush_is_split_as_if_nothing_came_before() {
     let texts = [

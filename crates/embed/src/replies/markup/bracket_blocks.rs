@@ -153,9 +153,19 @@ mod tests {
             ("Write [TOOL_CALL] first, [/TOOL_CALL] last.".to_owned(), "Write [TOOL_CALL] first, [/TOOL_CALL] last."),
             (format!("Use [TOOL_CALL] so: {call}!"), "Use [TOOL_CALL] so: !"),
             ("[TOOL_RESULT] says what the result: was".to_owned(), "[TOOL_RESULT] says what the result: was"),
+            ("a [/TOOL_RESULT]{}".to_owned(), "a [/TOOL_RESULT]{}"),
+            ("[TOOL_CALL]{args => {}}[/TOOL_CALL]".to_owned(), "[TOOL_CALL]{args => {}}[/TOOL_CALL]"),
+            ("[TOOL_CALL]{tool => 'x'}[/TOOL_CALL]".to_owned(), "[TOOL_CALL]{tool => 'x'}[/TOOL_CALL]"),
         ] {
             assert_eq!(strip_bracket_blocks(&text), expect, "{text}");
         }
+    }
+
+    #[test]
+    fn a_marker_is_text_if_no_call_follows_soon() {
+        let text = |n: usize| format!("[TOOL_CALL] {}", "a".repeat(n));
+        assert_eq!(bracket_block_at(&text(1_000)), Leak::Undecided);
+        assert_eq!(bracket_block_at(&text(MAX_MARKER + MAX_UNDECIDED)), Leak::None);
     }
 
     #[test]

@@ -144,6 +144,7 @@ mod tests {
             ("[Tool Call: x] Arguments: \"a\\\"b\" c", " c"),
             ("[Tool Call: x] Arguments: [\"a\\\\\"] b", " b"),
             ("a [Tool Call: x] Arguments: {\"b\"", "a "),
+            ("[Tool Call: x] Arguments: {b: \\} c", " c"),
             ("a [Tool Result for ID 1]\nb [1]\n[tool call: x] c", "a  c"),
             ("a [Tool Result for ID 1] b [Tools]", "a "),
             ("a [Tool Result for ID 1", "a "),

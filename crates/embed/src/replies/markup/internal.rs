@@ -96,6 +96,7 @@ mod tests {
             ("a\n<<<BEGIN X>>>\nsecret\n<<<END X>>>\nb", "a\nb"),
             ("a\n  <<<BEGIN>>>\nsecret\n<<<END>>>", "a"),
             ("Use:\n```\n<<<BEGIN X>>>\na\n<<<END X>>>\n```\nb", "Use:\n```\n<<<BEGIN X>>>\na\n<<<END X>>>\n```\nb"),
+            ("a\n<<<BEGIN X>>>\n```\nsecret code\n```\n<<<END X>>>\nb", "a\nb"),
             ("a\n<<<BEGIN X>>>\nb", "a\n<<<BEGIN X>>>\nb"),
             ("a <<<BEGIN X>>>\nb\n<<<END X>>>", "a <<<BEGIN X>>>\nb\n<<<END X>>>"),
             ("Sender (untrusted metadata):\n```json\n{}\n```\nb", "b"),

@@ -165,6 +165,7 @@ mod tests {
         for (text, expect) in [
             ("a <tool_call>{\"b\": \"</tool_call>\\\"</tool_call>\"}</tool_call> c", "a c"),
             ("a<tool_call>[1]</TOOL_CALL>b", "ab"),
+            ("a<tool_call>{\\</tool_call>b", "ab"),
             ("a<tool_call> <invoke b></tool_call> c", "a c"),
             ("a<tool_call><invoke b=\"</tool_call>c", "ac"),
             ("a <tool_call>b</tool_call>c</tool_call>d", "a <tool_call>b</tool_call>cd"),

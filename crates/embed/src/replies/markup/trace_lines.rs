@@ -88,6 +88,7 @@ mod tests {
     fn trace_lines_are_removed() {
         for (text, expect) in [
             ("Hi\n🛠️ Exec: ls -la\nDone", "Hi\nDone"),
+            ("  tool_call: a\nDone", "Done"),
             ("Hi\n\n  🛠️ Exec: ls\n📖 Read: ~/ä.rs:1-20\n\nDone", "Hi\n\nDone"),
             ("🛠 Exec: ls", ""),
             ("tool_call: read {}\nÄpfel", "Äpfel"),

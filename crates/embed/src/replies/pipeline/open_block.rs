@@ -176,6 +176,7 @@ mod tests {
             ("xabcabcab", "abcabcabd", 8),
             ("aab", "aaab", 0),
             ("xaaa", "aaaa", 3),
+            ("aaa", "aab", 2),
             ("abab", "ab", 2),
             ("", "a", 0),
             ("a", "b", 0),

@@ -3,6 +3,7 @@ use pinch_llm::message::Text;
 use proptest::prelude::*;
 
 use super::super::blocks::BlockBreak;
+use super::super::preview::PreviewMode;
 use super::*;
 
 mod scenarios;
@@ -69,6 +70,17 @@ fn a_restart_repeats_no_delivered_text() {
 fn equal_paragraphs_are_all_delivered() {
     let text = "Again.\n\nAgain.\n\nAgain.";
     assert_eq!(blocks(&mut by_paragraph(), start().into_iter().chain([delta(text), end(text)])), ["Again."; 3]);
+}
+
+#[test]
+fn text_that_is_not_shown_yet_is_no_draft() {
+    for (reasoning, is_draft) in [(ReasoningLevel::Off, true), (ReasoningLevel::On, false)] {
+        let preview = Preview { mode: PreviewMode::Partial, ..Preview::default() };
+        let mut replies = Replies::new(ReplyOptions { reasoning, preview, ..ReplyOptions::default() });
+        let mut out = Pieces::new();
+        start().into_iter().chain([delta("One. ")]).for_each(|event| replies.push(&event, &mut out));
+        assert_eq!(out.iter().any(|piece| matches!(piece, Piece::Draft(_))), is_draft, "{reasoning:?}");
+    }
 }
 
 #[test]

@@ -108,6 +108,14 @@ mod tests {
         assert_eq!(shown(&["I said NO"]), ["I said", " NO"]);
         assert_eq!(shown(&["HEARTBEAT_OK\n\n", "All fine."]), ["", "All fine.", ""]);
         assert_eq!(shown(&["NO_RE", "TURN is a flag"]), ["", "NO_RETURN is a flag", ""]);
+        assert_eq!(shown(&["**No"]), ["", "**No"]);
+        assert_eq!(shown(&["I said NO ", "way"]), ["I said NO ", "way", ""]);
+    }
+
+    #[test]
+    fn a_token_after_a_long_answer_is_not_shown() {
+        let text = "word ".repeat(MAX_HELD);
+        assert_eq!(shown(&[&(text.clone() + "NO_RE"), "PLY"]), [text.trim_end(), "", ""]);
     }
 
     proptest! {

@@ -188,19 +188,18 @@ fn progress_for_a_channel_is_found() {
 
 #[test]
 fn settings_survive_a_compaction() {
-    let roots = MediaRoots::default();
-    roots.report("/tmp/a.png");
+    let roots = MediaRoots::new(["/srv/ada".into()], None).aliases(vec![("/workspace".into(), "/srv/ada".into())]);
     let texts = TextTable::default().replace(Phrase::NoOutput, "nothing").unwrap();
     let now = Some(VerboseNow::new(|| Verbose::Full));
     let mut notes = ToolNotes::new(Verbose::On, ToolFormat::Plain, Some("/home/ada".into()), roots)
         .with_texts(texts)
         .with_verbose_now(now.clone());
     let shows = |notes: &mut ToolNotes| {
-        let output = with_details(json!({"mediaUrl": "/tmp/a.png"}));
+        let output = with_details(json!({"mediaUrl": "/workspace/a.png"}));
         run(notes, "read", json!({"path": "/home/ada/a.txt"}), &output)
     };
     let before = shows(&mut notes);
-    assert_eq!(shown(&before), ["📖 Read: ~/a.txt", "📖 Read: ~/a.txt\ntext", "/tmp/a.png"]);
+    assert_eq!(shown(&before), ["📖 Read: ~/a.txt", "📖 Read: ~/a.txt\ntext", "/srv/ada/a.png"]);
     notes.reset();
     assert_eq!(shows(&mut notes), before);
     let notes_of_calls = before.iter().filter_map(|piece| match piece {

@@ -156,3 +156,34 @@ fn text_before_fences_and_media_at_every_limit() {
     let shapes = shapes(&texts, &limits, BreakPreference::Paragraph, TextUnit::Bytes);
     insta::assert_snapshot!(shapes);
 }
+
+/// Texts with markup at the very end of a block.
+#[test]
+fn markup_that_ends_where_a_block_does() {
+    use BreakPreference::{Newline, Paragraph, Sentence};
+    use TextUnit::{Bytes, Chars};
+    let mut all = String::new();
+    for (text, min, max, preference, unit) in [
+        ("**[m](u)*", 2, 5, Sentence, Chars),
+        ("a ~~\n\n\n~~~~~~", 4, 7, Paragraph, Bytes),
+        ("```\n]]````\n````", 1, 14, Sentence, Chars),
+        ("`c d`)`!`", 1, 7, Newline, Chars),
+        ("**d words**\n", 1, 8, Sentence, Chars),
+        ("`. ``b `b", 2, 8, Sentence, Chars),
+        ("~~``~~", 1, 6, Paragraph, Chars),
+        ("`~``~~", 1, 6, Paragraph, Chars),
+        (".long.\t\t\t\t```*", 1, 13, Newline, Bytes),
+        ("\n~~~~\n  ~~s t~~", 1, 14, Paragraph, Chars),
+        ("  \\.   . \n```\n   .   ", 20, 20, Paragraph, Chars),
+        ("`😀\r\n```. ", 4, 6, Newline, Bytes),
+        ("  x\n`c d`\n~~~\n``", 8, 9, Paragraph, Bytes),
+        ("*l](u)_   [l m](u)~](    ](x\n~~~~[l m](u)x\n~~~~ m](u)", 8, 28, Newline, Chars),
+    ] {
+        all += &shapes(&[text], &[(min, max)], preference, unit);
+        let options = Chunking { unit, ..chunking(min, max, preference) };
+        // The first line alone, then the rest.
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        all += &format!("  at once {:?}\n  by line {:?}\n", cut(options, &[text]), cut(options, &lines));
+    }
+    insta::assert_snapshot!(all);
+}
