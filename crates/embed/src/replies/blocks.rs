@@ -475,6 +475,14 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_after_a_restart_without_one_is_the_first() {
+        let mut stage = Blocks::new(BlockBreak::Paragraph, None, Delivery::Blocks);
+        stage.restart(&[]);
+        delivered(&mut stage, "One.\n\n");
+        assert_eq!(stage.message(), 1);
+    }
+
+    #[test]
     fn a_retry_that_differs_after_delivered_lines_begins_after_them() {
         let mut stage = Blocks::new(BlockBreak::Paragraph, None, Delivery::Blocks);
         let blocks = delivered(&mut stage, "One.\n\nTwo.\nThree.\n\n");
