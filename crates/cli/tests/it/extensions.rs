@@ -56,3 +56,30 @@ async fn a_script_asks_provides_prompts_and_reloads_without_a_saved_session() {
     client.until(|line| line["type"] == "agent_settled").await;
     assert_eq!(user.asked().unwrap()[0]["content"][0]["text"], "Bye.");
 }
+
+#[tokio::test]
+async fn a_script_imports_libraries_that_are_installed_for_all_extensions() {
+    // Only newer versions of Node.js can be told where else to look.
+    let has_hooks = "process.exit(require('module').registerHooks && require('module').stripTypeScriptTypes ? 0 : 1)";
+    if !std::process::Command::new("node").args(["-e", has_hooks]).status().is_ok_and(|status| status.success()) {
+        return;
+    }
+    let user = TestUser::new().await;
+    let package = r#"{"name": "pen", "version": "1.0.0", "type": "module", "exports": "./index.ts"}"#;
+    user.write("agent/npm/node_modules/pen/package.json", package);
+    user.write("agent/npm/node_modules/pen/index.ts", "export enum Ink { Blue = 'blue' }\n");
+    user.write("agent/extensions/writer/helper.ts", "export const word: string = 'written in';\n");
+    let script = r#"
+        import { Ink } from "pen";
+        import { word } from "./helper.js";
+        export default function (pi: { on: Function }) {
+          pi.on("session_start", (event: unknown, ctx: any) => ctx.ui.setTitle(`${word} ${Ink.Blue}`));
+        }
+    "#;
+    user.write("agent/extensions/writer/index.ts", script);
+    let mut command = user.command(&["--mode", "rpc", "--model", "local/m1"]);
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    let mut client = PinchClient::start(command);
+    let title = client.until(|line| line["method"] == "setTitle").await.pop().unwrap();
+    assert_eq!(title["title"], "written in blue");
+}
