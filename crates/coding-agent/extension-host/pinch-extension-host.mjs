@@ -413,6 +413,8 @@ function makeContext(facts = {}, signal) {
     signal,
     cwd: facts.cwd ?? start.cwd,
     hasUI: facts.hasUI ?? start.hasUI,
+    // Only a terminal has themes.
+    mode: !(facts.hasUI ?? start.hasUI) ? "print" : screen.themes.length > 0 ? "tui" : "rpc",
     ui: makeUi(own),
     isIdle: () => ask("isIdle"),
     abort: () => ask("abort"),
