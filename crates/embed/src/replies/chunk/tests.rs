@@ -177,16 +177,6 @@ fn blank_lines_before_the_first_paragraph_belong_to_it() {
 }
 
 #[test]
-fn reopened_markup_without_content_is_no_block() {
-    assert_eq!(cut(chunking(4, 7, BreakPreference::Newline), &["a _b c\n"]), ["a _b c_"]);
-}
-
-#[test]
-fn media_after_split_markup_stays_whole() {
-    assert_eq!(cut(chunking(1, 9, BreakPreference::Newline), &["*a\nMEDIA:png"]), ["*a*", "*MEDIA:png"]);
-}
-
-#[test]
 fn text_after_a_flush_is_split_as_if_nothing_came_before() {
     let texts = [
         "- a b c d e \n",

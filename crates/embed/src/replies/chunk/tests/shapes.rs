@@ -187,3 +187,13 @@ fn markup_that_ends_where_a_block_does() {
     }
     insta::assert_snapshot!(all);
 }
+
+#[test]
+fn reopened_markup_without_content_is_no_block() {
+    assert_eq!(cut(chunking(4, 7, BreakPreference::Newline), &["a _b c\n"]), ["a _b c_"]);
+}
+
+#[test]
+fn media_after_split_markup_stays_whole() {
+    assert_eq!(cut(chunking(1, 9, BreakPreference::Newline), &["*a\nMEDIA:png"]), ["*a*", "*MEDIA:png"]);
+}
