@@ -110,6 +110,7 @@ const screen = { editorText: "", toolsExpanded: false, theme: undefined, themes:
 const PLAIN = { foreground: {}, background: {} };
 const currentColors = () => screen.themes.find((theme) => theme.name === screen.theme) ?? PLAIN;
 
+/** The colors of the theme in use, whichever that is. */
 const liveColors = {
   get name() {
     return screen.theme;
@@ -141,6 +142,8 @@ function makeTheme(layout) {
     strikethrough: wrap("9", 29),
   };
 }
+
+const liveTheme = makeTheme(liveColors);
 
 /** What the editors of extensions that build on pinch's own can ask for, by editor. */
 const editorLinks = new WeakMap();
@@ -374,7 +377,7 @@ function makeUi(own) {
       show("setToolsExpanded", { expanded: Boolean(expanded) });
       screen.toolsExpanded = Boolean(expanded);
     },
-    theme: makeTheme(liveColors),
+    theme: liveTheme,
     getAllThemes: () => screen.themes.map(({ name, path }) => ({ name, path: path ?? undefined })),
     getTheme(name) {
       const colors = screen.themes.find((theme) => theme.name === name);
@@ -495,10 +498,7 @@ function drawnCall(id) {
 
 /** The keys of actions, for renderers. */
 const keyText = (id) => screen.keys[id] ?? "";
-const keyHint = (id, description) => {
-  const theme = makeTheme(liveColors);
-  return theme.fg("dim", keyText(id)) + theme.fg("muted", ` ${description}`);
-};
+const keyHint = (id, description) => liveTheme.fg("dim", keyText(id)) + liveTheme.fg("muted", ` ${description}`);
 
 /** Returns the lines of a component. Without a component, the part is shown as usual. */
 function drawnLines(component, columns) {
@@ -525,12 +525,11 @@ function drawCall(part, { toolCallId, toolName, args, columns, expanded, result,
     keyText,
     keyHint,
   };
-  const theme = makeTheme(liveColors);
   const tool = tools.get(toolName);
   const component =
     part === "call"
-      ? tool.renderCall(args, theme, context)
-      : tool.renderResult(result, { expanded, isPartial: context.isPartial }, theme, context);
+      ? tool.renderCall(args, liveTheme, context)
+      : tool.renderResult(result, { expanded, isPartial: context.isPartial }, liveTheme, context);
   drawn.last[part] = component;
   return drawnLines(component, columns);
 }
@@ -783,7 +782,7 @@ const methods = {
   "render/message"({ customType, content, details, columns, expanded }) {
     const message = { role: "custom", customType, content, details, display: true };
     const options = { expanded, outputPad: 0, keyText, keyHint };
-    return drawnLines(renderers.get(customType)(message, options, makeTheme(liveColors)), columns);
+    return drawnLines(renderers.get(customType)(message, options, liveTheme), columns);
   },
   "render/toolCall": (params) => drawCall("call", params),
   "render/toolResult": (params) => drawCall("result", params),

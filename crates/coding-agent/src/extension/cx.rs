@@ -254,10 +254,14 @@ impl ExtensionCx {
         self.act(SessionAction::ToolsChanged).await.map(drop)
     }
 
-    /// Registers what draws parts of a tool's calls.
+    /// Registers what draws parts of a tool's calls, unless something does already.
     pub fn register_tool_renderer(&self, tool: impl Into<String>, look: ToolLook, renderer: Arc<dyn Renderer>) {
         let key = RendererKey::Tool(tool.into());
-        self.core.registry(|registry| registry.renderers.push(RegisteredRenderer { key, look, renderer }));
+        self.core.registry(|registry| {
+            if !registry.renderers.iter().any(|known| known.key == key) {
+                registry.renderers.push(RegisteredRenderer { key, look, renderer });
+            }
+        });
     }
 
     /// Registers or changes a provider: see [`super::Extensions::take_provider_changes`].

@@ -82,10 +82,12 @@ pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Don
         "registerTool" => {
             let said = params.get("tool").unwrap_or(&Value::Null);
             let (tool, look) = (tool_of(&link, &cx.handle(), said)?, renderers::tool_look(said)?);
+            let name = tool.spec().name.clone();
+            cx.register_tool(tool).await?;
             if look != ToolLook::default() {
-                cx.register_tool_renderer(tool.spec().name.clone(), look, renderers::renderer(&link));
+                cx.register_tool_renderer(name, look, renderers::renderer(&link));
             }
-            cx.register_tool(tool).await.map(done)
+            Ok(Value::Null)
         }
         "registerProvider" => {
             cx.register_provider(&needed::<String>(&params, "name")?, needed(&params, "config")?);
