@@ -43,8 +43,8 @@ impl SharedScreen {
     }
 
     /// Replaces it.
-    pub(crate) fn set(&self, snapshot: UiSnapshot) {
-        *self.lock() = Some(Arc::new(snapshot));
+    pub(crate) fn set(&self, snapshot: Arc<UiSnapshot>) {
+        *self.lock() = Some(snapshot);
     }
 }
 

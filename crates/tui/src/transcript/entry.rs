@@ -267,7 +267,7 @@ impl TranscriptEntry {
     /// Has it drawn by its extension, if it has one and the entry does not change any more. Returns whether that takes some time.
     pub(super) fn awaits_drawing(&mut self, cx: ViewCx<'_>) -> bool {
         match self {
-            Self::Custom(custom) => {
+            Self::Custom(custom) if custom.has_renderer(cx) => {
                 custom.rows(cx);
                 custom.is_awaited()
             }

@@ -75,7 +75,7 @@ impl WorkingLook {
 pub(super) struct ToldScreen {
     /// Revision of the editor.
     revision: Option<u64>,
-    snapshot: UiSnapshot,
+    snapshot: Arc<UiSnapshot>,
     /// The themes that can be chosen.
     themes: Arc<Vec<ThemeColors>>,
     keys: Arc<BTreeMap<String, String>>,
@@ -141,7 +141,7 @@ impl App {
     }
 
     /// Returns what is on the screen for extensions, if it has changed.
-    pub(crate) fn take_snapshot(&mut self) -> Option<UiSnapshot> {
+    pub(crate) fn take_snapshot(&mut self) -> Option<Arc<UiSnapshot>> {
         if self.told.themes.is_empty() {
             // Until the resources are loaded.
             self.told.themes = Arc::new(vec![colors(&self.theme)]);
@@ -156,15 +156,18 @@ impl App {
         if is_same {
             return None;
         }
-        if told.revision != Some(revision) {
-            told.snapshot.editor_text = self.editor.text();
-        }
+        let mut snapshot = UiSnapshot::default();
+        snapshot.editor_text = match told.revision == Some(revision) {
+            true => told.snapshot.editor_text.clone(),
+            false => self.editor.text(),
+        };
+        snapshot.tools_expanded = is_expanded;
+        self.theme.name().clone_into(&mut snapshot.theme);
+        snapshot.keys = Arc::clone(&told.keys);
+        snapshot.themes = Arc::clone(&told.themes);
         told.revision = Some(revision);
-        told.snapshot.tools_expanded = is_expanded;
-        self.theme.name().clone_into(&mut told.snapshot.theme);
-        told.snapshot.keys = Arc::clone(&told.keys);
-        told.snapshot.themes = Arc::clone(&told.themes);
-        Some(told.snapshot.clone())
+        told.snapshot = Arc::new(snapshot);
+        Some(Arc::clone(&told.snapshot))
     }
 }
 

@@ -26,6 +26,11 @@ impl CustomView {
         Self { custom_type: custom_type.to_owned(), content, details, drawing, expanded: false }
     }
 
+    /// Returns whether an extension draws messages of this type.
+    pub(super) fn has_renderer(&self, cx: ViewCx<'_>) -> bool {
+        cx.options.drawings.renderer(&RendererKey::Message(self.custom_type.clone())).is_some()
+    }
+
     /// Returns the rows: as its extension draws it, or a label and the text.
     pub(super) fn rows(&mut self, cx: ViewCx<'_>) -> Vec<Row> {
         let key = RendererKey::Message(self.custom_type.clone());

@@ -47,20 +47,14 @@ impl ToolCallView {
             },
             false => self.title_rows(cx),
         };
-        if self.has_output() {
-            rows.extend(match look.draws_result {
-                true => match result.part(room, renderer, board, || self.rendered_result()) {
-                    DrawnPart::Later => Vec::new(),
-                    DrawnPart::Usual => self.result_rows(cx),
-                    DrawnPart::Rows(mut rows) => {
-                        rows.extend(self.image_rows(cx));
-                        rows
-                    }
-                },
-                false => self.result_rows(cx),
-            });
-        } else if !look.draws_result {
+        if !look.draws_result {
             rows.extend(self.result_rows(cx));
+        } else if self.has_output() {
+            match result.part(room, renderer, board, || self.rendered_result()) {
+                DrawnPart::Later => {}
+                DrawnPart::Usual => rows.extend(self.result_rows(cx)),
+                DrawnPart::Rows(drawn) => rows.extend(drawn.into_iter().chain(self.image_rows(cx))),
+            }
         }
         self.drawings = [call, result];
         if look.is_bare { rows } else { boxed(rows, self.background(), cx) }
