@@ -69,6 +69,8 @@ pub struct Chunker {
     options: Chunking,
     /// Opening line of a split fence, with its newline, or markers of split markup; they precede the text.
     reopened: String,
+    /// Where the markup begins that `reopened` opens again.
+    reopened_markup: Vec<usize>,
     text: String,
     /// Where the buffered part of `text` begins.
     head: usize,
@@ -96,11 +98,11 @@ enum Break {
         closing: String,
         reopen: String,
     },
-    /// Inside inline markup: like a fence, but white space at the break is removed.
+    /// Inside inline markup, which begins at some positions of the answer: like a fence, but white space at the break is removed.
     Markup {
         at: usize,
         closing: String,
-        reopen: String,
+        markup: Vec<usize>,
     },
 }
 
@@ -113,6 +115,7 @@ impl Chunker {
             max: options.max_chars.max(min),
             options,
             reopened: String::new(),
+            reopened_markup: Vec::new(),
             text: String::new(),
             head: 0,
             offset: 0,
@@ -137,6 +140,7 @@ impl Chunker {
         self.n_units += n_units;
         self.n_new += n_units;
         self.has_new_line |= text.contains('\n');
+        self.update_reopened();
     }
 
     /// Returns whether to search for a break: a long text without one is only searched again after it has grown considerably.
@@ -158,6 +162,7 @@ impl Chunker {
     pub(crate) fn complete(&mut self) {
         self.is_complete = true;
         self.marks.finish();
+        self.update_reopened();
     }
 
     /// Returns the buffered text.
@@ -350,6 +355,7 @@ impl Chunker {
             Break::Fence { end, .. } => *end,
         };
         let mut piece = std::mem::take(&mut self.reopened);
+        self.reopened_markup.clear();
         piece.push_str(&self.text[self.head..self.head + (end - n_reopened)]);
         if piece.ends_with('\r') {
             piece.pop();
@@ -364,12 +370,13 @@ impl Chunker {
                 self.head += next - n_reopened;
                 self.reopened = reopen;
             }
-            Break::Markup { at, closing, reopen } => {
+            Break::Markup { at, closing, markup } => {
                 piece.truncate(piece.trim_end().len());
                 piece.push_str(&closing);
                 self.head += at - n_reopened;
                 self.head = self.text.len() - self.text[self.head..].trim_start().len();
-                self.reopened = reopen;
+                self.reopened_markup = markup;
+                self.reopened = self.markup_to_reopen();
             }
             Break::At(at) => {
                 self.head += at - n_reopened;
@@ -420,6 +427,7 @@ impl Chunker {
                     let piece = format!("{}{}", self.reopened, paragraph.trim_end_matches('\r'));
                     self.head += next - self.reopened.len();
                     self.reopened.clear();
+                    self.reopened_markup.clear();
                     let n_newlines =
                         self.text.len() - self.head - self.text[self.head..].trim_start_matches(['\r', '\n']).len();
                     self.head += n_newlines;

@@ -117,7 +117,7 @@ impl Chunker {
                 continue;
             }
             let mut closing: String = around.iter().rev().map(|(_, closing)| *closing).collect();
-            let mut reopen: String = around.iter().map(|(span, _)| span.opening.as_str()).collect();
+            let reopen: String = around.iter().map(|(span, _)| span.opening.as_str()).collect();
             let content = window[..end].trim_end();
             // The markers of nested strikethroughs are a fence together.
             if reopen.starts_with("~~~") {
@@ -125,18 +125,19 @@ impl Chunker {
             }
             let next = self.text[self.head + end - self.reopened.len()..].trim_start();
             // Markers next to those of the content are others, and a fence at the start of a line.
+            let n_space = usize::from(reopen.ends_with('`'));
             if reopen.ends_with('`') {
                 closing.insert_str(0, if content.ends_with('`') { " " } else { "" });
-                reopen.push_str(if next.starts_with('`') { " " } else { "" });
             } else if closing.starts_with('~') && (content.ends_with('~') || next.starts_with('~')) {
                 break;
             }
             let n_closing = unit.len(&closing);
-            if n_closing + unit.len(&reopen) + unit.widest() > self.max {
+            if n_closing + unit.len(&reopen) + n_space + unit.widest() > self.max {
                 break;
             }
             if unit.len(content) + n_closing <= self.max {
-                return Break::Markup { at: end, closing, reopen };
+                let markup = around.iter().map(|(span, _)| span.start).collect();
+                return Break::Markup { at: end, closing, markup };
             }
             reserve = n_closing.max(reserve + 1);
             let shorter = unit.prefix(window, self.max.saturating_sub(reserve)).len();
@@ -147,6 +148,37 @@ impl Chunker {
             end = found.unwrap_or(shorter.len());
         }
         Break::At(at)
+    }
+
+    /// Returns the markers that open split markup again before the buffered text. Markup that turned out to be text is not opened again.
+    pub(super) fn markup_to_reopen(&self) -> String {
+        let start = self.offset + self.head;
+        let around = self.marks.markup_around(start);
+        let openings = around.iter().filter(|span| self.reopened_markup.contains(&span.start));
+        let mut markers: String = openings.map(|span| span.opening.as_str()).collect();
+        let next = &self.text[self.head..];
+        match next.chars().next() {
+            // Markers next to those of the text are others, and a fence at the start of a line.
+            Some('`') if markers.ends_with('`') => markers.push(' '),
+            Some('~') if markers.ends_with('~') => markers.clear(),
+            // A marker that was indented too far for a fence would begin one without those before it.
+            Some('`' | '~') if markers.is_empty() && self.marks.fence_at(start + 1).is_none() => {
+                return self.reopened.clone();
+            }
+            _ => {}
+        }
+        markers
+    }
+
+    /// Updates the reopened markers after text arrived or is complete.
+    pub(super) fn update_reopened(&mut self) {
+        if self.reopened_markup.is_empty() {
+            return;
+        }
+        let markers = self.markup_to_reopen();
+        self.n_units =
+            (self.n_units + self.options.unit.len(&markers)).saturating_sub(self.options.unit.len(&self.reopened));
+        self.reopened = markers;
     }
 
     /// Returns whether a break turns a marker in the middle of a line into a fence, or splits one that may still become a fence.

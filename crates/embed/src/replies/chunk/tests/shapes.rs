@@ -195,5 +195,31 @@ fn reopened_markup_without_content_is_no_block() {
 
 #[test]
 fn media_after_split_markup_stays_whole() {
-    assert_eq!(cut(chunking(1, 9, BreakPreference::Newline), &["*a\nMEDIA:png"]), ["*a*", "*MEDIA:png"]);
+    assert_eq!(cut(chunking(1, 9, BreakPreference::Newline), &["*a\nMEDIA:png"]), ["*a*", "MEDIA:png"]);
+}
+
+#[test]
+fn a_fence_after_split_markup_stays_a_fence() {
+    for marker in ["`", "*", "**", "~~"] {
+        for fence in ["```", "~~~"] {
+            let text = format!("{marker}ab cdefgh\n{fence}\ncode\n{fence}\nafter it");
+            let chars: Vec<String> = text.chars().map(String::from).collect();
+            let chars: Vec<&str> = chars.iter().map(String::as_str).collect();
+            for max in 12..40 {
+                let blocks = cut(chunking(1, max, BreakPreference::Newline), &chars);
+                let broken = blocks.iter().find(|block| !is_balanced(block));
+                assert!(broken.is_none(), "{text:?} {max}: {blocks:?}");
+                assert!(blocks.iter().any(|block| block.contains(&format!("{fence}\ncode\n{fence}"))), "{blocks:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn markers_that_turn_out_to_be_text_are_not_repeated() {
+    let blocks = cut(chunking(1, 12, BreakPreference::Paragraph), &["*one two three ", "four\n\nfive"]);
+    assert_eq!(blocks, ["*one two*", "three four", "five"]);
+    // Without its marker, the line would begin a fence.
+    let blocks = cut(chunking(1, 12, BreakPreference::Paragraph), &["*one two\n     ", "~~~ four\n\nfive"]);
+    assert_eq!(blocks, ["*one two*", "*~~~ four", "five"]);
 }
