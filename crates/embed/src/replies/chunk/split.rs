@@ -12,8 +12,8 @@ const MAX_FENCE_START: usize = 5;
 /// How far a fence may be indented.
 const MAX_INDENT: usize = 3;
 
-/// How many carriage returns after a break are looked through for a marker.
-const MAX_RETURNS: usize = 64;
+/// How much white space after a break is looked through for a marker, in characters.
+const MAX_SPACE: usize = 64;
 
 /// The longest line that names media and is kept whole, in bytes.
 const MAX_MEDIA_LINE: usize = 4_200;
@@ -104,7 +104,8 @@ impl Chunker {
             let is_blank = |from: usize, to: usize| self.between(from, to).trim().is_empty();
             if is_blank(inner.content.max(n_before), place) && inner.content >= n_before {
                 // Markup that would be empty goes into the next block.
-                let Some(start) = inner.start.checked_sub(n_before) else { break };
+                let start = inner.start.checked_sub(n_before).filter(|_| !is_blank(n_before, inner.start));
+                let Some(start) = start else { break };
                 end = start + self.reopened.len();
                 continue;
             }
@@ -181,10 +182,18 @@ impl Chunker {
         self.reopened = markers;
     }
 
-    /// Returns whether a break turns a marker in the middle of a line into a fence, or splits one that may still become a fence.
+    /// Returns whether a break turns a marker that begins no fence into one, or splits one that may still become a fence.
     pub(super) fn makes_fence(&self, at: usize) -> bool {
         let (before, after) = self.text.split_at(self.head + at.saturating_sub(self.reopened.len()));
-        if before.is_empty() || before.ends_with('\n') || (after.is_empty() && self.is_complete) {
+        if before.is_empty() || (after.is_empty() && self.is_complete) {
+            return false;
+        }
+        if self.reopened.is_empty() && before[self.head..].trim_start().is_empty() {
+            return self.removed_space_makes_fence(before.len(), after);
+        }
+        // A line that may begin a fence stays what it is. One that is indented too far loses white space at a break.
+        let n_spaces = after.bytes().take(MAX_INDENT).take_while(|byte| *byte == b' ').count();
+        if before.ends_with('\n') && !after[n_spaces..].starts_with(char::is_whitespace) {
             return false;
         }
         if after.is_empty() {
@@ -198,12 +207,23 @@ impl Chunker {
         // The break removes one white-space character and carriage returns. After a return, the marker may not have arrived at all.
         let is_return = after.starts_with('\r');
         let after = after.strip_prefix(|c: char| c.is_whitespace() && c != '\n').unwrap_or(after);
-        let after = &after[after.bytes().take(MAX_RETURNS).take_while(|byte| *byte == b'\r').count()..];
+        let after = &after[after.bytes().take(MAX_SPACE).take_while(|byte| *byte == b'\r').count()..];
         let n_spaces = after.bytes().take(MAX_INDENT).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let marker = &after.as_bytes()[n_spaces..];
         let n_marker = marker.iter().take(3).take_while(|byte| is_marker(**byte)).count();
         let may_grow = !self.is_complete && n_marker == marker.len() && (n_marker > 0 || is_return);
-        marker.starts_with(b"```") || marker.starts_with(b"~~~") || may_grow
+        begins_fence(marker) || may_grow
+    }
+
+    /// The same for a break between white space, all of which is removed: `after` is the text after it, and begins at `at`.
+    fn removed_space_makes_fence(&self, at: usize, after: &str) -> bool {
+        let space = after.chars().take(MAX_SPACE).take_while(|c| c.is_whitespace());
+        let n_space: usize = space.map(char::len_utf8).sum();
+        let marker = &after.as_bytes()[n_space..];
+        if marker.len() < 3 && marker.iter().all(|byte| is_marker(*byte)) {
+            return !self.is_complete;
+        }
+        begins_fence(marker) && self.marks.fence_at(self.offset + at + n_space + 1).is_none()
     }
 
     /// Returns the last position up to `at`, and after `least`, that makes no fence; `at` if there is none.
@@ -236,6 +256,10 @@ fn closes(closing: &str, text: &str) -> bool {
     line.len() - body.len() <= MAX_INDENT
         && body.len() >= marker.len()
         && marker.chars().next().is_some_and(|first| body.chars().all(|c| c == first))
+}
+
+fn begins_fence(text: &[u8]) -> bool {
+    text.starts_with(b"```") || text.starts_with(b"~~~")
 }
 
 fn is_marker(byte: u8) -> bool {

@@ -62,6 +62,26 @@ fn no_break_turns_a_marker_in_a_line_into_a_fence() {
 }
 
 #[test]
+fn a_break_at_the_start_of_a_line_keeps_a_marker_that_is_indented_too_far() {
+    for indent in ["    ", "\u{b}", "\t", "\u{a0}", "  \t"] {
+        for marker in ["```", "~~~~"] {
+            let text = format!("ab cdef\n{indent}{marker} gh\nij klmnop");
+            let chars: Vec<String> = text.chars().map(String::from).collect();
+            let chars: Vec<&str> = chars.iter().map(String::as_str).collect();
+            for max in 8..20 {
+                for preference in [BreakPreference::Paragraph, BreakPreference::Newline, BreakPreference::Sentence] {
+                    let options = chunking(1, max, preference);
+                    for blocks in [cut(options, &[&text]), cut(options, &chars), cut_at_end(options, &[&text])] {
+                        let broken = blocks.iter().find(|block| !is_balanced(block));
+                        assert!(broken.is_none(), "{text:?} {options:?}: {blocks:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn markers_of_nested_strikethroughs_are_not_opened_again_as_a_fence() {
     for max in 8..20 {
         for text in ["~~§~~r§§", "~~one ~~two three~~ four~~ five", "~~a~~b~~c~~ d e f g h"] {
