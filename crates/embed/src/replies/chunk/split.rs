@@ -95,12 +95,18 @@ impl Chunker {
         for _ in 0..MAX_MOVES {
             let Some(place) = self.absolute(end) else { break };
             let around = self.marks.markup_around(place);
-            let around: Vec<(&InlineSpan, &str)> =
-                around.into_iter().filter_map(|span| Some((span, self.closing_of(span)?))).collect();
+            let n_before = self.offset + self.head;
+            let around = around.into_iter().filter(|span| span.close.is_none_or(|(from, _)| from >= n_before));
+            let mut around: Vec<(&InlineSpan, &str)> =
+                around.filter_map(|span| Some((span, self.closing_of(span)?))).collect();
+            // What is open inside of markup ends with it, so nothing else is around its closing marker.
+            let closes = around.iter().position(|(span, _)| span.close.is_some_and(|(from, _)| from < place));
+            if let Some(closes) = closes {
+                around.truncate(closes + 1);
+            }
             let Some((inner, _)) = around.last() else {
                 return Break::At(self.beside_markers(window, end, self.reopened.len()));
             };
-            let n_before = self.offset + self.head;
             let is_blank = |from: usize, to: usize| self.between(from, to).trim().is_empty();
             if is_blank(inner.content.max(n_before), place) && inner.content >= n_before {
                 // Markup that would be empty goes into the next block.
@@ -109,13 +115,14 @@ impl Chunker {
                 end = start + self.reopened.len();
                 continue;
             }
-            if let Some((closing, closed)) = inner.close
-                && is_blank(place, closing)
-                && closed - n_before + self.reopened.len() <= window.len()
-            {
-                // Only its own marker is left.
-                end = closed - n_before + self.reopened.len();
-                continue;
+            // The marker that closes the markup, if nothing else of it is left.
+            let last = inner.close.filter(|(closing, _)| place >= *closing || is_blank(place, *closing));
+            if let Some((closing, closed)) = last {
+                if closed - n_before + self.reopened.len() <= window.len() {
+                    end = closed - n_before + self.reopened.len();
+                    continue;
+                }
+                end = end.min(closing - n_before + self.reopened.len());
             }
             let mut closing: String = around.iter().rev().map(|(_, closing)| *closing).collect();
             let reopen: String = around.iter().map(|(span, _)| span.opening.as_str()).collect();
@@ -136,12 +143,15 @@ impl Chunker {
             if n_closing + unit.len(&reopen) + n_space + unit.widest() > self.max {
                 break;
             }
-            if unit.len(content) + n_closing <= self.max {
+            if last.is_none() && unit.len(content) + n_closing <= self.max {
                 let markup = around.iter().map(|(span, _)| span.start).collect();
                 return Break::Markup { at: end, closing, markup };
             }
             reserve = n_closing.max(reserve + 1);
             let shorter = unit.prefix(window, self.max.saturating_sub(reserve)).len();
+            if shorter <= self.reopened.len() {
+                break;
+            }
             // White space at the end is removed.
             let space = window[shorter..].chars().next().filter(|c| c.is_whitespace());
             let shorter = &window[..shorter + space.map_or(0, char::len_utf8)];
@@ -157,6 +167,9 @@ impl Chunker {
         let around = self.marks.markup_around(start);
         let openings = around.iter().filter(|span| self.reopened_markup.contains(&span.start));
         let mut markers: String = openings.map(|span| span.opening.as_str()).collect();
+        if markers.starts_with("~~~") {
+            markers.clear();
+        }
         let next = &self.text[self.head..];
         match next.chars().next() {
             // Markers next to those of the text are others, and a fence at the start of a line.
@@ -204,10 +217,15 @@ impl Chunker {
             let marker = &line[n_spaces..];
             return line.len() <= MAX_FENCE_START && !marker.is_empty() && marker.iter().all(|byte| is_marker(*byte));
         }
-        // The break removes one white-space character and carriage returns. After a return, the marker may not have arrived at all.
-        let is_return = after.starts_with('\r');
-        let after = after.strip_prefix(|c: char| c.is_whitespace() && c != '\n').unwrap_or(after);
-        let after = &after[after.bytes().take(MAX_SPACE).take_while(|byte| *byte == b'\r').count()..];
+        // The break removes one white-space character and line ends. After a line feed, the next line stays what it is. After a return, the
+        // marker may not have arrived at all.
+        let rest = after.strip_prefix(char::is_whitespace).unwrap_or(after);
+        let rest = &rest[rest.bytes().take(MAX_SPACE).take_while(|byte| matches!(byte, b'\r' | b'\n')).count()..];
+        let (removed, after) = after.split_at(after.len() - rest.len());
+        if removed.ends_with('\n') {
+            return false;
+        }
+        let is_return = removed.ends_with('\r');
         let n_spaces = after.bytes().take(MAX_INDENT).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let marker = &after.as_bytes()[n_spaces..];
         let n_marker = marker.iter().take(3).take_while(|byte| is_marker(**byte)).count();

@@ -63,7 +63,7 @@ fn no_break_turns_a_marker_in_a_line_into_a_fence() {
 
 #[test]
 fn a_break_at_the_start_of_a_line_keeps_a_marker_that_is_indented_too_far() {
-    for indent in ["    ", "\u{b}", "\t", "\u{a0}", "  \t"] {
+    for indent in ["    ", "\u{b}", "\t", "\u{a0}", "  \t", "\r", "\r\r", " \r"] {
         for marker in ["```", "~~~~"] {
             let text = format!("ab cdef\n{indent}{marker} gh\nij klmnop");
             let chars: Vec<String> = text.chars().map(String::from).collect();

@@ -216,6 +216,18 @@ fn a_fence_after_split_markup_stays_a_fence() {
 }
 
 #[test]
+fn a_split_link_keeps_its_address() {
+    let text = "see [the ex _aaaaaaaaaaaa _bbbbbbbbbbbbb _c _d _e _flink](https:/.ex    ^)in _g";
+    for max in 36..80 {
+        let options = chunking(1, max, BreakPreference::Paragraph);
+        let blocks = cut_at_end(options, &[text]);
+        for part in blocks.iter().flat_map(|block| block.split("](").skip(1)) {
+            assert!(part.starts_with("https:/.ex    ^)"), "{max}: {blocks:?}");
+        }
+    }
+}
+
+#[test]
 fn markers_that_turn_out_to_be_text_are_not_repeated() {
     let blocks = cut(chunking(1, 12, BreakPreference::Paragraph), &["*one two three ", "four\n\nfive"]);
     assert_eq!(blocks, ["*one two*", "three four", "five"]);
