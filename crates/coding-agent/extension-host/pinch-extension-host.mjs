@@ -5,9 +5,9 @@
 // Everything the extension prints goes to standard error. Requires Node 20 or newer; TypeScript requires type stripping (22.18 or newer).
 
 import { AsyncLocalStorage } from "node:async_hooks";
-import { readFileSync } from "node:fs";
+import { readFileSync, readSync } from "node:fs";
 import nodeModule from "node:module";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const [file] = process.argv.slice(2);
@@ -78,14 +78,68 @@ function send(message) {
 // The session whose handler is running: several sessions may share this process.
 const current = new AsyncLocalStorage();
 
-function request(method, params = {}) {
+/** Sends a request and returns its id. */
+function sendRequest(method, params) {
   const id = nextId++;
   const within = current.getStore();
   if (within !== undefined && params.generation === undefined) params = { ...params, within };
-  return new Promise((done, fail) => {
-    waiting.set(id, { done, fail });
-    send({ id, method, params });
-  });
+  send({ id, method, params });
+  return id;
+}
+
+function request(method, params = {}) {
+  return new Promise((done, fail) => void waiting.set(sendRequest(method, params), { done, fail }));
+}
+
+/** Messages of pinch that were read but not handled yet. */
+const inbox = [];
+let pieces = []; // of a line that has not ended
+
+/** Takes in what was read. Lines end with a line feed only: `node:readline` would also split at U+2028 and U+2029, which are valid in JSON. */
+function feed(chunk) {
+  let from = 0;
+  for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
+    pieces.push(chunk.subarray(from, end));
+    from = end + 1;
+    const line = Buffer.concat(pieces).toString("utf8");
+    pieces = [];
+    if (line.trim()) inbox.push(JSON.parse(line));
+  }
+  if (from < chunk.length) pieces.push(chunk.subarray(from));
+}
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
+const BLOCK = 64 * 1024; // bytes that are read at once
+const NAP = 0.2; // milliseconds until the next attempt to read
+
+/** Waits until something arrives, and takes it in. Meanwhile nothing else runs. */
+function readNow() {
+  const buffer = Buffer.allocUnsafe(BLOCK);
+  for (;;) {
+    try {
+      const length = readSync(0, buffer);
+      if (length === 0) throw new Error("pinch has ended");
+      return feed(buffer.subarray(0, length));
+    } catch (error) {
+      if (error.code !== "EAGAIN") throw error;
+      Atomics.wait(sleeper, 0, 0, NAP);
+    }
+  }
+}
+
+/** Asks pinch and returns the answer, as pi returns it: at once. What else arrives before it is handled afterwards. */
+function requestNow(method, params = {}) {
+  if (!isInitialized) throw new Error(`${method} cannot be used while the extension is loaded`);
+  const id = sendRequest(method, params);
+  for (let at = 0; ; at++) {
+    while (at === inbox.length) readNow();
+    const { method, id: answered, error, result } = inbox[at];
+    if (method !== undefined || answered !== id) continue;
+    inbox.splice(at, 1);
+    if (inbox.length > 0) setImmediate(handleInbox);
+    if (error) throw new Error(error.message);
+    return result ?? undefined;
+  }
 }
 
 function list(map, key) {
@@ -407,34 +461,75 @@ function makeUi(own) {
   };
 }
 
+/** The session, which can only be read. `ask` asks for entries. */
+function makeSessionManager(facts, ask) {
+  const getEntries = () => ask("getEntries");
+  const getBranch = (fromId) => {
+    if (fromId === undefined) return ask("getBranch");
+    const byId = new Map(getEntries().map((entry) => [entry.id, entry]));
+    const branch = [];
+    for (let entry = byId.get(fromId); entry && byId.delete(entry.id); entry = byId.get(entry.parentId)) branch.push(entry);
+    return branch.reverse();
+  };
+  const labels = (entries) => {
+    const latest = new Map();
+    for (const entry of entries) if (entry.type === "label") latest.set(entry.targetId, entry);
+    return latest;
+  };
+  const getLeafEntry = () => getBranch().at(-1);
+  return {
+    getEntries,
+    getBranch,
+    getLeafEntry,
+    getLeafId: () => getLeafEntry()?.id ?? null,
+    getEntry: (id) => getEntries().find((entry) => entry.id === id),
+    getLabel: (id) => labels(getEntries()).get(id)?.label || undefined,
+    getTree() {
+      const entries = getEntries();
+      const latest = labels(entries);
+      const nodes = new Map();
+      for (const entry of entries) {
+        const label = latest.get(entry.id);
+        const named = label?.label ? { label: label.label, labelTimestamp: label.timestamp } : {};
+        nodes.set(entry.id, { entry, children: [], ...named });
+      }
+      const roots = [];
+      for (const node of nodes.values()) (nodes.get(node.entry.parentId)?.children ?? roots).push(node);
+      return roots;
+    },
+    getSessionId: () => facts.sessionId,
+    getSessionFile: () => facts.sessionFile,
+    getSessionDir: () => (facts.sessionFile ? dirname(facts.sessionFile) : ""),
+    getSessionName: () => ask("getSessionName"),
+    getCwd: () => facts.cwd ?? start.cwd,
+  };
+}
+
 /** The context of a handler, tool or command. What it asks for goes to the session it was made for, or fails. */
 function makeContext(facts = {}, signal) {
   const own = () => (facts.generation === undefined ? {} : { generation: facts.generation });
   const ask = (method, params) => request(method, { ...own(), ...params });
+  const askNow = (method, params) => requestNow(method, { ...own(), ...params });
   return {
     ...facts,
+    get model() {
+      return askNow("getModel");
+    },
     signal,
     cwd: facts.cwd ?? start.cwd,
     hasUI: facts.hasUI ?? start.hasUI,
     // Only a terminal has themes.
     mode: !(facts.hasUI ?? start.hasUI) ? "print" : screen.themes.length > 0 ? "tui" : "rpc",
     ui: makeUi(own),
-    isIdle: () => ask("isIdle"),
+    isIdle: () => askNow("isIdle"),
     abort: () => ask("abort"),
-    hasPendingMessages: () => ask("hasPendingMessages"),
+    hasPendingMessages: () => askNow("hasPendingMessages"),
     shutdown: () => ask("shutdown"),
-    getContextUsage: async () => (await ask("getContextUsage")) ?? undefined,
+    getContextUsage: () => askNow("getContextUsage"),
     compact: (options = {}) => ask("compact", { customInstructions: options.customInstructions }),
-    getSystemPrompt: () => ask("getSystemPrompt"),
-    getModel: () => ask("getModel"),
-    sessionManager: {
-      getEntries: () => ask("getEntries"),
-      getBranch: () => ask("getBranch"),
-      getSessionId: () => facts.sessionId,
-      getSessionFile: () => facts.sessionFile,
-      getSessionName: () => ask("getSessionName").then((name) => name ?? undefined),
-      getCwd: () => facts.cwd ?? start.cwd,
-    },
+    getSystemPrompt: () => askNow("getSystemPrompt"),
+    getModel: () => askNow("getModel"),
+    sessionManager: makeSessionManager(facts, askNow),
   };
 }
 
@@ -448,8 +543,8 @@ function makeCommandContext(facts, signal) {
     }
     return { cancelled: left.cancelled, selectedText: left.text, editorText: left.text };
   };
-  return {
-    ...makeContext(facts, signal),
+  // A copy would look up what the context looks up only when asked.
+  return Object.assign(makeContext(facts, signal), {
     waitForIdle: () => ask("waitForIdle"),
     compact: (options = {}) => ask("compact", { customInstructions: options.customInstructions }),
     newSession: (options = {}) => leave("new", { parentSession: options.parentSession }, options),
@@ -464,7 +559,7 @@ function makeCommandContext(facts, signal) {
       }),
     switchSession: (path, options = {}) => leave("switch", { path }, options),
     reload: () => ask("reload"),
-  };
+  });
 }
 
 /** Tells pinch of something that it could not learn at the start: now, or as soon as there is a session. */
@@ -569,7 +664,7 @@ const pi = {
     onlyAtStart("pi.registerFlag");
     flags.set(name, flag);
   },
-  getFlag: async (name) => (isBound ? ((await request("getFlag", { name })) ?? undefined) : flags.get(name)?.default),
+  getFlag: (name) => (isBound ? requestNow("getFlag", { name }) : flags.get(name)?.default),
   registerMessageRenderer(type, renderer) {
     onlyAtStart("pi.registerMessageRenderer");
     renderers.set(type, renderer);
@@ -590,16 +685,16 @@ const pi = {
   sendUserMessage: (content, options = {}) => request("sendUserMessage", { content, ...options }),
   appendEntry: (customType, data) => request("appendEntry", { customType, data }),
   setSessionName: (name) => request("setSessionName", { name }),
-  getSessionName: async () => (await request("getSessionName")) ?? undefined,
+  getSessionName: () => requestNow("getSessionName"),
   setLabel: (entryId, label) => request("setLabel", { entryId, label }),
   exec: (command, args = [], options = {}) =>
     request("exec", { command, args, cwd: options.cwd, timeout: options.timeout }),
-  getActiveTools: () => request("getActiveTools"),
-  getAllTools: () => request("getAllTools"),
+  getActiveTools: () => requestNow("getActiveTools"),
+  getAllTools: () => requestNow("getAllTools"),
   setActiveTools: (names) => request("setActiveTools", { names }),
-  getCommands: () => request("getCommands"),
+  getCommands: () => requestNow("getCommands"),
   setModel: (model) => request("setModel", { provider: model.provider, model: model.id }),
-  getThinkingLevel: () => request("getThinkingLevel"),
+  getThinkingLevel: () => requestNow("getThinkingLevel"),
   setThinkingLevel: (level) => request("setThinkingLevel", { level }),
   events: {
     emit: (topic, data) => request("events/emit", { topic, data }),
@@ -834,6 +929,20 @@ async function receive(message) {
   }
 }
 
+// Notifications of events are handled in order, before the requests of events that follow them. All other requests are handled concurrently.
+let notifications = Promise.resolve();
+function handleInbox() {
+  while (inbox.length > 0) {
+    const message = inbox.shift();
+    if (message.method !== "event") {
+      void receive(message);
+      continue;
+    }
+    const handled = notifications.then(() => receive(message));
+    if (message.id === undefined) notifications = handled;
+  }
+}
+
 try {
   const extension = await import(pathToFileURL(resolve(file)).href);
   // A function as for pi, or an object with `register` as for OpenClaw, whose plugins subscribe to hooks with `on`.
@@ -848,30 +957,13 @@ try {
   fatal(error);
 }
 
-// Notifications are handled sequentially in order; requests are handled concurrently.
-let notifications = Promise.resolve();
-function take(line) {
-  if (!line.trim()) return;
-  const message = JSON.parse(line);
-  if (message.id === undefined && message.method === "event") notifications = notifications.then(() => receive(message));
-  else void receive(message);
-}
-
-// Lines end with a line feed only: `node:readline` would also split at U+2028 and U+2029, which are valid in JSON.
-let pieces = [];
 process.stdin.on("data", (chunk) => {
-  let from = 0;
-  for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
-    pieces.push(chunk.subarray(from, end));
-    from = end + 1;
-    const line = Buffer.concat(pieces).toString("utf8");
-    pieces = [];
-    take(line);
-  }
-  if (from < chunk.length) pieces.push(chunk.subarray(from));
+  feed(chunk);
+  handleInbox();
 });
 // Handle pending notifications before exiting, and report their failures.
 process.stdin.on("end", () => {
-  take(Buffer.concat(pieces).toString("utf8"));
+  feed(Buffer.from("\n"));
+  handleInbox();
   void notifications.finally(() => process.exit(0));
 });

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pinch_agent_core::tool::JsonObject;
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::extension::ProviderChange;
 use pinch_llm::message::Message;
-use pinch_llm::provider::scripted::ScriptedReply as Reply;
+use pinch_llm::provider::scripted::{ScriptedReply as Reply, ScriptedStep};
 use pinch_stdx::cancel::Cancel;
 
 use crate::extension_hooks::{failures, pull};
@@ -65,6 +66,73 @@ async fn registrations_between_load_and_session_start_are_accepted() {
     };
     assert_eq!(changes.map(kept).collect::<Vec<_>>(), ["kept"]);
     assert_eq!(states(&stage), ["refused \"pi.registerCommand must be called while the extension is loaded\""]);
+}
+
+#[tokio::test]
+async fn what_extensions_look_up_is_there_at_once() {
+    let text = r#"
+        export default function (pi) {
+          let early = "";
+          try { pi.getActiveTools(); } catch (error) { early = error.message; }
+          pi.registerFlag("plan", { type: "boolean", default: false });
+          const order = [];
+          pi.on("turn_start", () => order.push("start"));
+          pi.on("turn_end", async (event, ctx) => {
+            order.push("end");
+            const user = ctx.sessionManager.getEntries().find((entry) => entry.message?.role === "user");
+            await pi.setLabel(user.id, "here");
+          });
+          pi.on("agent_end", async (event, ctx) => {
+            const log = ctx.sessionManager;
+            const branch = log.getBranch();
+            const [user, answer] = branch.filter((entry) => /user|assistant/.test(entry.message?.role));
+            const tree = log.getTree();
+            let node = tree[0];
+            while (node.entry.id !== user.id) node = node.children[0];
+            await pi.appendEntry("seen", {
+              early, order,
+              part: log.getBranch(user.id).at(-1).id === user.id,
+              answer: [answer.message.content[0].text, log.getEntry(answer.id).id === answer.id],
+              leaf: [log.getLeafEntry().type, branch.at(-1).id === log.getLeafId()],
+              label: [log.getLabel(user.id), node.label, log.getLabel(answer.id) ?? null],
+              model: ctx.model.id, idle: ctx.isIdle(), pending: ctx.hasPendingMessages(), prompt: typeof ctx.getSystemPrompt(),
+              flag: pi.getFlag("plan"), level: pi.getThinkingLevel(), tools: pi.getActiveTools().length === pi.getAllTools().length,
+              name: pi.getSessionName() ?? null,
+            });
+          });
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    let [seen] = &states(&stage)[..] else { panic!("{:?}", states(&stage)) };
+    insta::assert_snapshot!(seen);
+}
+
+#[tokio::test]
+async fn messages_that_arrive_during_a_lookup_are_handled_after_it() {
+    let text = r#"
+        export default function (pi) {
+          const seen = [];
+          pi.on("message_update", (event, ctx) => {
+            const n = ctx.sessionManager.getEntries().length;
+            seen.push(event.assistantMessageEvent.type);
+          });
+          pi.registerTool({
+            name: "look", description: "Looks", parameters: { type: "object" },
+            // Two calls at the same time, and each looks up a lot.
+            async execute(id, params, signal, update, ctx) {
+              for (let n = 0; n < 50; n++) ctx.sessionManager.getBranch();
+              return { content: id };
+            },
+          });
+          pi.on("agent_end", async () => {
+            await pi.appendEntry("seen", seen.filter((type, at) => type !== seen[at - 1]).join(" "));
+          });
+        }"#;
+    let call = |id: &str| ScriptedStep::ToolCall { id: id.into(), name: "look".into(), arguments: JsonObject::new() };
+    let calls = Reply { steps: vec![call("c1"), call("c2")], ..Reply::default() };
+    let Some((mut stage, _folder)) = stage(text, [calls, Reply::text("done")]).await else { return };
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    insta::assert_snapshot!(states(&stage).join("\n"));
 }
 
 #[tokio::test]
