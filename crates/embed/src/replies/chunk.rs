@@ -71,6 +71,8 @@ pub struct Chunker {
     reopened: String,
     /// Where the markup begins that `reopened` opens again.
     reopened_markup: Vec<usize>,
+    /// Whether the first characters after the last break, which have not arrived, may look like a fence.
+    is_start_unknown: bool,
     text: String,
     /// Where the buffered part of `text` begins.
     head: usize,
@@ -116,6 +118,7 @@ impl Chunker {
             options,
             reopened: String::new(),
             reopened_markup: Vec::new(),
+            is_start_unknown: false,
             text: String::new(),
             head: 0,
             offset: 0,
@@ -356,6 +359,7 @@ impl Chunker {
         };
         let mut piece = std::mem::take(&mut self.reopened);
         self.reopened_markup.clear();
+        self.is_start_unknown = false;
         piece.push_str(&self.text[self.head..self.head + (end - n_reopened)]);
         if piece.ends_with('\r') {
             piece.pop();
@@ -389,6 +393,7 @@ impl Chunker {
                     after_space.trim_start_matches(['\r', '\n'])
                 };
                 self.head = self.text.len() - kept.len();
+                self.is_start_unknown = true;
             }
         }
         self.settle(head, n_reopened_units);

@@ -9,6 +9,9 @@ const MAX_MOVES: usize = 16;
 /// The longest start of a line that may still become a fence: three spaces and two characters of its marker.
 const MAX_FENCE_START: usize = 5;
 
+/// Keeps markers that begin no fence from beginning one at the start of a block: a space that is no indentation.
+const NO_FENCE: char = '\u{a0}';
+
 /// How far a fence may be indented.
 const MAX_INDENT: usize = 3;
 
@@ -163,36 +166,43 @@ impl Chunker {
 
     /// Returns the markers that open split markup again before the buffered text. Markup that turned out to be text is not opened again.
     pub(super) fn markup_to_reopen(&self) -> String {
-        let start = self.offset + self.head;
-        let around = self.marks.markup_around(start);
+        let around = self.marks.markup_around(self.offset + self.head);
         let openings = around.iter().filter(|span| self.reopened_markup.contains(&span.start));
         let mut markers: String = openings.map(|span| span.opening.as_str()).collect();
         if markers.starts_with("~~~") {
             markers.clear();
         }
         let next = &self.text[self.head..];
+        // Markers next to those of the text are others, and a fence at the start of a line.
         match next.chars().next() {
-            // Markers next to those of the text are others, and a fence at the start of a line.
             Some('`') if markers.ends_with('`') => markers.push(' '),
             Some('~') if markers.ends_with('~') => markers.clear(),
-            // A marker that was indented too far for a fence would begin one without those before it.
-            Some('`' | '~') if markers.is_empty() && self.marks.fence_at(start + 1).is_none() => {
-                return self.reopened.clone();
-            }
             _ => {}
+        }
+        if markers.is_empty() && self.looks_like_fence(next) {
+            markers.push(NO_FENCE);
         }
         markers
     }
 
-    /// Updates the reopened markers after text arrived or is complete.
+    /// Returns whether text at the start of a block would be a fence, but is none.
+    fn looks_like_fence(&self, next: &str) -> bool {
+        let n_spaces = next.bytes().take(MAX_INDENT).take_while(|byte| *byte == b' ').count();
+        begins_fence(&next.as_bytes()[n_spaces..])
+            && self.marks.fence_at(self.offset + self.head + n_spaces + 1).is_none()
+    }
+
+    /// Updates what is opened again after text arrived or is complete.
     pub(super) fn update_reopened(&mut self) {
-        if self.reopened_markup.is_empty() {
+        if self.reopened_markup.is_empty() && !self.is_start_unknown {
             return;
         }
         let markers = self.markup_to_reopen();
         self.n_units =
             (self.n_units + self.options.unit.len(&markers)).saturating_sub(self.options.unit.len(&self.reopened));
         self.reopened = markers;
+        // What begins a line decides within so many characters.
+        self.is_start_unknown &= self.text.len() - self.head <= MAX_FENCE_START;
     }
 
     /// Returns whether a break turns a marker that begins no fence into one, or splits one that may still become a fence.

@@ -233,5 +233,5 @@ fn markers_that_turn_out_to_be_text_are_not_repeated() {
     assert_eq!(blocks, ["*one two*", "three four", "five"]);
     // Without its marker, the line would begin a fence.
     let blocks = cut(chunking(1, 12, BreakPreference::Paragraph), &["*one two\n     ", "~~~ four\n\nfive"]);
-    assert_eq!(blocks, ["*one two*", "*~~~ four", "five"]);
+    assert_eq!(blocks, ["*one two*", "\u{a0}~~~ four", "five"]);
 }
