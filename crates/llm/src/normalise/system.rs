@@ -248,6 +248,19 @@ mod tests {
     }
 
     #[test]
+    fn system_messages_before_the_conversation_are_part_of_the_prompt() {
+        let text = |text: &str| {
+            let content = Content::Text(text.to_owned());
+            Arc::new(Message::System(SystemMessage { content, ..SystemMessage::default() }))
+        };
+        let messages = [text("be brief"), text(""), text("be kind"), Arc::new(Message::user("hi", 1)), text("be bold")];
+        let all = split(&SystemPrompt::default(), &[], &messages, 0);
+        assert_eq!((all.head.instructions, all.messages.len()), (vec!["be brief".to_owned(), "be kind".to_owned()], 2));
+        assert_eq!(all.current.text(), "be brief\n\nbe kind\n\nbe bold");
+        assert_eq!(split(&SystemPrompt::default(), &[], &messages[..3], 0).messages.len(), 0);
+    }
+
+    #[test]
     fn without_a_prompt_only_tools_count() {
         let nothing = collapse(&SystemPrompt::default(), &[], &[]).head;
         assert_eq!((nothing.is_empty(), nothing.timestamp), (true, None));

@@ -88,6 +88,17 @@ fn each_call_is_directly_followed_by_its_only_result() {
 }
 
 #[test]
+fn late_results_are_in_the_order_of_their_calls() {
+    for later in [user("go on"), answer("m", "stop", json!([])), answer("m", "error", json!([]))] {
+        let messages =
+            [answer("m", "toolUse", json!([call("a"), call("b")])), later, result("b", "2"), result("a", "1")];
+        let out = transform(&read(&messages), &target(false), None);
+        let lines: Vec<String> = out.iter().map(|message| line(message)).collect();
+        assert_eq!(lines[..3], ["assistant [a+b] 7", "toolResult a[1] 9", "toolResult b[2] 9"], "{}", messages[1]);
+    }
+}
+
+#[test]
 fn failed_answers_are_removed_with_their_results_and_their_ids_may_be_reused() {
     check(
         &[
@@ -136,6 +147,13 @@ fn unchanged_messages_are_shared() {
     let message = Arc::new(Message::from_value(&user("hi")).unwrap());
     let out = transform(&[Arc::clone(&message)], &target(true), None);
     assert!(Arc::ptr_eq(&out[0], &message));
+    // Another model's call loses its signature, but if it keeps its id, so does its result.
+    let mut signed = call("a");
+    signed["thoughtSignature"] = "s".into();
+    let messages = read(&[answer("other", "toolUse", json!([signed])), result("a", "r")]);
+    let out = transform(&messages, &target(true), None);
+    assert_eq!(out[0].to_value()["content"][0], call("a"));
+    assert!(Arc::ptr_eq(&out[1], &messages[1]));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What each step of [`history`](crate::normalise::history) changes, and what it leaves alone.
 
 mod calls;
+mod history;
 mod text;
 mod thinking;
 mod turns;

@@ -25,8 +25,10 @@ fn ids_of_calls_fit_the_alphabet_of_the_server_and_stay_distinct() {
         );
     }
     assert_eq!(call_ids::sanitise("|_-", CallIdRule::Strict), "sanitizedtoolid");
+    // The start of the hash of "sanitized".
+    assert_eq!(short("|_-"), "7b757a23b");
     // Hashes of what is left.
-    assert_eq!((short("|_-").len(), short("a_b").len()), (9, 9));
+    assert_eq!(short("a_b").len(), 9);
     assert_eq!(short("a_b"), short("ab"));
     assert_ne!(short("a_b"), short("|_-"));
 
@@ -51,8 +53,9 @@ fn ids_of_calls_fit_the_alphabet_of_the_server_and_stay_distinct() {
     let own = read(&[answer("m", "toolUse", json!([call("abc")])), result("abc", "r"), user("u")]);
     let out = call_ids::rewrite(&own, CallIdRule::Strict);
     assert!(own.iter().zip(&out).all(|(before, after)| Arc::ptr_eq(before, after)));
-    let foreign = answer("m", "toolUse", json!([{"type": "tool_use", "id": "a_b", "name": "f"}]));
-    check(|messages| call_ids::rewrite(messages, CallIdRule::Strict), &[foreign], &["assistant: [ab f]"]);
+    let foreign = json!([{"type": "tool_use", "id": "a_b", "name": "f"}, {"type": "note", "id": "a_c", "name": "n"}]);
+    let rewrite = |messages: &[Arc<Message>]| call_ids::rewrite(messages, CallIdRule::Strict);
+    check(rewrite, &[answer("m", "toolUse", foreign)], &["assistant: [ab f] [a_c n]"]);
 }
 
 #[test]
@@ -118,6 +121,17 @@ fn repaired_results_carry_the_id_and_the_name_of_their_call() {
 }
 
 #[test]
+fn unknown_blocks_are_no_calls_even_if_they_have_an_id() {
+    let notes = [json!({"type": "note", "id": " n ", "name": "f"}), json!({"type": "note"})];
+    let [first, second] = notes.clone();
+    let messages = [answer("m", "toolUse", json!([first, call(" a "), second])), result("a", "r")];
+    let repaired = repair::repair(&read(&messages), true);
+    assert_eq!(lines(&repaired.messages), ["assistant: [ n  f] [a read] [ ]", "toolResult(a): r"]);
+    let content = &repaired.messages[0].to_value()["content"];
+    assert_eq!([content[0].clone(), content[2].clone()], notes);
+}
+
+#[test]
 fn calls_that_no_server_accepts_go() {
     let raw =
         |kind: &str, id: &str, name: &str, input: Value| json!({"type": kind, "id": id, "name": name, "input": input});
@@ -141,7 +155,10 @@ fn calls_that_no_server_accepts_go() {
         "assistant: [ ]".to_owned(),
     ];
     let messages: Vec<Value> = contents.iter().map(|content| answer("m", "stop", content.clone())).collect();
-    assert_eq!(lines(&calls::without_malformed(&read(&messages))), expect);
+    let checked = calls::without_malformed(&read(&messages));
+    assert_eq!(lines(&checked), expect);
+    let again = calls::without_malformed(&checked);
+    assert!(checked.iter().zip(&again).all(|(before, after)| Arc::ptr_eq(before, after)));
 
     let adopted = calls::adopted(&read(&[answer(
         "m",

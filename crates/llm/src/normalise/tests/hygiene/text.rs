@@ -76,6 +76,8 @@ fn broken_images_become_notes_and_wrong_types_are_corrected() {
         &[json!({"role": "user", "content": images, "timestamp": 8}), given],
         &[&format!("user: {shown}"), &format!("toolResult(x): {shown}")],
     );
+    let right = read(&[json!({"role": "user", "content": [image("iVBORw", "image/png")], "timestamp": 8})]);
+    assert!(Arc::ptr_eq(&text::clean(&right, &TranscriptRules::default())[0], &right[0]));
 }
 
 #[test]

@@ -14,8 +14,9 @@ fn only_padded_base64_signs_thinking() {
     let good = ["c2ln", "c2k=", "cw==", " ab+/ "].map(|signature| json!([thought("t", signature)]));
     let expect = ["assistant: {t}/c2ln", "assistant: {t}/c2k=", "assistant: {t}/cw==", "assistant: {t}/ ab+/ "];
     check_answers(thinking::signed_only, &good, &expect);
-    let bad = ["", "====", "c2l", "c===", "a-_w", "si!n"].map(|signature| json!([thought("t", signature), said("a")]));
-    check_answers(thinking::signed_only, &bad, &["assistant: a"; 6]);
+    let bad = ["", "====", "c2l", "c===", "c2lnb===", "a-_w", "si!n"]
+        .map(|signature| json!([thought("t", signature), said("a")]));
+    check_answers(thinking::signed_only, &bad, &["assistant: a"; 7]);
 }
 
 #[test]
@@ -35,11 +36,14 @@ fn reasoning_items_stay_only_before_what_they_led_to() {
         json!([said("a"), thought("t", summary)]),
         json!([said("a"), thought("t", foreign), thought("u", other), thought("v", "rs_1")]),
         json!([thought("t", item)]),
+        json!([thought("t", item), thought("u", item)]),
+        json!([thought("t", item), thought("u", item), said("a")]),
     ];
     let expect = [
         format!("assistant: {{t}}/{item} a"),
         "assistant: a".to_owned(),
         format!("assistant: a {{t}}/{foreign} {{u}}/{other} {{v}}/rs_1"),
+        format!("assistant: {{t}}/{item} {{u}}/{item} a"),
     ];
     let messages: Vec<Value> = contents.iter().map(|content| answer("m", "stop", content.clone())).collect();
     assert_eq!(lines(&thinking::without_orphan_items(&read(&messages))), expect);

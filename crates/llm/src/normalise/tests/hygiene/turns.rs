@@ -89,6 +89,8 @@ fn calls_before_a_user_message_go_unless_it_contains_their_results() {
         let out = turns::without_dangling(&read(&[calls.clone(), inside(key)]));
         assert_eq!(line(&out[0].to_value()), "assistant: a [y read]", "{key}");
     }
+    let noted = answer("m", "toolUse", json!([{"type": "note", "id": "n", "name": "f"}, call("x")]));
+    check(turns::without_dangling, &[noted, user("stop")], &["assistant: [n f]", "user: \"stop\""]);
     check(
         turns::without_dangling,
         &[answer("m", "toolUse", json!([call("x")])), user("stop")],
