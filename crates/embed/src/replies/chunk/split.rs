@@ -10,7 +10,7 @@ const MAX_MOVES: usize = 16;
 const MAX_FENCE_START: usize = 5;
 
 /// Keeps markers that begin no fence from beginning one at the start of a block: a space that is no indentation.
-const NO_FENCE: char = '\u{a0}';
+const NO_FENCE: &str = "\u{a0}";
 
 /// How far a fence may be indented.
 const MAX_INDENT: usize = 3;
@@ -179,8 +179,10 @@ impl Chunker {
             Some('~') if markers.ends_with('~') => markers.clear(),
             _ => {}
         }
-        if markers.is_empty() && self.looks_like_fence(next) {
-            markers.push(NO_FENCE);
+        let unit = self.options.unit;
+        let has_room = unit.len(NO_FENCE) + unit.widest() <= self.max;
+        if markers.is_empty() && has_room && self.looks_like_fence(next) {
+            markers.push_str(NO_FENCE);
         }
         markers
     }
