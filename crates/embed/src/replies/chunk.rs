@@ -260,8 +260,9 @@ impl Chunker {
         if found.is_some() || self.n_units < self.max {
             return found.map(|at| self.markup_break(&window, at, least));
         }
-        if !self.is_complete && self.n_units <= self.max && (self.marks.ends_with_fence() || self.is_in_fence(&window))
-        {
+        // Characters that arrived in parts were counted in parts, so the text may fit although its number of units does not.
+        let is_whole = self.head + window.len() - self.reopened.len() == self.text.len();
+        if !self.is_complete && is_whole && (self.marks.ends_with_fence() || self.is_in_fence(&window)) {
             // The next character decides whether the last line closes the fence, and whether it ends here.
             return None;
         }

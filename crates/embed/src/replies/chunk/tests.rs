@@ -85,6 +85,18 @@ fn a_break_at_the_start_of_a_line_keeps_a_marker_that_is_indented_too_far() {
 }
 
 #[test]
+fn a_fence_whose_characters_arrive_in_parts_is_closed() {
+    let text = "```\nabc 👩\u{200d}👩\u{200d}👧 de\nfg\n```\nafter it";
+    let chars: Vec<String> = text.chars().map(String::from).collect();
+    let chars: Vec<&str> = chars.iter().map(String::as_str).collect();
+    for max in 12..30 {
+        let options = Chunking { unit: TextUnit::Graphemes, ..chunking(max, max, BreakPreference::Newline) };
+        let blocks = cut(options, &chars);
+        assert!(blocks.iter().all(|block| is_balanced(block)), "{max}: {blocks:?}");
+    }
+}
+
+#[test]
 fn markers_of_nested_strikethroughs_are_not_opened_again_as_a_fence() {
     for max in 8..20 {
         for text in ["~~§~~r§§", "~~one ~~two three~~ four~~ five", "~~a~~b~~c~~ d e f g h"] {
