@@ -15,7 +15,7 @@ const NO_FENCE: &str = "\u{a0}";
 /// How far a fence may be indented.
 const MAX_INDENT: usize = 3;
 
-/// How much white space after a break is looked through for a marker, in characters.
+/// How much white space before and after a break is looked through for a marker, in characters.
 const MAX_SPACE: usize = 64;
 
 /// The longest line that names media and is kept whole, in bytes.
@@ -213,7 +213,8 @@ impl Chunker {
         if before.is_empty() || (after.is_empty() && self.is_complete) {
             return false;
         }
-        if self.reopened.is_empty() && before[self.head..].trim_start().is_empty() {
+        let piece = &before[self.head..];
+        if self.reopened.is_empty() && piece.len() <= MAX_SPACE && piece.trim_start().is_empty() {
             return self.removed_space_makes_fence(before.len(), after);
         }
         // A line that may begin a fence stays what it is. One that is indented too far loses white space at a break.
