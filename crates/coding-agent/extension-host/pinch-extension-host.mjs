@@ -91,6 +91,9 @@ function request(method, params = {}) {
   return new Promise((done, fail) => void waiting.set(sendRequest(method, params), { done, fail }));
 }
 
+/** Counts when the session may have changed: pinch has said something, or the event loop has gone on. */
+let moment = 0;
+
 /** Messages of pinch that were read but not handled yet. */
 const inbox = [];
 let pieces = []; // of a line that has not ended
@@ -104,6 +107,7 @@ function feed(chunk) {
     const line = Buffer.concat(pieces).toString("utf8");
     pieces = [];
     if (line.trim()) inbox.push(JSON.parse(line));
+    moment++;
   }
   if (from < chunk.length) pieces.push(chunk.subarray(from));
 }
@@ -461,35 +465,46 @@ function makeUi(own) {
   };
 }
 
-/** The session, which can only be read. `ask` asks for entries. */
+/** Returns a function that keeps the result of another one for the moment. */
+function forTheMoment(make) {
+  let made;
+  return () => {
+    if (made?.at === moment) return made.value;
+    const value = make();
+    made = { value, at: moment };
+    setImmediate(() => void moment++);
+    return value;
+  };
+}
+
+/** The session, which can only be read. `ask` asks for entries. Looking up every entry takes one request, not one each. */
 function makeSessionManager(facts, ask) {
-  const getEntries = () => ask("getEntries");
-  const getBranch = (fromId) => {
-    if (fromId === undefined) return ask("getBranch");
-    const byId = new Map(getEntries().map((entry) => [entry.id, entry]));
-    const branch = [];
-    for (let entry = byId.get(fromId); entry && byId.delete(entry.id); entry = byId.get(entry.parentId)) branch.push(entry);
-    return branch.reverse();
-  };
-  const labels = (entries) => {
+  const entries = forTheMoment(() => ask("getEntries"));
+  const branch = forTheMoment(() => ask("getBranch"));
+  const byId = forTheMoment(() => new Map(entries().map((entry) => [entry.id, entry])));
+  const labels = forTheMoment(() => {
     const latest = new Map();
-    for (const entry of entries) if (entry.type === "label") latest.set(entry.targetId, entry);
+    for (const entry of entries()) if (entry.type === "label") latest.set(entry.targetId, entry);
     return latest;
+  });
+  const getBranch = (fromId) => {
+    if (fromId === undefined) return [...branch()];
+    const path = [];
+    for (let entry = byId().get(fromId); entry && path.length < byId().size; entry = byId().get(entry.parentId)) path.push(entry);
+    return path.reverse();
   };
-  const getLeafEntry = () => getBranch().at(-1);
+  const getLeafEntry = () => branch().at(-1);
   return {
-    getEntries,
+    getEntries: () => [...entries()],
     getBranch,
     getLeafEntry,
     getLeafId: () => getLeafEntry()?.id ?? null,
-    getEntry: (id) => getEntries().find((entry) => entry.id === id),
-    getLabel: (id) => labels(getEntries()).get(id)?.label || undefined,
+    getEntry: (id) => byId().get(id),
+    getLabel: (id) => labels().get(id)?.label || undefined,
     getTree() {
-      const entries = getEntries();
-      const latest = labels(entries);
       const nodes = new Map();
-      for (const entry of entries) {
-        const label = latest.get(entry.id);
+      for (const entry of entries()) {
+        const label = labels().get(entry.id);
         const named = label?.label ? { label: label.label, labelTimestamp: label.timestamp } : {};
         nodes.set(entry.id, { entry, children: [], ...named });
       }

@@ -108,6 +108,32 @@ async fn what_extensions_look_up_is_there_at_once() {
 }
 
 #[tokio::test]
+async fn looking_up_every_entry_takes_one_request() {
+    let text = r#"
+        export default function (pi) {
+          let asked = 0;
+          const write = process.stdout.write.bind(process.stdout);
+          process.stdout.write = (line, ...more) => {
+            if (line.includes('"getEntries"')) asked++;
+            return write(line, ...more);
+          };
+          const lookAtAll = ({ sessionManager }) => {
+            for (let n = 0; n < 100; n++) for (const { id } of sessionManager.getEntries()) sessionManager.getLabel(id);
+            return sessionManager.getEntries().length;
+          };
+          pi.on("agent_end", async (event, ctx) => {
+            const before = lookAtAll(ctx);
+            const once = asked;
+            await pi.events.emit("waited", {});
+            await pi.appendEntry("asked", { once, again: lookAtAll(ctx) >= before, twice: asked });
+          });
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    assert_eq!(states(&stage), [r#"asked {"once":1,"again":true,"twice":2}"#]);
+}
+
+#[tokio::test]
 async fn messages_that_arrive_during_a_lookup_are_handled_after_it() {
     let text = r#"
         export default function (pi) {

@@ -71,7 +71,7 @@ pub struct Chunker {
     reopened: String,
     /// Where the markup begins that `reopened` opens again.
     reopened_markup: Vec<usize>,
-    /// Whether the first characters after the last break, which have not arrived, may look like a fence.
+    /// Whether too little has arrived since the last break to tell if the text there looks like a fence.
     is_start_unknown: bool,
     text: String,
     /// Where the buffered part of `text` begins.

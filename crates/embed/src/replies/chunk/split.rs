@@ -203,7 +203,7 @@ impl Chunker {
         self.n_units =
             (self.n_units + self.options.unit.len(&markers)).saturating_sub(self.options.unit.len(&self.reopened));
         self.reopened = markers;
-        // What begins a line decides within so many characters.
+        // More characters do not change what the text looks like.
         self.is_start_unknown &= self.text.len() - self.head <= MAX_FENCE_START;
     }
 
