@@ -60,11 +60,12 @@ fn go(family: &ProcessFamily, known: &[Stray], until: Instant, mut found: impl F
             if !looked_at.insert(id) {
                 continue;
             }
-            let Some(row) = table::row(id) else {
+            // It may have left a successor that started after the ids were read. A process that stays a zombie is a doubt only once.
+            let Some(row) = table::row(id).filter(|row| !row.is_dead) else {
                 has_doubt = true;
                 continue;
             };
-            if row.is_dead || row.parent == KERNEL || row.started < family.since || row.group == family.leader {
+            if row.parent == KERNEL || row.started < family.since || row.group == family.leader {
                 continue;
             }
             match family.mark.of(id) {

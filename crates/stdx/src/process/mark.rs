@@ -65,10 +65,11 @@ mod linux {
 
         /// Returns whether a process started its program with this mark. Reading its environment may block.
         pub(in super::super) fn of(&self, process: u32) -> Carries {
-            let Ok(file) = std::fs::File::open(format!("/proc/{process}/environ")) else {
-                // It belongs to another user, or has ended.
-                let is_there = std::fs::exists(format!("/proc/{process}")).unwrap_or(true);
-                return if is_there { Carries::No } else { Carries::Unclear };
+            let file = match std::fs::File::open(format!("/proc/{process}/environ")) {
+                Ok(file) => file,
+                // It belongs to another user.
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Carries::No,
+                Err(_) => return Carries::Unclear,
             };
             let mut environment = Vec::new();
             match file.take(MAX_ENVIRONMENT).read_to_end(&mut environment) {
