@@ -87,8 +87,15 @@ function sendRequest(method, params) {
   return id;
 }
 
-function request(method, params = {}) {
-  return new Promise((done, fail) => void waiting.set(sendRequest(method, params), { done, fail }));
+/** Sends a request and waits for its answer. After the signal, pinch ends it early; some requests have an answer even then. */
+function request(method, params = {}, signal) {
+  const id = sendRequest(method, params);
+  const cancel = () => send({ method: "$/cancel", params: { id } });
+  const answered = new Promise((done, fail) => void waiting.set(id, { done, fail }));
+  if (!signal) return answered;
+  if (signal.aborted) cancel();
+  signal.addEventListener("abort", cancel, { once: true });
+  return answered.finally(() => signal.removeEventListener("abort", cancel));
 }
 
 /** Counts when the session may have changed: pinch has said something, or the event loop has gone on. */
@@ -382,19 +389,11 @@ async function showComponent(ui, factory, options = {}, place = {}, onOpen = () 
 
 /** Dialogs and what is shown. `own` names the session that the caller means. */
 function makeUi(own) {
-  const ui = (method, params) => request(`ui/${method}`, { ...own(), ...params });
+  const ui = (method, params, signal) => request(`ui/${method}`, { ...own(), ...params }, signal);
   const orUndefined = (answer) => answer ?? undefined;
   // Updates are not awaited; a failure must not end the process.
   const show = (method, params) => void ui(method, params).catch((error) => console.error(error.message));
-  const dialog = (method, params, options = {}) => {
-    const asked = ui(method, { ...params, timeout: options.timeout }).then(orUndefined);
-    if (!options.signal) return asked;
-    const aborted = new Promise((done) => {
-      if (options.signal.aborted) done(undefined);
-      options.signal.addEventListener("abort", () => done(undefined), { once: true });
-    });
-    return Promise.race([asked, aborted]);
-  };
+  const dialog = (method, params, { timeout, signal } = {}) => ui(method, { ...params, timeout }, signal).then(orUndefined);
   /** Keeps a component at a place of the screen, or gives the place back. */
   const keep = (params, factory) => {
     const at = JSON.stringify([params.place, params.key]);
@@ -520,10 +519,114 @@ function makeSessionManager(facts, ask) {
   };
 }
 
+/** Answers that are being streamed, by the id of the stream. */
+const streams = new Map();
+let nextStream = 1;
+
+/** An answer as it arrives: an iterator of pi's events, and `result`. */
+function makeAnswerStream(finished) {
+  const events = [];
+  const readers = [];
+  let partial;
+  let isOver = false;
+  const push = (event) => {
+    const reader = readers.shift();
+    if (reader) reader({ value: event, done: false });
+    else events.push(event);
+  };
+  const end = () => {
+    isOver = true;
+    for (const reader of readers.splice(0)) reader({ value: undefined, done: true });
+  };
+  const result = finished.then((message) => {
+    const isFailure = message.stopReason === "error" || message.stopReason === "aborted";
+    push({ type: isFailure ? "error" : "done", reason: message.stopReason, [isFailure ? "error" : "message"]: message });
+    end();
+    return message;
+  });
+  result.catch(end);
+  return {
+    /** Takes in an event of pinch, which has no message so far. */
+    feed({ block, message, ...event }) {
+      if (message) partial = message;
+      const { type, contentIndex, delta } = event;
+      if (block) partial.content[contentIndex] = block;
+      const open = partial.content[contentIndex];
+      if (type === "text_delta") open.text += delta;
+      if (type === "thinking_delta") open.thinking += delta;
+      if (type === "toolcall_end") event.toolCall = open;
+      if (type === "text_end") event.content = open.text;
+      if (type === "thinking_end") event.content = open.thinking;
+      push({ ...event, partial });
+    },
+    result: () => result,
+    [Symbol.asyncIterator]: () => ({
+      next: async () => {
+        if (events.length > 0) return { value: events.shift(), done: false };
+        if (isOver) return { value: undefined, done: true };
+        return new Promise((done) => void readers.push(done));
+      },
+    }),
+  };
+}
+
+/** The models that pinch knows, and calls of them with its credentials. */
+function makeModelRegistry(ask, askNow) {
+  const all = forTheMoment(() => askNow("models/list"));
+  const byProvider = forTheMoment(() => new Map());
+  const provider = (name) => {
+    const known = byProvider();
+    if (!known.has(name)) known.set(name, askNow("models/provider", { provider: name }));
+    return known.get(name);
+  };
+  const credentials = async (model) => (await ask("models/credentials", { model })) ?? undefined;
+  const call = (model, context, { signal, apiKey, ...options } = {}, params = {}) => {
+    if (apiKey !== undefined) throw new Error("Calls use the credentials of pinch; apiKey is not supported");
+    const { systemPrompt, messages, tools } = context;
+    const declared = tools?.map(({ name, description, parameters }) => ({ name, description, parameters }));
+    return ask("models/complete", { model, context: { systemPrompt, messages, tools: declared }, options, ...params }, signal);
+  };
+  const stream = (model, context, options) => {
+    const id = `s${nextStream++}`;
+    const finished = call(model, context, options, { stream: id }).finally(() => streams.delete(id));
+    const answer = makeAnswerStream(finished);
+    streams.set(id, answer);
+    return answer;
+  };
+  return {
+    getAll: () => [...all()],
+    getAvailable: () => all().filter((model) => provider(model.provider).configured),
+    find: (provider, id) => askNow("models/find", { provider, id }),
+    hasConfiguredAuth: (model) => provider(model.provider).configured,
+    isUsingOAuth: (model) => provider(model.provider).oauth,
+    getProviderAuthStatus: (name) => ({ configured: provider(name).configured }),
+    getProviderDisplayName: (name) => provider(name).name,
+    async getApiKeyAndHeaders(model) {
+      try {
+        return { ok: true, ...(await credentials(model)) };
+      } catch (error) {
+        return { ok: false, error: error.message };
+      }
+    },
+    async getApiKeyForProvider(name) {
+      const model = all().find((model) => model.provider === name);
+      return model && (await credentials(model))?.apiKey;
+    },
+    complete: (model, context, options) => call(model, context, options),
+    stream,
+    streamSimple: stream,
+    // Nothing is kept for longer than a moment.
+    refresh: async () => ({ errors: new Map() }),
+    getError: () => undefined,
+    registerProvider: (name, config) => pi.registerProvider(name, config),
+    unregisterProvider: (name) => pi.unregisterProvider(name),
+  };
+}
+
 /** The context of a handler, tool or command. What it asks for goes to the session it was made for, or fails. */
 function makeContext(facts = {}, signal) {
   const own = () => (facts.generation === undefined ? {} : { generation: facts.generation });
-  const ask = (method, params) => request(method, { ...own(), ...params });
+  const ask = (method, params, signal) => request(method, { ...own(), ...params }, signal);
   const askNow = (method, params) => requestNow(method, { ...own(), ...params });
   return {
     ...facts,
@@ -545,6 +648,11 @@ function makeContext(facts = {}, signal) {
     getSystemPrompt: () => askNow("getSystemPrompt"),
     getModel: () => askNow("getModel"),
     sessionManager: makeSessionManager(facts, askNow),
+    modelRegistry: makeModelRegistry(ask, askNow),
+    get scopedModels() {
+      return askNow("models/scoped");
+    },
+    isProjectTrusted: () => facts.isProjectTrusted ?? false,
   };
 }
 
@@ -703,7 +811,7 @@ const pi = {
   getSessionName: () => requestNow("getSessionName"),
   setLabel: (entryId, label) => request("setLabel", { entryId, label }),
   exec: (command, args = [], options = {}) =>
-    request("exec", { command, args, cwd: options.cwd, timeout: options.timeout }),
+    request("exec", { command, args, cwd: options.cwd, timeout: options.timeout }, options.signal),
   getActiveTools: () => requestNow("getActiveTools"),
   getAllTools: () => requestNow("getAllTools"),
   setActiveTools: (names) => request("setActiveTools", { names }),
@@ -907,6 +1015,9 @@ const methods = {
   },
   "ui/footer"({ component, branch, statuses, providers }) {
     components.get(component)?.footer({ branch, statuses, providers });
+  },
+  "models/event"({ stream, event }) {
+    streams.get(stream)?.feed(event);
   },
   "ui/screen"(news) {
     Object.assign(screen, news);

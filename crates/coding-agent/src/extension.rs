@@ -28,6 +28,7 @@ pub mod boundary;
 pub(crate) mod trust;
 mod trust_prompt;
 pub mod payloads;
+pub mod models;
 pub mod actions;
 mod exec;
 pub mod register;

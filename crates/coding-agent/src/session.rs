@@ -39,6 +39,7 @@ pub mod stats;
 mod answering;
 mod notify;
 pub mod models;
+mod extension_models;
 mod parts;
 mod observer;
 mod hooks;
@@ -88,6 +89,7 @@ pub struct AgentSession {
     /// Selects the model of a conversation that replaces this one; `None` uses the branch's model.
     choose_model: Option<ChooseModel>,
     control: SessionControl,
+    calls: Arc<extension_models::ExtensionCalls>,
     host: Host,
     /// Resources found by extensions.
     found: Vec<ExtraPaths>,
@@ -176,6 +178,8 @@ impl AgentSession {
         if is_new || !has_level || context.thinking_level != thinking.as_str() {
             log.append(models::level_change(thinking)).await?;
         }
+        let calls = extension_models::ExtensionCalls::new(Arc::clone(&parts.provider), &parts.options, host.clone());
+        let calls = Arc::new(calls);
         let mut agent = Agent::new(host.clone(), model, parts.provider);
         agent.messages = context.messages;
         agent.thinking = thinking;
@@ -203,13 +207,20 @@ impl AgentSession {
             active_tools,
             all_tools: tooling.all(&parts.extensions),
             system: system.clone(),
+            is_project_trusted: parts.is_project_trusted,
         };
         let queues = agent.queues();
         let control = SessionControl::new(queues, host.clone(), commands, parts.extensions.clone(), now, tooling)
             .keeping(parts.facts)
             .taking(parts.images);
         agent.hooks = Arc::new(hooks::SessionHooks::new(parts.hooks, control.clone(), parts.block_images));
-        let bound = extension_session::ExtensionSession::new(control.clone(), parts.find_model.clone());
+        let models = parts.models.unwrap_or_else(|| Arc::new(extension_models::OwnModel(control.clone())));
+        let bound = extension_session::ExtensionSession::new(
+            control.clone(),
+            parts.find_model.clone(),
+            models,
+            Arc::clone(&calls),
+        );
         parts.extensions.bind(Some(Arc::new(bound)));
         let mut session = Self {
             log,
@@ -226,6 +237,7 @@ impl AgentSession {
             choose_model: None,
             _bound: ExtensionBinding(control.clone()),
             control,
+            calls,
             host,
             found: Vec::new(),
             load_found: parts.load_found,
@@ -354,6 +366,7 @@ impl AgentSession {
 
     /// Replaces the provider from the next request on, for example to use other credentials.
     pub fn set_provider(&mut self, provider: Arc<dyn Provider>) {
+        self.calls.set_provider(Arc::clone(&provider));
         self.agent.provider = provider;
     }
 

@@ -7,12 +7,16 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use pinch_agent_core::ToolSet;
 use pinch_agent_core::queue::QueueKind;
+use pinch_llm::event::EventStream;
 use pinch_llm::ids::{ModelId, ProviderId, SessionId};
 use pinch_llm::message::Content;
 use pinch_llm::model::Model;
+use pinch_llm::request::{CallOptions, Request};
 use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::cancel::Cancel;
 
 use super::error::ExtensionError;
+use super::models::KnownModels;
 use crate::compaction::estimate::ContextUsage;
 use crate::entry::{CustomMessage, Entry, EntryBody, EntryId};
 use crate::prompt::PromptSections;
@@ -40,6 +44,8 @@ pub struct SessionSnapshot {
     pub all_tools: ToolSet,
     /// The system prompt.
     pub system: PromptSections,
+    /// Whether resources of the project are used.
+    pub is_project_trusted: bool,
 }
 
 impl SessionSnapshot {
@@ -211,6 +217,15 @@ pub trait SessionActions: Send + Sync {
 
     /// Returns the number of queued messages.
     fn n_waiting(&self) -> usize;
+
+    /// Returns the models that can be used.
+    fn models(&self) -> Arc<dyn KnownModels>;
+
+    /// Returns the options of calls, without those of the conversation: timeouts, budgets, the transport.
+    fn call_options(&self) -> CallOptions;
+
+    /// Calls a model, apart from the conversation, with the session's credentials.
+    fn call(&self, request: Request, cancel: Cancel) -> EventStream;
 
     /// Performs an action. An action that needs an idle session waits for that, and requires that the session is polled.
     ///

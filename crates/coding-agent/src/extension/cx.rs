@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use pinch_agent_core::{Tool, ToolSet};
+use pinch_llm::event::EventStream;
 use pinch_llm::ids::{ModelId, ProviderId};
 use pinch_llm::message::Content;
+use pinch_llm::request::{CallOptions, Request};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use serde_json::{Map, Value};
@@ -16,6 +18,7 @@ use super::actions::{ActionOutcome, DeliverAs, NavigateTree, SessionAction, Sess
 use super::core::{BusListener, Core};
 use super::error::ExtensionError;
 use super::limit::Stopwatch;
+use super::models::KnownModels;
 use super::register::{FlagValue, ProviderChange};
 use super::rendering::{RegisteredRenderer, Renderer, RendererKey, ToolLook};
 use super::ui::Dialogs;
@@ -283,6 +286,33 @@ impl ExtensionCx {
     /// Returns the value of one of this extension's flags.
     pub fn flag(&self, name: &str) -> Option<FlagValue> {
         self.core.flag(&self.name, name)
+    }
+
+    /// Returns the models that can be used.
+    ///
+    /// # Errors
+    /// [`ExtensionError::Stale`].
+    pub fn models(&self) -> Result<Arc<dyn KnownModels>, ExtensionError> {
+        Ok(self.actions()?.models())
+    }
+
+    /// Returns the options for [`Self::call`]: those of the session's calls, without what concerns its conversation.
+    ///
+    /// # Errors
+    /// [`ExtensionError::Stale`].
+    pub fn call_options(&self) -> Result<CallOptions, ExtensionError> {
+        Ok(self.actions()?.call_options())
+    }
+
+    /// Calls a model with the session's credentials and environment. The answer is not part of the conversation, its usage not part of the
+    /// session's, and it is not retried. Failures are the end of the stream.
+    ///
+    /// Handlers have a time limit: wait for the answer with [`Self::wait_untimed`].
+    ///
+    /// # Errors
+    /// [`ExtensionError::Stale`].
+    pub fn call(&self, request: Request, cancel: Cancel) -> Result<EventStream, ExtensionError> {
+        Ok(self.actions()?.call(request, cancel))
     }
 
     /// Switches to another model from the next request on. Returns false if it is unknown or has no credentials.

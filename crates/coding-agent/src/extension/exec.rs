@@ -17,12 +17,14 @@ const MAX_OUTPUT: usize = 16 << 20;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How to run a program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ExecOptions {
     /// Working directory; `None` uses the session's.
     pub cwd: Option<PathBuf>,
     /// Timeout; `None` for no limit.
     pub timeout: Option<Duration>,
+    /// Stops the program.
+    pub cancel: Cancel,
 }
 
 /// The result of running a program.
@@ -73,6 +75,7 @@ pub(super) async fn run(
                 _ = &mut reading, if !is_read => is_read = true,
                 () = &mut time => break None,
                 _ = cancel.cancelled() => break None,
+                _ = options.cancel.cancelled() => break None,
             }
         };
         let (exit, killed) = match ended {

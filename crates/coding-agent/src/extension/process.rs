@@ -39,6 +39,7 @@ mod fit;
 mod drafts;
 mod hooks;
 mod renderers;
+mod models;
 mod manifest;
 mod components;
 mod requests;
@@ -98,7 +99,7 @@ impl ProcessExtension {
         let (program, args) = spec.command.split_first().ok_or_else(|| ExtensionError::new("The command is empty"))?;
         let mut command = std::process::Command::new(program);
         command.args(args).current_dir(&spec.cwd).env_clear().envs(host.env().iter());
-        let serve: link::Serve = Arc::new(|link, method, params| Box::pin(requests::serve(link, method, params)));
+        let serve: link::Serve = Arc::new(|link, request| Box::pin(requests::serve(link, request)));
         let (link, tasks) = Link::start(command, serve)?;
         let params = json!({
             "protocolVersion": PROTOCOL_VERSION, "cwd": spec.cwd.to_string_lossy(), "agentDir": spec.agent_dir.to_string_lossy(),

@@ -14,6 +14,7 @@ use pinch_stdx::host::Host;
 use pinch_stdx::secret::Secret;
 use serde_json::{Map, Value};
 
+use super::extension_models::ServiceModels;
 use super::models::ScopedModel;
 use super::{AgentSession, SessionError, SessionParts};
 use crate::auth::{Authorised, RequestAuth};
@@ -266,6 +267,8 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         find_model: Some(Arc::new(move |provider, id| {
             known.models().find(provider, id.as_str()).filter(|model| known.auth().is_configured(&model.provider))
         })),
+        models: Some(Arc::new(ServiceModels::new(Arc::clone(&services), choice.scope.clone()))),
+        is_project_trusted: services.trust().is_trusted(),
         auth: options.provider.is_none().then_some(auth),
         tools: toolbox.active,
         facts,

@@ -5,17 +5,21 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use pinch_agent_core::ToolSet;
 use pinch_agent_core::queue::QueueKind;
+use pinch_llm::event::EventStream;
 use pinch_llm::ids::{ModelId, ProviderId};
 use pinch_llm::message::{Block, Content, Image, Message, UserMessage};
-use pinch_stdx::cancel::CancelReason;
+use pinch_llm::request::{CallOptions, Request};
+use pinch_stdx::cancel::{Cancel, CancelReason};
 
 use super::control::{Change, ControlState, SessionControl};
+use super::extension_models::ExtensionCalls;
 use super::models::FindModel;
 use super::requests::HostRequest;
 use super::tooling::Tooling;
 use crate::extension::ExtensionError;
 use crate::extension::actions::{ActionOutcome, DeliverAs, SessionAction, SessionActions, SessionSnapshot};
 use crate::extension::host::InputOutcome;
+use crate::extension::models::KnownModels;
 use crate::extension::{FoundCommand, Input, InputSource, UserBash, UserBashAction};
 use crate::resources::Commands;
 
@@ -23,11 +27,18 @@ use crate::resources::Commands;
 pub(super) struct ExtensionSession {
     control: SessionControl,
     find_model: Option<FindModel>,
+    models: Arc<dyn KnownModels>,
+    calls: Arc<ExtensionCalls>,
 }
 
 impl ExtensionSession {
-    pub(super) fn new(control: SessionControl, find_model: Option<FindModel>) -> Self {
-        Self { control, find_model }
+    pub(super) fn new(
+        control: SessionControl,
+        find_model: Option<FindModel>,
+        models: Arc<dyn KnownModels>,
+        calls: Arc<ExtensionCalls>,
+    ) -> Self {
+        Self { control, find_model, models, calls }
     }
 
     fn model(&self, provider: &ProviderId, id: &ModelId) -> ActionOutcome {
@@ -112,6 +123,18 @@ impl SessionActions for ExtensionSession {
 
     fn n_waiting(&self) -> usize {
         self.control.n_waiting()
+    }
+
+    fn models(&self) -> Arc<dyn KnownModels> {
+        Arc::clone(&self.models)
+    }
+
+    fn call_options(&self) -> CallOptions {
+        self.calls.options()
+    }
+
+    fn call(&self, request: Request, cancel: Cancel) -> EventStream {
+        self.calls.start(request, cancel)
     }
 
     fn act(&self, act: SessionAction) -> BoxFuture<'_, Result<ActionOutcome, ExtensionError>> {

@@ -14,6 +14,7 @@ use super::models::FindModel;
 use super::tooling::{ArrangeTools, PromptFor};
 use crate::auth::RequestAuth;
 use crate::compaction::{CompactionRules, NoSummaryHooks, SummaryHooks};
+use crate::extension::models::KnownModels;
 use crate::extension::{Extensions, SessionReason};
 use crate::images::{ImageIntake, ImageProcessing};
 use crate::prompt::PromptSections as SystemPrompt;
@@ -45,6 +46,10 @@ pub struct SessionParts {
     pub usual_thinking: Option<ThinkingLevel>,
     /// Finds the model of a branch to move to; `None` keeps the current model.
     pub find_model: Option<FindModel>,
+    /// The models that extensions can look up; `None` shows them the session's own.
+    pub models: Option<Arc<dyn KnownModels>>,
+    /// Whether resources of the project are used, for extensions.
+    pub is_project_trusted: bool,
     /// The provider, which handles credentials itself.
     pub provider: Arc<dyn Provider>,
     /// Checked before a prompt is accepted, so that a missing key is an error rather than a failed answer. `None` skips the check.
@@ -103,6 +108,8 @@ impl SessionParts {
             thinking: None,
             usual_thinking: None,
             find_model: None,
+            models: None,
+            is_project_trusted: true,
             provider,
             auth: None,
             tools: ToolSet::new(),

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use pinch_agent_core::tool::JsonObject;
 use pinch_coding_agent::entry::EntryBody;
 use pinch_coding_agent::extension::ProviderChange;
+use pinch_coding_agent::extension::ui::{Dialog, DialogReply, Ui, UiUpdate};
 use pinch_llm::message::Message;
 use pinch_llm::provider::scripted::{ScriptedReply as Reply, ScriptedStep};
 use pinch_stdx::cancel::Cancel;
@@ -300,4 +302,66 @@ async fn the_host_splits_at_line_feeds_only() {
     let output = child.wait_with_output().unwrap();
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.success(), &answer["id"]), (true, &serde_json::json!(7)), "{answer}");
+}
+
+/// Shows dialogs that nobody answers.
+struct SilentUi;
+
+impl Ui for SilentUi {
+    fn ask<'a>(&'a self, _: &'a Dialog) -> BoxFuture<'a, Option<DialogReply>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn show(&self, _: UiUpdate) {}
+}
+
+#[tokio::test]
+async fn programs_and_dialogs_end_with_their_signal() {
+    let text = r#"
+        export default function (pi) {
+          pi.on("agent_end", async (event, ctx) => {
+            const stop = new AbortController();
+            const [ran, early, chosen] = [
+              pi.exec("sleep", ["30"], { cwd: "/", signal: stop.signal }),
+              pi.exec("sleep", ["30"], { cwd: "/", signal: AbortSignal.abort() }),
+              ctx.ui.select("Which?", ["a", "b"], { signal: stop.signal }),
+            ];
+            setTimeout(() => stop.abort(), 50);
+            await pi.appendEntry("ended", [(await ran).killed, (await early).killed, (await chosen) ?? null]);
+          });
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
+    stage.extensions.set_ui(Arc::new(SilentUi));
+    let began = Instant::now();
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    assert_eq!(states(&stage), ["ended [true,true,null]"]);
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn without_a_registry_extensions_see_the_model_of_the_session() {
+    let text = r#"
+        export default function (pi) {
+          pi.on("agent_end", async (event, ctx) => {
+            const registry = ctx.modelRegistry;
+            const [model] = registry.getAvailable();
+            const messages = [{ role: "user", content: "And you?", timestamp: 0 }];
+            const answer = await registry.complete(ctx.model, { messages });
+            let refused = "";
+            try {
+              await registry.complete(model, { messages }, { cacheRetention: "ever" });
+            } catch (error) {
+              refused = error.message;
+            }
+            await pi.appendEntry("seen", {
+              same: model.id === ctx.model.id, n: registry.getAll().length, keys: await registry.getApiKeyAndHeaders(model),
+              answer: answer.content[0].text, refused, n_entries: ctx.sessionManager.getEntries().length,
+            });
+          });
+        }"#;
+    let replies = [Reply::text("ok"), Reply::text("Fine.")];
+    let Some((mut stage, _folder)) = stage(text, replies).await else { return };
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    let [seen] = &states(&stage)[..] else { panic!("{:?}", states(&stage)) };
+    insta::assert_snapshot!(seen);
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::Progress;
+use pinch_stdx::cancel::{Cancel, CancelReason};
 use pinch_stdx::json;
 use pinch_stdx::process::ChildTree;
 use serde_json::{Value, json};
@@ -48,7 +49,15 @@ const STALE: i32 = -32001;
 
 /// Answers a request from the process.
 pub(super) type Serve =
-    Arc<dyn Fn(Arc<Link>, String, Value) -> BoxFuture<'static, Result<Value, ExtensionError>> + Send + Sync>;
+    Arc<dyn Fn(Arc<Link>, ProcessRequest) -> BoxFuture<'static, Result<Value, ExtensionError>> + Send + Sync>;
+
+/// A request from the process.
+pub(super) struct ProcessRequest {
+    pub(super) method: String,
+    pub(super) params: Value,
+    /// Cancelled when the process no longer needs the answer.
+    pub(super) cancel: Cancel,
+}
 
 /// The state of a process and its requests.
 pub(super) struct Link {
@@ -58,6 +67,8 @@ pub(super) struct Link {
     progress: Mutex<HashMap<String, Progress>>,
     /// Stopwatches of handlers waiting for the process.
     clocks: Mutex<HashMap<u64, Arc<Stopwatch>>>,
+    /// Its requests that are being answered.
+    answering: Mutex<HashMap<String, Cancel>>,
     /// Number of its running commands.
     pub(super) n_commands: AtomicUsize,
     /// Why it is not running.
@@ -96,6 +107,7 @@ impl Link {
             waiting: Mutex::default(),
             progress: Mutex::default(),
             clocks: Mutex::default(),
+            answering: Mutex::default(),
             n_commands: AtomicUsize::new(0),
             gone: OnceLock::new(),
             closing: Notify::new(),
@@ -276,15 +288,30 @@ impl Link {
             }
             return false;
         }
+        if method == "$/cancel" {
+            if let Some(cancel) = params.get("id").and_then(|id| locked(&self.answering).get(&id.to_string()).cloned())
+            {
+                cancel.cancel(CancelReason::User);
+            }
+            return false;
+        }
         // Requests that complete immediately are handled in order.
-        let mut served = serve(Arc::clone(self), method, params);
+        let cancel = Cancel::new();
+        let mut served = serve(Arc::clone(self), ProcessRequest { method, params, cancel: cancel.clone() });
         let at_once = (&mut served).now_or_never();
         let link = Arc::clone(self);
+        let key = id.as_ref().filter(|_| at_once.is_none()).map(Value::to_string);
+        if let Some(key) = &key {
+            locked(&self.answering).insert(key.clone(), cancel);
+        }
         requests.spawn(async move {
             let answer = match at_once {
                 Some(answer) => answer,
                 None => served.await,
             };
+            if let Some(key) = &key {
+                locked(&link.answering).remove(key);
+            }
             if let Some(id) = id {
                 // An exited process needs no answer.
                 drop(link.send(line(&response(&id, answer))).await);

@@ -36,6 +36,7 @@ pub(super) fn facts(link: &Link, cx: &ExtensionCx) -> Value {
         ("provider", Some(session.model.provider.as_str().into())),
         ("model", Some(session.model.id.as_str().into())),
         ("thinkingLevel", Some(session.thinking.as_str().into())),
+        ("isProjectTrusted", Some(session.is_project_trusted.into())),
     ])
 }
 

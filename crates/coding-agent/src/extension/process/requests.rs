@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use pinch_llm::message::Content;
 use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::cancel::Cancel;
 use serde_json::{Value, json};
 
 use super::components;
-use super::link::Link;
+use super::link::{Link, ProcessRequest};
 use super::manifest::tool_of;
+use super::models;
 use super::points::{custom, member, needed, object, value};
 use super::renderers;
 use crate::entry::EntryId;
@@ -25,16 +27,20 @@ use crate::extension::{ExecOptions, ExtensionError, FlagValue};
 type Done = Result<Value, ExtensionError>;
 
 /// Performs a request.
-pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Done {
+pub(super) async fn serve(link: Arc<Link>, request: ProcessRequest) -> Done {
+    let ProcessRequest { method, params, cancel } = request;
     let dialog = method.strip_prefix("ui/");
     if let Some((dialog, dialogs)) = dialog.zip(link.asker()) {
-        return ui(&link, &dialogs, dialog, &params).await;
+        return asked(ui(&link, &dialogs, dialog, &params), &cancel).await;
     }
     // A request that names a session applies to that one only, not to a later one.
     let cx = link.cx_of(member(&params, "generation")?, member(&params, "within")?)?;
     if let Some(dialog) = dialog {
         cx.session()?;
-        return ui(&link, &cx.ui(), dialog, &params).await;
+        return asked(ui(&link, &cx.ui(), dialog, &params), &cancel).await;
+    }
+    if let Some(method) = method.strip_prefix("models/") {
+        return models::serve(&link, &cx, method, &params, &cancel).await;
     }
     if let Some(command) = method.strip_prefix("session/") {
         if link.n_commands.load(Ordering::Acquire) == 0 {
@@ -75,7 +81,7 @@ pub(super) async fn serve(link: Arc<Link>, method: String, params: Value) -> Don
             let target: String = needed(&params, "entryId")?;
             cx.set_label(EntryId::new(&target), member(&params, "label")?).await.map(done)
         }
-        "exec" => exec(&cx, &params).await,
+        "exec" => exec(&cx, &params, cancel).await,
         "getActiveTools" => Ok(cx.active_tools()?.iter().map(|tool| Value::from(tool.spec().name.as_str())).collect()),
         "getAllTools" => Ok(cx.all_tools()?.iter().map(|tool| value(&tool.spec().declaration())).collect()),
         "setActiveTools" => cx.set_active_tools(needed(&params, "names")?).await.map(done),
@@ -168,9 +174,14 @@ fn millis(params: &Value, name: &str) -> Result<Option<Duration>, ExtensionError
     Ok(member::<u64>(params, name)?.filter(|ms| *ms > 0).map(Duration::from_millis))
 }
 
-async fn exec(cx: &ExtensionCx, params: &Value) -> Done {
+/// Waits for a dialog, until its answer is no longer needed.
+async fn asked(dialog: impl Future<Output = Done>, cancel: &Cancel) -> Done {
+    cancel.run(dialog).await.unwrap_or(Ok(Value::Null))
+}
+
+async fn exec(cx: &ExtensionCx, params: &Value, cancel: Cancel) -> Done {
     let args: Vec<String> = member(params, "args")?.unwrap_or_default();
-    let options = ExecOptions { cwd: member(params, "cwd")?, timeout: millis(params, "timeout")? };
+    let options = ExecOptions { cwd: member(params, "cwd")?, timeout: millis(params, "timeout")?, cancel };
     let ran = cx.exec(&needed::<String>(params, "command")?, &args, options).await?;
     Ok(json!({"stdout": ran.stdout, "stderr": ran.stderr, "code": ran.code, "killed": ran.killed}))
 }
