@@ -34,6 +34,7 @@ mod open_components;
 mod points;
 mod screen;
 mod link;
+mod node_host;
 pub(super) mod start;
 mod fit;
 mod drafts;

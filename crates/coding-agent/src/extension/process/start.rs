@@ -3,16 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pinch_stdx::fs::{Access, create_private_dir, write_atomic};
 use pinch_stdx::host::Host;
 use serde_json::Value;
 
-use super::{ProcessExtension, ProcessSpec};
+use super::{ProcessExtension, ProcessSpec, node_host};
 use crate::extension::Extension;
 use crate::resources::ExtensionEntry;
-
-/// The Node program that runs JavaScript extensions.
-const NODE_HOST: &str = include_str!("../../../extension-host/pinch-extension-host.mjs");
 
 /// Implements [`launch::start`](crate::extension::launch::start).
 pub(in crate::extension) async fn start(
@@ -76,7 +72,8 @@ fn commands(entry: &ExtensionEntry, agent_dir: &Path, host: &Host) -> Result<Vec
     let node = find_program("node", host).ok_or(
         "it needs Node.js 20 or newer, which is not on the PATH. Install it, or start pinch with --no-extensions",
     )?;
-    let runner = node_host(agent_dir).map_err(|error| format!("{} cannot be written: {error}", agent_dir.display()))?;
+    let runner =
+        node_host::install(agent_dir).map_err(|error| format!("{} cannot be written: {error}", agent_dir.display()))?;
     Ok(vec![vec![node.to_string_lossy().into_owned(), runner.to_string_lossy().into_owned(), path]])
 }
 
@@ -99,16 +96,6 @@ fn of_manifest(entry: &ExtensionEntry) -> Result<Vec<Vec<String>>, String> {
             Ok(words)
         })
         .collect()
-}
-
-/// Installs the JavaScript runner in the agent's directory and returns its path.
-fn node_host(agent_dir: &Path) -> std::io::Result<PathBuf> {
-    let path = agent_dir.join("bin/pinch-extension-host.mjs");
-    if std::fs::read(&path).ok().as_deref() != Some(NODE_HOST.as_bytes()) {
-        create_private_dir(&agent_dir.join("bin"))?;
-        write_atomic(&path, NODE_HOST.as_bytes(), Access::NewPrivate)?;
-    }
-    Ok(path)
 }
 
 /// Finds a program on the `PATH`.

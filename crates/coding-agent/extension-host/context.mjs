@@ -1,0 +1,70 @@
+// The contexts of handlers, tools and commands.
+
+import { progress, request, requestNow } from "./link.mjs";
+import { makeModelRegistry } from "./models.mjs";
+import { registerProvider, unregisterProvider } from "./registrations.mjs";
+import { screen } from "./screen.mjs";
+import { makeSessionManager } from "./session.mjs";
+import { makeUi } from "./ui.mjs";
+
+/** The context of a handler, tool or command. What it asks for goes to the session it was made for, or fails. */
+export function makeContext(facts = {}, signal) {
+  const own = () => (facts.generation === undefined ? {} : { generation: facts.generation });
+  const ask = (method, params, signal) => request(method, { ...own(), ...params }, signal);
+  const askNow = (method, params) => requestNow(method, { ...own(), ...params });
+  return {
+    ...facts,
+    get model() {
+      return askNow("getModel");
+    },
+    signal,
+    cwd: facts.cwd ?? progress.start.cwd,
+    hasUI: facts.hasUI ?? progress.start.hasUI,
+    // Only a terminal has themes.
+    mode: !(facts.hasUI ?? progress.start.hasUI) ? "print" : screen.themes.length > 0 ? "tui" : "rpc",
+    ui: makeUi(own),
+    isIdle: () => askNow("isIdle"),
+    abort: () => ask("abort"),
+    hasPendingMessages: () => askNow("hasPendingMessages"),
+    shutdown: () => ask("shutdown"),
+    getContextUsage: () => askNow("getContextUsage"),
+    compact: (options = {}) => ask("compact", { customInstructions: options.customInstructions }),
+    getSystemPrompt: () => askNow("getSystemPrompt"),
+    getModel: () => askNow("getModel"),
+    sessionManager: makeSessionManager(facts, askNow),
+    modelRegistry: { ...makeModelRegistry(ask, askNow), registerProvider, unregisterProvider },
+    get scopedModels() {
+      return askNow("models/scoped");
+    },
+    isProjectTrusted: () => facts.isProjectTrusted ?? false,
+  };
+}
+
+/** The context of a command: it may also replace the session. */
+export function makeCommandContext(facts, signal) {
+  const ask = (method, params) => request(`session/${method}`, { generation: facts.generation, ...params });
+  const leave = async (method, params, options = {}) => {
+    const left = await ask(method, params);
+    if (!left.cancelled && options.withSession) {
+      await options.withSession(makeCommandContext({ ...facts, generation: left.generation }, signal));
+    }
+    return { cancelled: left.cancelled, selectedText: left.text, editorText: left.text };
+  };
+  // A copy would look up what the context looks up only when asked.
+  return Object.assign(makeContext(facts, signal), {
+    waitForIdle: () => ask("waitForIdle"),
+    compact: (options = {}) => ask("compact", { customInstructions: options.customInstructions }),
+    newSession: (options = {}) => leave("new", { parentSession: options.parentSession }, options),
+    fork: (entryId, options = {}) => leave("fork", { entryId, position: options.position }, options),
+    navigateTree: (targetId, options = {}) =>
+      leave("navigate", {
+        targetId,
+        summarize: options.summarize,
+        customInstructions: options.customInstructions,
+        replaceInstructions: options.replaceInstructions,
+        label: options.label,
+      }),
+    switchSession: (path, options = {}) => leave("switch", { path }, options),
+    reload: () => ask("reload"),
+  });
+}
