@@ -161,6 +161,8 @@ function handleInbox() {
 /** Answers the messages of pinch until it closes standard input. */
 export function serve(methods) {
   served = methods;
+  // Much that pi does at once is a request here, and extensions do not wait for it. A failure must not end the process.
+  process.on("unhandledRejection", (error) => report("promise", error instanceof Error ? error.message : String(error)));
   process.stdin.on("data", (chunk) => {
     feed(chunk);
     handleInbox();

@@ -365,3 +365,17 @@ async fn without_a_registry_extensions_see_the_model_of_the_session() {
     let [seen] = &states(&stage)[..] else { panic!("{:?}", states(&stage)) };
     insta::assert_snapshot!(seen);
 }
+
+#[tokio::test]
+async fn a_failed_request_that_nobody_waits_for_is_reported() {
+    let text = r#"
+        export default function (pi) {
+          pi.on("turn_end", () => void pi.setThinkingLevel("huge"));
+          pi.on("agent_end", () => pi.appendEntry("seen", "still here"));
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
+    let failures = failures(&stage.ask("hi").await);
+    assert_eq!(states(&stage), [r#"seen "still here""#]);
+    let [failure] = &failures[..] else { panic!("{failures:?}") };
+    assert_eq!((failure.event.as_str(), failure.error.as_str()), ("promise", "Unknown level: huge"));
+}
