@@ -65,7 +65,8 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::secret::Secret;
 use serde_json::Value;
 
-pub use body::{ProxyBodyError, ProxyCall};
+pub use body::{ProxyBodyError, ProxyCall, body};
+pub use reader::read;
 pub use writer::{LineWriter, lines};
 
 /// Calls your own server for any model that a request names.
@@ -123,7 +124,7 @@ impl WireFormat for ProxyFormat {
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, token);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Ok(HttpRequest::new(self.url.clone(), headers, body::write(call.request)))
+        Ok(HttpRequest::new(self.url.clone(), headers, body(call.request)))
     }
 
     fn decoder(&self, call: &WireCall<'_>) -> Box<dyn Decoder> {

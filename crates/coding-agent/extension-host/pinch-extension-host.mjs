@@ -15,6 +15,7 @@ import { runEvent } from "./events.mjs";
 import { describeHooks, runHook } from "./hooks.mjs";
 import { fatal, progress, send, serve } from "./link.mjs";
 import { streams } from "./models.mjs";
+import { answerFor } from "./providers.mjs";
 import {
   commands,
   describeTool,
@@ -72,6 +73,7 @@ const methods = {
   async "shortcut/run"({ key, ctx }, signal) {
     await shortcuts.get(key).handler(makeContext(ctx, signal));
   },
+  "provider/stream": answerFor,
   "render/message": drawMessage,
   "render/toolCall": (params) => drawCall("call", params),
   "render/toolResult": (params) => drawCall("result", params),

@@ -2,7 +2,6 @@
 
 import { CustomEditor } from "./components.mjs";
 import { fatal, progress, request, requestNow } from "./link.mjs";
-import { notHere } from "./ui.mjs";
 
 export const handlers = new Map(); // event name -> functions, in order of registration
 export const hooks = new Map(); // hook of an embedding program -> handlers, by descending priority
@@ -12,6 +11,7 @@ export const shortcuts = new Map();
 export const flags = new Map();
 export const renderers = new Map(); // functions that draw messages, by type
 export const providers = [];
+export const streamers = new Map(); // functions that answer for the models of a provider
 export const topics = new Map();
 const late = []; // registrations made after `initialize`, until there is a session
 
@@ -38,12 +38,21 @@ export function describeTool({ name, label, description, parameters, executionMo
 }
 
 export function registerProvider(name, config) {
-  if (config.stream || config.streamSimple || config.oauth) notHere("registerProvider with functions")();
-  if (!progress.isInitialized) providers.push({ name, config });
-  return tellLater("registerProvider", { name, config });
+  const { streamSimple, stream = streamSimple, oauth, refreshModels, images, classifiers, ...definition } = config;
+  if (stream) streamers.set(name, stream);
+  for (const [what, given] of Object.entries({ oauth, refreshModels, images, classifiers })) {
+    if (!given) continue;
+    const params = { event: "registerProvider", error: `${what} of provider ${name} is not supported by pinch, and ignored` };
+    if (progress.isBound) void request("report", params);
+    else late.push({ method: "report", params });
+  }
+  const provider = { name, config: definition, streams: streamers.has(name) };
+  if (!progress.isInitialized) providers.push(provider);
+  return tellLater("registerProvider", provider);
 }
 
 export function unregisterProvider(name) {
+  streamers.delete(name);
   // A provider not reported to pinch yet need not be removed there.
   while (!progress.isInitialized && providers.some((one) => one.name === name)) {
     providers.splice(providers.findIndex((one) => one.name === name), 1);

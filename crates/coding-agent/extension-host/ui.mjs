@@ -4,7 +4,7 @@ import { readOverlayOptions, showComponent } from "./components.mjs";
 import { request } from "./link.mjs";
 import { liveTheme, makeTheme, screen } from "./screen.mjs";
 
-export function notHere(what) {
+function notHere(what) {
   return () => {
     throw new Error(`${what} needs the terminal of pi; extensions that run as processes cannot use it`);
   };

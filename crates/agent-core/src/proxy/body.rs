@@ -21,8 +21,8 @@ const NATIVE: [&str; 2] = ["transport", "maxRetryDelayMs"];
 const RETENTIONS: [(CacheRetention, &str); 3] =
     [(CacheRetention::None, "none"), (CacheRetention::Short, "short"), (CacheRetention::Long, "long")];
 
-/// Builds the body of a request.
-pub(super) fn write(request: &Request) -> Value {
+/// Returns the body of a request, which has no credentials: what [`ProxyCall::read`] parses.
+pub fn body(request: &Request) -> Value {
     let Request { model, system, messages, tools, options, .. } = request;
     let mut context = Map::new();
     if !system.is_empty() {

@@ -1,15 +1,19 @@
 //! The client's side: lines to events.
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use futures::{Stream, StreamExt as _};
 use pinch_llm::error::{Emitted, LlmError, LlmErrorKind};
-use pinch_llm::event::{BlockKind, Emit, Finished, Fold, StreamEvent};
+use pinch_llm::event::{BlockKind, Emit, EventStream, Finished, Fold, StreamEvent};
 use pinch_llm::frame::Frame;
 use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, Usage};
 use pinch_llm::model::Model;
-use pinch_llm::request::ThinkingChoice;
+use pinch_llm::request::{Request, ThinkingChoice};
 use pinch_llm::wire::{Decoder, FrameKind, WireCall};
+use pinch_stdx::cancel::Cancel;
 use pinch_stdx::json::lossy;
+use pinch_stdx::pull;
 use serde_json::Value;
 
 use super::failure;
@@ -17,6 +21,40 @@ use super::writer::rebuilt;
 
 const CUT: &str = "Proxy stream ended unexpectedly";
 const ABORTED: &str = "Request aborted by user";
+
+/// Reads an answer whose events come from elsewhere than a server, for example from another process.
+///
+/// Cancelling ends the answer as aborted, with the part that had arrived; an error and the end of the events without one of the answer end
+/// it as failed. The events are dropped when the answer has ended.
+pub fn read(
+    request: &Request,
+    events: impl Stream<Item = Result<Value, LlmError>> + Send + 'static,
+    cancel: Cancel,
+) -> EventStream {
+    let (timestamp, clock) = (request.host.now_ms(), Instant::now());
+    let (model, provider) = (Arc::clone(&request.model), request.model.provider.clone());
+    let mut reader = LineReader::new(&WireCall::new(request, timestamp));
+    let answer = pull::pulled(async move |emitter: pull::Emitter<StreamEvent>| {
+        let mut events = std::pin::pin!(events);
+        let mut emit = Emit::default();
+        while !reader.ended {
+            match cancel.run(events.next()).await {
+                Ok(Some(Ok(event))) => drop(reader.take(&event, &mut emit)),
+                Ok(Some(Err(error))) => reader.fail(error, &mut emit),
+                Ok(None) => reader.finish(&mut emit),
+                Err(_) => reader.fail(LlmError::new(provider.clone(), LlmErrorKind::Aborted, ABORTED), &mut emit),
+            }
+            while let Some(mut event) = emit.pop() {
+                if let StreamEvent::End(finished) = &mut event {
+                    let elapsed = i64::try_from(clock.elapsed().as_millis()).unwrap_or(i64::MAX);
+                    Arc::make_mut(&mut finished.message).duration_ms.get_or_insert(elapsed);
+                }
+                emitter.emit(event).await;
+            }
+        }
+    });
+    EventStream::new(&model, timestamp, answer)
+}
 
 /// Parses the lines of one answer.
 pub(super) struct LineReader {
@@ -79,6 +117,20 @@ impl LineReader {
             let message = message.unwrap_or_else(|| Arc::new(self.empty.clone()));
             self.emit(StreamEvent::Start(message), emit);
         }
+    }
+
+    /// Takes in an event; after the end, there are none.
+    fn take(&mut self, event: &Value, emit: &mut Emit) -> FrameKind {
+        if self.ended {
+            return FrameKind::KeepAlive;
+        }
+        self.read(event, emit).unwrap_or_else(|MalformedEvent(text)| self.refuse(text, emit))
+    }
+
+    /// Ends the answer because an event is invalid.
+    fn refuse(&mut self, text: String, emit: &mut Emit) -> FrameKind {
+        self.fail(LlmError::new(self.model.provider.clone(), LlmErrorKind::Protocol, text), emit);
+        FrameKind::Content
     }
 
     fn read(&mut self, event: &Value, emit: &mut Emit) -> Result<FrameKind, MalformedEvent> {
@@ -270,17 +322,10 @@ fn unreadable(what: &str, why: &serde_json::Error) -> MalformedEvent {
 
 impl Decoder for LineReader {
     fn push(&mut self, frame: Frame<'_>, emit: &mut Emit) -> FrameKind {
-        if self.ended {
-            return FrameKind::KeepAlive;
+        match lossy::from_str::<Value>(frame.data) {
+            Ok(event) => self.take(&event, emit),
+            Err(why) => self.refuse(format!("Could not parse proxy event: {why}"), emit),
         }
-        let read = match lossy::from_str::<Value>(frame.data) {
-            Ok(event) => self.read(&event, emit),
-            Err(why) => Err(MalformedEvent(format!("Could not parse proxy event: {why}"))),
-        };
-        read.unwrap_or_else(|MalformedEvent(text)| {
-            self.fail(LlmError::new(self.model.provider.clone(), LlmErrorKind::Protocol, text), emit);
-            FrameKind::Content
-        })
     }
 
     fn finish(&mut self, emit: &mut Emit) {

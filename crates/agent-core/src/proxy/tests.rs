@@ -1,6 +1,9 @@
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
 use pinch_llm::error::{Emitted, LlmError, LlmErrorKind};
 use pinch_llm::event::laws::Laws;
 use pinch_llm::event::{BlockKind, Emit, Finished, Fold, StreamEvent};
@@ -9,7 +12,7 @@ use pinch_llm::message::{AssistantMessage, Block, Message, StopReason, Text, Thi
 use pinch_llm::model::Model;
 use pinch_llm::request::{Auth, Request, SystemPrompt};
 use pinch_llm::wire::{Decoder, WireCall};
-
+use pinch_stdx::cancel::{Cancel, CancelReason};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -307,9 +310,41 @@ fn invalid_bodies_are_errors() {
     let read = |body: &str| ProxyCall::read(body.as_bytes()).map(drop).unwrap_err();
     assert!(matches!(read("{"), ProxyBodyError::NotJson { .. }));
     assert!(matches!(read("{}"), ProxyBodyError::Model { .. }));
-    let mut body = body::write(&request());
+    let mut body = body(&request());
     body["context"]["tools"] = json!([7]);
     assert_eq!(read(&body.to_string()).to_string(), "tool 0 of the body cannot be read");
     body["context"]["messages"] = json!("x");
     assert!(matches!(read(&body.to_string()), ProxyBodyError::NoList { what: "messages" }));
+}
+
+#[tokio::test]
+async fn events_from_elsewhere_end_with_their_end_or_failure_or_when_cancelled() {
+    let begin = || {
+        let start = json!({"type": "text_start", "contentIndex": 0});
+        [Ok(start), Ok(json!({"type": "text_delta", "contentIndex": 0, "delta": "half"}))]
+    };
+    let read = |rest: BoxStream<'static, Result<Value, LlmError>>, cancel: Cancel| {
+        super::read(&request(), stream::iter(begin()).chain(rest), cancel)
+    };
+    let done = json!({"type": "done", "reason": "stop"});
+    let finished = read(stream::iter([Ok(done)]).boxed(), Cancel::new()).collect_end().await;
+    assert_eq!((finished.is_ok(), finished.message.text("")), (true, "half".to_owned()));
+    assert!(finished.message.duration_ms.is_some());
+
+    let failed = async |rest, cancel| {
+        let finished = read(rest, cancel).collect_end().await;
+        assert_eq!(finished.message.text(""), "half");
+        (finished.message.stop_reason, finished.error.unwrap().kind)
+    };
+    assert_eq!(failed(stream::empty().boxed(), Cancel::new()).await, (StopReason::Error, LlmErrorKind::StreamCut));
+    let error = LlmError::new("p".into(), LlmErrorKind::Protocol, "broken");
+    let ended = failed(stream::iter([Err(error)]).boxed(), Cancel::new()).await;
+    assert_eq!(ended, (StopReason::Error, LlmErrorKind::Protocol));
+    let cancel = Cancel::new();
+    let cancels = cancel.clone();
+    let last = stream::poll_fn(move |_| {
+        cancels.cancel(CancelReason::User);
+        Poll::Pending
+    });
+    assert_eq!(failed(last.boxed(), cancel).await, (StopReason::Aborted, LlmErrorKind::Aborted));
 }

@@ -160,3 +160,97 @@ async fn a_script_looks_up_models_and_calls_them_with_the_users_credentials() {
     let state = client.ask(&json!({"type": "get_state"})).await.pop().unwrap();
     assert_eq!(state["data"]["messageCount"], 0, "the conversation has none of it");
 }
+
+/// Answers for the models of a provider: echoes, calls a tool, thinks for ever, fails.
+const PROVIDER: &str = r#"
+const usage = { input: 3, output: 4, cacheRead: 0, cacheWrite: 0, totalTokens: 7, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } };
+async function* answer(model, context, options) {
+  const message = {
+    role: "assistant", content: [], api: model.api, provider: model.provider, model: model.id, usage, stopReason: "stop", timestamp: 1,
+  };
+  yield { type: "start", partial: message };
+  const last = context.messages.at(-1);
+  const said = last.content.map((block) => block.text).join("");
+  if (said === "fail") throw new Error("no answer today");
+  if (said === "use it") {
+    const toolCall = { type: "toolCall", id: "c1", name: "read", arguments: { path: "a.txt" } };
+    message.content.push({ ...toolCall, arguments: {} });
+    yield { type: "toolcall_start", contentIndex: 0, partial: message };
+    yield { type: "toolcall_delta", contentIndex: 0, delta: '{"path": "a.txt"}', partial: message };
+    message.content[0] = toolCall;
+    yield { type: "toolcall_end", contentIndex: 0, toolCall, partial: message };
+    message.stopReason = "toolUse";
+    yield { type: "done", reason: "toolUse", message };
+    return;
+  }
+  const tools = context.tools.map((tool) => tool.name).join();
+  const system = context.messages[0].role;
+  message.content.push({ type: "thinking", thinking: "Hm.", thinkingSignature: "s1" });
+  yield { type: "thinking_start", contentIndex: 0, partial: message };
+  yield { type: "thinking_delta", contentIndex: 0, delta: "Hm.", partial: message };
+  yield { type: "thinking_end", contentIndex: 0, content: "Hm.", partial: message };
+  const text = `${last.role} said ${said} with ${options.apiKey}, ${options.headers["x-a"]}, ${tools}, ${system}`;
+  message.content.push({ type: "text", text });
+  yield { type: "text_start", contentIndex: 1, partial: message };
+  yield { type: "text_delta", contentIndex: 1, delta: text, partial: message };
+  if (said === "wait") await new Promise((done) => options.signal.addEventListener("abort", done));
+  yield { type: "text_end", contentIndex: 1, content: text, partial: message };
+  yield { type: "done", reason: "stop", message };
+}
+module.exports = function (pi) {
+  const model = { name: "M", reasoning: false, input: ["text"], cost: usage.cost, contextWindow: 100000, maxTokens: 1000 };
+  const provider = { baseUrl: "http://x", apiKey: "k1", headers: { "x-a": "b" }, api: "echo-api", streamSimple: answer };
+  pi.registerProvider("echo", { ...provider, models: [{ id: "e1", ...model }], oauth: { name: "Echo" } });
+  pi.on("session_start", () => pi.registerProvider("later", { ...provider, apiKey: "k2", models: [{ id: "l1", ...model }] }));
+};
+"#;
+
+/// Sends a prompt and returns the last message.
+async fn last_message(client: &mut PinchClient, prompt: &str) -> Value {
+    client.say(&json!({"type": "prompt", "message": prompt})).await;
+    let mut lines = client.until(|line| line["type"] == "agent_settled").await;
+    lines.retain(|line| line["type"] == "message_end");
+    lines.pop().unwrap()["message"].take()
+}
+
+#[tokio::test]
+async fn a_script_answers_for_the_models_of_its_provider() {
+    if !std::path::Path::new("/usr/bin/node").exists() {
+        return;
+    }
+    let user = TestUser::new().await;
+    user.write("agent/extensions/echo.js", PROVIDER);
+    user.write("a.txt", "contents");
+    let mut client = PinchClient::start(user.command(&["--mode", "rpc", "--model", "echo/e1", "--tools", "read"]));
+    let answer = last_message(&mut client, "hello").await;
+    let text = "user said hello with k1, b, read, system";
+    let expected = json!([
+        {"type": "thinking", "thinking": "Hm.", "thinkingSignature": "s1"}, {"type": "text", "text": text},
+    ]);
+    assert_eq!(answer["content"], expected);
+    assert_eq!((&answer["usage"]["totalTokens"], &answer["stopReason"]), (&json!(7), &json!("stop")));
+
+    let answer = last_message(&mut client, "use it").await;
+    let text = answer["content"][1]["text"].as_str().unwrap();
+    assert!(text.starts_with("toolResult said contents"), "{text}");
+
+    let failed = last_message(&mut client, "fail").await;
+    assert_eq!((&failed["stopReason"], &failed["errorMessage"]), (&json!("error"), &json!("no answer today")));
+
+    client.say(&json!({"type": "prompt", "message": "wait"})).await;
+    client.until(|line| line["assistantMessageEvent"]["type"] == "text_delta").await;
+    client.say(&json!({"type": "abort"})).await;
+    let lines = client.until(|line| line["type"] == "agent_settled").await;
+    let stopped = lines.iter().rfind(|line| line["type"] == "message_end").unwrap();
+    assert_eq!(stopped["message"]["stopReason"], "aborted");
+    assert!(stopped["message"]["content"][1]["text"].as_str().unwrap().starts_with("user said wait"));
+
+    // One that is registered during the session can be used at once.
+    client.ask(&json!({"type": "set_model", "provider": "later", "modelId": "l1"})).await;
+    let answer = last_message(&mut client, "and you?").await;
+    assert_eq!(answer["content"][1]["text"], "user said and you? with k2, b, read, system");
+
+    let printed = user.run(&["-p", "--model", "echo/e1", "--tools", "read", "hello"]).await;
+    assert_eq!((printed.code, printed.out.as_str()), (Some(0), "user said hello with k1, b, read, system\n"));
+    assert!(printed.err.contains("oauth of provider echo is not supported by pinch, and ignored"), "{}", printed.err);
+}

@@ -12,7 +12,7 @@ use pinch_llm::message::Content;
 use pinch_llm::request::{CallOptions, Request};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::actions::{ActionOutcome, DeliverAs, NavigateTree, SessionAction, SessionActions, SessionSnapshot};
 use super::core::{BusListener, Core};
@@ -25,6 +25,7 @@ use super::ui::Dialogs;
 use crate::compaction::estimate::ContextUsage;
 use crate::entry::{CustomMessage, Entry, EntryBody, EntryId};
 use crate::extension::exec::{self, ExecOptions, ExecOutput};
+use crate::models::ProviderDefinition;
 
 /// A handle to the session that a handler was called for. Cheap to clone. Once the session is replaced or closed, every method that reads
 /// or changes it fails with [`ExtensionError::Stale`].
@@ -267,14 +268,32 @@ impl ExtensionCx {
         });
     }
 
-    /// Registers or changes a provider: see [`super::Extensions::take_provider_changes`].
-    pub fn register_provider(&self, name: &str, config: Map<String, Value>) {
-        self.core.change_provider(&self.name, ProviderChange::Register { name: name.to_owned(), config });
+    /// Registers or changes a provider. Takes effect at once, unless the owner of the session applies
+    /// [`super::Extensions::take_provider_changes`].
+    ///
+    /// # Errors
+    /// Fails if the definition is invalid.
+    pub fn register_provider(&self, name: &str, config: impl Into<ProviderDefinition>) -> Result<(), ExtensionError> {
+        self.change_provider(ProviderChange::Register { name: name.to_owned(), config: config.into() })
     }
 
-    /// Removes a provider.
-    pub fn unregister_provider(&self, name: &str) {
-        self.core.change_provider(&self.name, ProviderChange::Unregister { name: name.to_owned() });
+    /// Removes a provider; a built-in one of that name is restored.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub fn unregister_provider(&self, name: &str) -> Result<(), ExtensionError> {
+        self.change_provider(ProviderChange::Unregister { name: name.to_owned() })
+    }
+
+    fn change_provider(&self, change: ProviderChange) -> Result<(), ExtensionError> {
+        let is_done = match self.actions() {
+            Ok(actions) => actions.models().change(&change)?,
+            Err(_) => false,
+        };
+        if !is_done {
+            self.core.change_provider(&self.name, change);
+        }
+        Ok(())
     }
 
     /// Returns names and descriptions of all commands.

@@ -9,6 +9,7 @@ use pinch_llm::request::Auth;
 use pinch_llm::thinking::ThinkingLevel;
 
 use super::error::ExtensionError;
+use super::register::ProviderChange;
 
 /// The models that a session can use, as seen by its extensions.
 pub trait KnownModels: Send + Sync {
@@ -29,6 +30,12 @@ pub trait KnownModels: Send + Sync {
 
     /// Returns the models that the user cycles through, and their thinking levels, if any have been chosen.
     fn scoped(&self) -> Vec<(Arc<Model>, Option<ThinkingLevel>)>;
+
+    /// Registers, changes or removes a provider. Returns false if that is up to the owner of the session.
+    ///
+    /// # Errors
+    /// Fails if the definition is invalid.
+    fn change(&self, change: &ProviderChange) -> Result<bool, ExtensionError>;
 
     /// Returns the credentials for a model, or `None` if there are none.
     ///

@@ -31,6 +31,7 @@ use crate::protocol::EventWriter;
 
 mod served;
 mod open_components;
+mod open_streams;
 mod points;
 mod screen;
 mod link;
@@ -41,6 +42,7 @@ mod drafts;
 mod hooks;
 mod renderers;
 mod models;
+mod providers;
 mod manifest;
 mod components;
 mod requests;

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use pinch_agent_core::Tool;
-use serde_json::{Map, Value};
 
 use super::Command;
 use super::rendering::{RegisteredRenderer, Renderer, RendererKey, ToolLook};
+use crate::models::ProviderDefinition;
 
 /// A command-line flag of an extension.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,14 +65,14 @@ pub(super) struct Shortcut {
 }
 
 /// A change to the registered providers, for the owner of the models.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum ProviderChange {
     /// Adds or changes a provider.
     Register {
         /// Its name.
         name: String,
-        /// Its configuration, as in models.json.
-        config: Map<String, Value>,
+        /// Its definition.
+        config: ProviderDefinition,
     },
     /// Removes a provider; built-in ones are restored.
     Unregister {
@@ -124,9 +124,9 @@ impl Registrations {
         self.renderers.push(RegisteredRenderer { key: RendererKey::Tool(tool.into()), look, renderer });
     }
 
-    /// Registers a provider, configured as in models.json.
-    pub fn provider(&mut self, name: impl Into<String>, config: Map<String, Value>) {
-        self.providers.push(ProviderChange::Register { name: name.into(), config });
+    /// Registers a provider.
+    pub fn provider(&mut self, name: impl Into<String>, config: impl Into<ProviderDefinition>) {
+        self.providers.push(ProviderChange::Register { name: name.into(), config: config.into() });
     }
 }
 

@@ -23,6 +23,12 @@ pub struct ProviderDefinition {
     pub oauth: Option<Arc<dyn OAuthFlow>>,
 }
 
+impl From<Map<String, Value>> for ProviderDefinition {
+    fn from(document: Map<String, Value>) -> Self {
+        Self { document, ..Self::default() }
+    }
+}
+
 impl fmt::Debug for ProviderDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The document may contain a key.

@@ -14,7 +14,7 @@ use pinch_stdx::host::Host;
 use pinch_stdx::secret::Secret;
 use serde_json::{Map, Value};
 
-use super::extension_models::ServiceModels;
+use super::extension_models::{ServiceModels, change_provider};
 use super::models::ScopedModel;
 use super::{AgentSession, SessionError, SessionParts};
 use crate::auth::{Authorised, RequestAuth};

@@ -15,8 +15,9 @@ use pinch_stdx::host::Host;
 use super::control::SessionControl;
 use super::models::ScopedModel;
 use crate::auth::KeyLookup;
-use crate::extension::ExtensionError;
 use crate::extension::models::KnownModels;
+use crate::extension::{ExtensionError, ProviderChange};
+use crate::models::RegisterError;
 use crate::services::Services;
 
 /// Calls of extensions: like those of the session, but apart from its conversation.
@@ -93,11 +94,26 @@ impl KnownModels for ServiceModels {
         self.scope.iter().map(|scoped| (Arc::clone(&scoped.model), scoped.thinking)).collect()
     }
 
+    fn change(&self, change: &ProviderChange) -> Result<bool, ExtensionError> {
+        change_provider(&self.services, change).map(|()| true).map_err(|error| ExtensionError::new(error.to_string()))
+    }
+
     fn credentials<'a>(&'a self, model: &'a Model) -> BoxFuture<'a, Result<Option<Auth>, ExtensionError>> {
         Box::pin(async {
             let found = self.services.auth().key_and_headers(model, KeyLookup::Value).await;
             found.map_err(|error| ExtensionError::new(error.to_string()))
         })
+    }
+}
+
+/// Applies what an extension registers or removes.
+pub(super) fn change_provider(services: &Services, change: &ProviderChange) -> Result<(), RegisterError> {
+    match change {
+        ProviderChange::Register { name, config } => services.models().register_provider(name, config.clone()),
+        ProviderChange::Unregister { name } => {
+            services.models().unregister_provider(name);
+            Ok(())
+        }
     }
 }
 
@@ -133,6 +149,10 @@ impl KnownModels for OwnModel {
 
     fn scoped(&self) -> Vec<(Arc<Model>, Option<ThinkingLevel>)> {
         Vec::new()
+    }
+
+    fn change(&self, _: &ProviderChange) -> Result<bool, ExtensionError> {
+        Ok(false)
     }
 
     fn credentials<'a>(&'a self, _: &'a Model) -> BoxFuture<'a, Result<Option<Auth>, ExtensionError>> {

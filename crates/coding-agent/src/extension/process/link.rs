@@ -19,6 +19,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::open_components::OpenComponents;
+use super::open_streams::OpenStreams;
 use super::screen;
 use super::served::ServedSessions;
 use crate::extension::cx::{ExtensionCx, ExtensionHandle};
@@ -82,6 +83,8 @@ pub(super) struct Link {
     /// What it knows of the screen.
     screen: Mutex<Option<Arc<UiSnapshot>>>,
     pub(super) components: OpenComponents,
+    /// Answers of its providers that are being read.
+    pub(super) streams: OpenStreams,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -116,6 +119,7 @@ impl Link {
             asker: Mutex::default(),
             screen: Mutex::default(),
             components: OpenComponents::default(),
+            streams: OpenStreams::default(),
         });
         let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
         let mut tasks = JoinSet::new();

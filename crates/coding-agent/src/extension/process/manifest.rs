@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::link::Link;
 use super::points::{member, needed, object, tool_output};
+use super::providers;
 use super::renderers;
 use crate::extension::rendering::ToolLook;
 use crate::extension::{
@@ -74,7 +75,8 @@ pub(super) fn register(
         to.message_renderer(custom_type, renderers::renderer(link));
     }
     for provider in list(manifest, "providers")? {
-        to.provider(needed::<String>(&provider, "name")?, needed(&provider, "config")?);
+        let (name, config) = providers::definition(link, &provider)?;
+        to.provider(name, config);
     }
     Ok(())
 }

@@ -70,7 +70,7 @@ fn model_in(params: &Value) -> Result<Arc<Model>, ExtensionError> {
     model.map(Arc::new).map_err(|error| ExtensionError::new(format!("model: {error}")))
 }
 
-fn credentials(auth: &Auth) -> Value {
+pub(super) fn credentials(auth: &Auth) -> Value {
     let headers: Map<String, Value> =
         auth.headers.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
     let variables = |env: &Env| -> Map<String, Value> {

@@ -24,6 +24,7 @@ const FILES: &[(&str, &str)] = files![
     "imports.mjs",
     "link.mjs",
     "models.mjs",
+    "providers.mjs",
     "registrations.mjs",
     "screen.mjs",
     "session.mjs",

@@ -14,6 +14,7 @@ use super::link::{Link, ProcessRequest};
 use super::manifest::tool_of;
 use super::models;
 use super::points::{custom, member, needed, object, value};
+use super::providers;
 use super::renderers;
 use crate::entry::EntryId;
 use crate::extension::actions::{DeliverAs, NavigateTree};
@@ -57,6 +58,11 @@ pub(super) async fn serve(link: Arc<Link>, request: ProcessRequest) -> Done {
             }
             Ok(Value::Null)
         }
+        "provider/event" => {
+            let stream: String = needed(&params, "stream")?;
+            link.streams.feed(&stream, params.get("event").cloned().unwrap_or_default());
+            Ok(Value::Null)
+        }
         "sendMessage" => {
             let trigger = member(&params, "triggerTurn")?.unwrap_or(false);
             let message = custom(params.get("message").unwrap_or(&Value::Null))?;
@@ -96,13 +102,10 @@ pub(super) async fn serve(link: Arc<Link>, request: ProcessRequest) -> Done {
             Ok(Value::Null)
         }
         "registerProvider" => {
-            cx.register_provider(&needed::<String>(&params, "name")?, needed(&params, "config")?);
-            Ok(Value::Null)
+            let (name, config) = providers::definition(&link, &params)?;
+            cx.register_provider(&name, config).map(done)
         }
-        "unregisterProvider" => {
-            cx.unregister_provider(&needed::<String>(&params, "name")?);
-            Ok(Value::Null)
-        }
+        "unregisterProvider" => cx.unregister_provider(&needed::<String>(&params, "name")?).map(done),
         "getCommands" => {
             let command = |(name, description): (String, Option<String>)| {
                 object([("name", Some(name.into())), ("description", description.map(Value::from))])

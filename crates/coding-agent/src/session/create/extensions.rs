@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{CreateError, SessionOptions};
+use super::{CreateError, SessionOptions, change_provider};
 use crate::extension::trust::{self, Decided};
-use crate::extension::{Extension, Extensions, ProjectTrust, ProviderChange, launch};
-use crate::models::ProviderDefinition;
+use crate::extension::{Extension, Extensions, ProjectTrust, launch};
 use crate::resources::trust::TrustDecision;
 use crate::resources::{ExtensionEntry, ResourceScope};
 use crate::services::Services;
@@ -86,17 +85,7 @@ pub(super) fn load(
         return Err(CreateError::Flags { problems });
     }
     for (extension, change) in extensions.take_provider_changes() {
-        let done = match change {
-            ProviderChange::Register { name, config } => {
-                let config = ProviderDefinition { document: config, ..ProviderDefinition::default() };
-                services.models().register_provider(&name, config)
-            }
-            ProviderChange::Unregister { name } => {
-                services.models().unregister_provider(&name);
-                Ok(())
-            }
-        };
-        if let Err(error) = done {
+        if let Err(error) = change_provider(services, &change) {
             notes.push(format!("Extension \"{extension}\" error: {error}"));
         }
     }

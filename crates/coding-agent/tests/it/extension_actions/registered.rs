@@ -78,7 +78,7 @@ async fn flags_shortcuts_providers_and_events_reach_their_recipients() {
         assert_eq!(cx.flag("plan"), Some(FlagValue::Boolean(true)));
         assert_eq!(cx.flag("other"), None);
         cx.emit("topic", &json!({"a": 1}));
-        cx.unregister_provider("mine");
+        cx.unregister_provider("mine").unwrap();
         Box::pin(async { Ok(()) })
     });
     let extensions = load(vec![emits, listens]);
