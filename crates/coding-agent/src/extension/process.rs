@@ -35,6 +35,7 @@ mod open_streams;
 mod points;
 mod screen;
 mod link;
+mod supervision;
 mod node_host;
 pub(super) mod start;
 mod fit;
@@ -103,7 +104,7 @@ impl ProcessExtension {
         let mut command = std::process::Command::new(program);
         command.args(args).current_dir(&spec.cwd).env_clear().envs(host.env().iter());
         let serve: link::Serve = Arc::new(|link, request| Box::pin(requests::serve(link, request)));
-        let (link, tasks) = Link::start(command, serve)?;
+        let (link, tasks) = supervision::start(command, serve)?;
         let params = json!({
             "protocolVersion": PROTOCOL_VERSION, "cwd": spec.cwd.to_string_lossy(), "agentDir": spec.agent_dir.to_string_lossy(),
             "hasUI": spec.has_ui,

@@ -379,3 +379,19 @@ async fn a_failed_request_that_nobody_waits_for_is_reported() {
     let [failure] = &failures[..] else { panic!("{failures:?}") };
     assert_eq!((failure.event.as_str(), failure.error.as_str()), ("promise", "Unknown level: huge"));
 }
+
+#[tokio::test]
+async fn a_burst_of_requests_that_are_done_at_once_is_answered() {
+    let text = r#"
+        export default function (pi) {
+          pi.on("agent_end", async () => {
+            const asked = Array.from({ length: 500 }, (_, n) => pi.events.emit("count", n));
+            const answers = await Promise.allSettled(asked);
+            const refused = answers.filter((answer) => answer.status === "rejected").length;
+            await pi.appendEntry("burst", { refused });
+          });
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    assert_eq!(states(&stage), [r#"burst {"refused":0}"#]);
+}
