@@ -395,3 +395,20 @@ async fn a_burst_of_requests_that_are_done_at_once_is_answered() {
     assert_eq!(failures(&stage.ask("hi").await), []);
     assert_eq!(states(&stage), [r#"burst {"refused":0}"#]);
 }
+
+#[tokio::test]
+async fn answers_may_be_longer_than_other_lines() {
+    let text = r#"
+        export default function (pi) {
+          pi.on("agent_end", async (event, ctx) => {
+            for (let n = 0; n < 2; n++) await pi.appendEntry("big", "x".repeat(9 << 20));
+          });
+          pi.registerCommand("count", { async handler(args, ctx) {
+            await pi.setSessionName(`${JSON.stringify(ctx.sessionManager.getEntries()).length >> 20} MiB`);
+          } });
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok")]).await else { return };
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    assert_eq!(failures(&stage.ask("/count").await), []);
+    assert_eq!(stage.scene.session.log().name().as_deref(), Some("18 MiB"));
+}

@@ -139,7 +139,7 @@ impl Link {
         self.gone.get().map(|why| ExtensionError::Gone { reason: why.clone() })
     }
 
-    /// Sends a line; waits while too many are unread.
+    /// Sends a line; waits while too many are unread. Answers may be longer: they are what the process has asked for.
     pub(super) async fn send(&self, line: Vec<u8>) -> Result<(), ExtensionError> {
         if line.len() > MAX_LINE {
             return Err(ExtensionError::new("The message is longer than 16 MiB"));
@@ -270,16 +270,16 @@ impl Link {
             }
             return LineKind::Valid;
         }
+        if requests.len() >= MAX_REQUESTS {
+            let refused = Err(ExtensionError::refused("Too many requests at once"));
+            return id.map_or(LineKind::Valid, |id| self.answer(&id, refused, answers));
+        }
         // Requests that complete immediately are handled in order.
         let cancel = Cancel::new();
         let mut serving = serve(Arc::clone(self), ProcessRequest { method, params, cancel: cancel.clone() });
         let at_once = (&mut serving).now_or_never();
-        let is_full = requests.len() >= MAX_REQUESTS;
         match (id, at_once) {
             (Some(id), Some(answer)) => return self.answer(&id, answer, answers),
-            (Some(id), None) if is_full => {
-                return self.answer(&id, Err(ExtensionError::refused("Too many requests at once")), answers);
-            }
             (Some(id), None) => {
                 let (link, key) = (Arc::clone(self), id.to_string());
                 locked(&self.answering).insert(key.clone(), cancel);
@@ -287,11 +287,11 @@ impl Link {
                     let answer = serving.await;
                     locked(&link.answering).remove(&key);
                     // An exited process needs no answer.
-                    drop(link.send(line(&response(&id, answer))).await);
+                    drop(link.out.send(line(&response(&id, answer))).await);
                 });
             }
-            (None, None) if !is_full => drop(requests.spawn(async { drop(serving.await) })),
-            (None, _) => {}
+            (None, None) => drop(requests.spawn(async { drop(serving.await) })),
+            (None, Some(_)) => {}
         }
         LineKind::Valid
     }
@@ -312,7 +312,7 @@ impl Link {
         }
         let link = Arc::clone(self);
         answers.spawn(async move {
-            drop(link.send(line).await);
+            drop(link.out.send(line).await);
             link.n_unread.fetch_sub(length, Ordering::Relaxed);
         });
         LineKind::Valid
