@@ -34,6 +34,7 @@ pub mod actions;
 mod exec;
 mod core;
 pub mod cx;
+pub mod command_cx;
 mod context;
 pub mod host;
 #[cfg(feature = "extension-process")]
@@ -42,8 +43,9 @@ pub mod launch;
 
 pub use crate::event::ExtensionFailure;
 pub use boundary::{AnswerOutcome, BeforeSettle, Boundary, BoundaryAction, Draft, TurnEnd};
+pub use command_cx::{CommandCx, Replaced};
 pub use core::{BusListener, FoundCommand, FoundShortcut};
-pub use cx::{CommandCx, ExtensionCx, ExtensionHandle, Replaced};
+pub use cx::{ExtensionCx, ExtensionHandle};
 pub use error::ExtensionError;
 pub use exec::{ExecOptions, ExecOutput};
 pub use host::Extensions;

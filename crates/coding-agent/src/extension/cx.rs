@@ -1,7 +1,6 @@
-//! Contexts: how handlers, commands and tools of an extension access the session.
+//! Contexts: how handlers and tools of an extension access the session.
 
 use std::fmt;
-use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -14,7 +13,7 @@ use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
 use serde_json::Value;
 
-use super::actions::{ActionOutcome, DeliverAs, NavigateTree, SessionAction, SessionActions, SessionSnapshot};
+use super::actions::{ActionOutcome, DeliverAs, SessionAction, SessionActions, SessionSnapshot};
 use super::core::{BusListener, Core};
 use super::error::ExtensionError;
 use super::limit::Stopwatch;
@@ -435,7 +434,8 @@ impl ExtensionCx {
         Self { generation, ..self.clone() }
     }
 
-    fn newest(&self) -> Self {
+    /// Returns the context of the current session.
+    pub(super) fn newest(&self) -> Self {
         self.core.current().map_or_else(|| self.clone(), |(generation, _)| self.of_generation(generation))
     }
 }
@@ -453,103 +453,5 @@ impl fmt::Debug for ExtensionCx {
             .field("name", &self.name)
             .field("generation", &self.generation)
             .finish_non_exhaustive()
-    }
-}
-
-/// The context of a command, which may also wait until the session is idle, and replace it. Handlers cannot do that, because the session
-/// waits for them.
-#[derive(Clone, Debug)]
-pub struct CommandCx(ExtensionCx);
-
-/// The result of leaving a session or a position in it.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Replaced {
-    /// Whether an extension cancelled it; nothing has changed then.
-    pub cancelled: bool,
-    /// Text of the user message moved to, for editing.
-    pub text: Option<String>,
-    /// The context of the current session; the original one is stale if the session was replaced.
-    pub cx: CommandCx,
-}
-
-impl Deref for CommandCx {
-    type Target = ExtensionCx;
-
-    fn deref(&self) -> &ExtensionCx {
-        &self.0
-    }
-}
-
-impl CommandCx {
-    pub(super) fn new(cx: ExtensionCx) -> Self {
-        Self(cx)
-    }
-
-    /// Waits until no prompt is running or waiting.
-    ///
-    /// # Errors
-    /// [`ExtensionError::Stale`].
-    pub async fn wait_for_idle(&self) -> Result<(), ExtensionError> {
-        self.act(SessionAction::WaitForIdle).await.map(drop)
-    }
-
-    /// Compacts the conversation and returns the summary.
-    ///
-    /// # Errors
-    /// Fails if nothing was compacted.
-    pub async fn compact(&self, focus: Option<String>) -> Result<String, ExtensionError> {
-        match self.act(SessionAction::Compact { focus, wait: true }).await? {
-            ActionOutcome::Compacted { summary, .. } => Ok(summary),
-            _ => Ok(String::new()),
-        }
-    }
-
-    /// Starts a new session.
-    ///
-    /// # Errors
-    /// [`ExtensionError`]; the session is unchanged.
-    pub async fn new_session(&self, parent: Option<String>) -> Result<Replaced, ExtensionError> {
-        self.leave(SessionAction::NewSession { parent }).await
-    }
-
-    /// Forks the branch up to an entry into a new session; `before` excludes the entry, a user message, so that it can be edited.
-    ///
-    /// # Errors
-    /// [`ExtensionError`]; the session is unchanged.
-    pub async fn fork(&self, entry: EntryId, before: bool) -> Result<Replaced, ExtensionError> {
-        self.leave(SessionAction::Fork { entry, before }).await
-    }
-
-    /// Moves to another entry in the session's tree.
-    ///
-    /// # Errors
-    /// [`ExtensionError`]; the leaf is unchanged.
-    pub async fn navigate_tree(&self, to: NavigateTree) -> Result<Replaced, ExtensionError> {
-        self.leave(SessionAction::Navigate(to)).await
-    }
-
-    /// Switches to another session.
-    ///
-    /// # Errors
-    /// [`ExtensionError`]; the session is unchanged.
-    pub async fn switch_session(&self, path: PathBuf) -> Result<Replaced, ExtensionError> {
-        self.leave(SessionAction::Switch { path }).await
-    }
-
-    /// Requests a reload of the extensions once the session is idle. This context is stale afterwards.
-    ///
-    /// # Errors
-    /// [`ExtensionError`].
-    pub async fn reload(&self) -> Result<(), ExtensionError> {
-        self.act(SessionAction::Reload).await.map(drop)
-    }
-
-    async fn leave(&self, act: SessionAction) -> Result<Replaced, ExtensionError> {
-        let (cancelled, text) = match self.act(act).await? {
-            ActionOutcome::Replaced { cancelled, text } => (cancelled, text),
-            _ => (false, None),
-        };
-        Ok(Replaced { cancelled, text, cx: Self(self.0.newest()) })
     }
 }

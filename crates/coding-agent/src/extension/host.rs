@@ -10,8 +10,9 @@ use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 
 use super::actions::SessionActions;
+use super::command_cx::CommandCx;
 use super::core::{Core, FoundCommand, FoundShortcut};
-use super::cx::{CommandCx, ExtensionCx, ExtensionHandle};
+use super::cx::{ExtensionCx, ExtensionHandle};
 use super::error::ExtensionError;
 use super::limit::{Stopwatch, guarded, guarded_now};
 use super::points::{Point, Points};
