@@ -1,5 +1,6 @@
 //! Starting extensions by command.
 
+use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,10 +33,16 @@ pub async fn start_processes(
 ) -> (Vec<Arc<ProcessExtension>>, Vec<String>) {
     let (mut started, mut problems) = (Vec::new(), Vec::new());
     let mut specs = Vec::new();
-    for entry in entries {
-        match commands(entry, agent_dir, host) {
-            Ok(commands) => specs.extend(commands.into_iter().map(|command| (entry, command))),
-            Err(why) => problems.push(format!("Extension {} was not loaded: {why}", entry.path.display())),
+    {
+        // Installed once for all scripts, and only if there are any.
+        let node_host = LazyCell::new(|| {
+            node_host::install(agent_dir).map_err(|error| format!("{} cannot be written: {error}", agent_dir.display()))
+        });
+        for entry in entries {
+            match commands(entry, &|| node_host.clone(), host) {
+                Ok(commands) => specs.extend(commands.into_iter().map(|command| (entry, command))),
+                Err(why) => problems.push(format!("Extension {} was not loaded: {why}", entry.path.display())),
+            }
         }
     }
     let starting = specs.into_iter().map(|(entry, command)| async move {
@@ -58,8 +65,12 @@ pub async fn start_processes(
     (started, problems)
 }
 
-/// Returns the commands for an entry.
-fn commands(entry: &ExtensionEntry, agent_dir: &Path, host: &Host) -> Result<Vec<Vec<String>>, String> {
+/// Returns the commands for an entry. `node_host` returns the path of the program that runs scripts.
+fn commands(
+    entry: &ExtensionEntry,
+    node_host: &dyn Fn() -> Result<PathBuf, String>,
+    host: &Host,
+) -> Result<Vec<Vec<String>>, String> {
     if entry.path.is_dir() {
         return of_manifest(entry);
     }
@@ -72,8 +83,7 @@ fn commands(entry: &ExtensionEntry, agent_dir: &Path, host: &Host) -> Result<Vec
     let node = find_program("node", host).ok_or(
         "it needs Node.js 20 or newer, which is not on the PATH. Install it, or start pinch with --no-extensions",
     )?;
-    let runner =
-        node_host::install(agent_dir).map_err(|error| format!("{} cannot be written: {error}", agent_dir.display()))?;
+    let runner = node_host()?;
     Ok(vec![vec![node.to_string_lossy().into_owned(), runner.to_string_lossy().into_owned(), path]])
 }
 
