@@ -10,7 +10,6 @@ use crate::cargo;
 
 mod decoding;
 mod process;
-mod transcript;
 
 mod build;
 mod decode;

@@ -4,11 +4,15 @@
 
 mod cargo;
 
+mod tmux;
+mod transcript;
+
 mod catalog;
 mod interop;
 mod live;
 mod bench;
 mod browser;
+mod link_order;
 mod picture;
 
 use std::process::ExitCode;
@@ -36,6 +40,8 @@ enum DevCommand {
     Browser(browser::Args),
     /// Write the catalog of models, or check it
     Catalog(catalog::Args),
+    /// Trace usual runs and write the order in which the program's functions are linked
+    LinkOrder,
     /// Draw the picture of `pinch demo`, or check it
     Picture(picture::Args),
 }
@@ -47,6 +53,7 @@ fn main() -> ExitCode {
         DevCommand::Live(args) => live::run(&args),
         DevCommand::Browser(args) => browser::run(&args),
         DevCommand::Catalog(args) => catalog::run(&args),
+        DevCommand::LinkOrder => link_order::run(),
         DevCommand::Picture(args) => picture::run(&args),
     };
     match done {

@@ -16,6 +16,9 @@ pub(crate) struct Args {
     /// JSON file of model records, by provider and ID; without it, only check that the catalog can be read
     #[arg(long)]
     models: Option<PathBuf>,
+    /// Write only the order of the program's functions, traced in a release build under valgrind, which takes minutes
+    #[arg(long, conflicts_with_all = ["models", "check"])]
+    link_order: bool,
     /// Write nothing, and fail if a file is out of date
     #[arg(long)]
     check: bool,
@@ -23,6 +26,9 @@ pub(crate) struct Args {
 
 /// Runs the command; returns true when everything is up to date.
 pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
+    if args.link_order {
+        return Ok(launch::DEV.run(&["link-order".into()], &[])?.success());
+    }
     let mut catalog = vec!["catalog".into()];
     if let Some(models) = &args.models {
         catalog.extend(["--models".into(), models.into()]);

@@ -19,8 +19,8 @@ use pinch_stdx::host::Host;
 use pinch_stdx::pull::pulled;
 
 use super::decoding::{self, CHUNK, format_of, model_of};
-use super::transcript::anthropic;
 use super::{Figure, median};
+use crate::transcript::anthropic;
 
 const N_DELTAS: usize = 200_000;
 const API: &str = "anthropic-messages";

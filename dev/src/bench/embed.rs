@@ -8,8 +8,8 @@ use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::transcript::{TranscriptSetup, anthropic};
 use super::{Figure, median, process};
+use crate::transcript::{TranscriptSetup, anthropic};
 
 pub(super) mod steady;
 pub(super) mod bare;
@@ -84,7 +84,7 @@ fn one_run(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
     let memory = process::peak_before_output(&mut agent.command(pinch))?;
     Ok(vec![
         Figure::at_most("pinch agent, with its server", time, 30.0, "ms"),
-        Figure::at_most("pinch agent, memory", memory, 25.0, "MB"),
+        Figure::at_most("pinch agent, memory", memory, 18.0, "MB"),
     ])
 }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use pinch_testing::server::ServerReply;
 
-use super::transcript::{TranscriptSetup, anthropic};
 use super::{Figure, process};
+use crate::transcript::{TranscriptSetup, anthropic};
 
 /// Chunks per answer, with the time budget in seconds and the memory budget in megabytes.
 const SIZES: [(usize, f64, f64); 3] = [(2_000, 0.03, 20.0), (20_000, 0.08, 25.0), (200_000, 0.6, 40.0)];

@@ -27,7 +27,8 @@ use pinch_testing::wires::mistral::MistralServer;
 use pinch_testing::wires::responses::ResponsesServer;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Figure, decoding, transcript};
+use super::{Figure, decoding};
+use crate::transcript;
 
 /// Text chunks per answer.
 const N_DELTAS: usize = 100_000;

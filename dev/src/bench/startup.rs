@@ -7,8 +7,8 @@ use std::process::Command;
 
 use pinch_testing::server::ServerReply;
 
-use super::transcript::{TranscriptSetup, anthropic};
 use super::{Figure, median, process};
+use crate::transcript::{TranscriptSetup, anthropic};
 
 const TIMES: usize = 30;
 
@@ -20,9 +20,9 @@ pub(super) fn measure(pinch: &Path) -> anyhow::Result<Vec<Figure>> {
     let mut setup = TranscriptSetup::new()?;
     // The server answers immediately, so all time is spent in the program.
     setup.server.reply(ServerReply::sse(anthropic(20))).repeat_last();
-    let mut figures = rows(pinch, &setup, "", 20.0)?;
+    let mut figures = rows(pinch, &setup, "", 12.0)?;
     furnished::furnish(&mut setup)?;
-    figures.extend(rows(pinch, &setup, ", much installed", 30.0)?);
+    figures.extend(rows(pinch, &setup, ", much installed", 24.0)?);
     Ok(figures)
 }
 
@@ -44,7 +44,7 @@ fn rows(pinch: &Path, setup: &TranscriptSetup, whose: &str, memory: f64) -> anyh
     let row = |what: &str, measured, budget, unit| Figure::at_most(format!("{what}{whose}"), measured, budget, unit);
     Ok(vec![
         row("pinch --version", milliseconds(&version)?, 5.0, "ms"),
-        row("pinch --version, memory", process::peak_before_output(&mut version())?, 10.0, "MB"),
+        row("pinch --version, memory", process::peak_before_output(&mut version())?, 6.0, "MB"),
         row("pinch -p, beyond the server", milliseconds(&print)?, 20.0, "ms"),
         row("pinch -p, memory", process::peak_before_output(&mut print())?, memory, "MB"),
         row("pinch --mode rpc, first answer", rpc_ms, 20.0, "ms"),

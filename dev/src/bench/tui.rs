@@ -11,8 +11,8 @@ use pinch_testing::wires::anthropic::AnthropicResponse;
 
 use self::terminal::TerminalRun;
 use super::session::{Shape, session};
-use super::transcript::TranscriptSetup;
 use super::{Figure, median};
+use crate::transcript::TranscriptSetup;
 
 /// Text shown in an empty editor.
 const READY: &str = "for commands";

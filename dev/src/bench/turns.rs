@@ -7,8 +7,8 @@ use pinch_testing::server::ServerReply;
 use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::json;
 
-use super::transcript::TranscriptSetup;
 use super::{Figure, median, process};
+use crate::transcript::TranscriptSetup;
 
 const N_TURNS: usize = 50;
 

@@ -1,7 +1,5 @@
 //! The interactive mode in a real terminal emulator, tmux, against a scripted server.
 
-mod tmux;
-
 mod user;
 
 mod lifecycle;
@@ -49,8 +47,8 @@ pub(super) struct Args {
 
 /// Runs the checks.
 pub(super) fn run(args: &Args) -> anyhow::Result<bool> {
-    let version =
-        tmux::version().context("tmux is missing; install tmux 3.3 or later, for example with `apt install tmux`")?;
+    let version = crate::tmux::version()
+        .context("tmux is missing; install tmux 3.3 or later, for example with `apt install tmux`")?;
     println!("==> {version}");
     if args.side_by_side {
         return side_by_side::run(args.only.as_deref());

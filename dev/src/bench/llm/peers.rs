@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::super::Figure;
 use super::super::decoding::CHUNK;
-use super::super::transcript::{self, PIECE};
 use super::{AnthropicServer, CompletionsServer, GoogleServer, N_DELTAS, ResponsesServer, speed};
 use crate::cargo;
+use crate::transcript::{self, PIECE};
 
 const ROUNDS: usize = 5;
 /// The clients, ours first.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::bench::transcript::TranscriptSetup;
+use crate::transcript::TranscriptSetup;
 
 const N_SKILLS: usize = 200;
 const N_TEMPLATES: usize = 50;

@@ -2,8 +2,8 @@
 
 use anyhow::ensure;
 
-use super::tmux::{Tmux, wait_for_end};
 use super::user::TmuxUser;
+use crate::tmux::{Tmux, wait_for_end};
 
 /// The program stops, leaves the shell a usable terminal, and comes back with its draft.
 pub(super) fn suspend(user: &TmuxUser, size: (u16, u16)) -> anyhow::Result<String> {

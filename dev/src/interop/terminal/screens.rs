@@ -4,8 +4,8 @@ use anyhow::{Context, bail, ensure};
 use pinch_testing::server::{Gate, ServerReply};
 use pinch_testing::wires::anthropic::AnthropicResponse;
 
-use super::tmux::Tmux;
 use super::user::TmuxUser;
+use crate::tmux::Tmux;
 
 /// Number of resizes in a storm.
 const RESIZES: usize = 200;

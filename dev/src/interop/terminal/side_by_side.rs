@@ -7,10 +7,10 @@ use anyhow::bail;
 use pinch_testing::server::{Gate, ServerReply};
 use pinch_testing::wires::anthropic::AnthropicResponse;
 
-use super::tmux::Tmux;
 use super::user::TmuxUser;
 use crate::interop::pi::peer::{Installed, TARGET};
 use crate::interop::table::ResultTable;
+use crate::tmux::Tmux;
 
 /// The window of all conversations.
 const SIZE: (u16, u16) = (100, 40);

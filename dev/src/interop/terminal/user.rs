@@ -9,9 +9,9 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use super::tmux::Tmux;
 use crate::cargo;
 use crate::interop::pi::peer::{Installed, TARGET};
+use crate::tmux::Tmux;
 
 /// Text in the empty editor.
 const READY: &str = "for commands";

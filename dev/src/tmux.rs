@@ -13,19 +13,19 @@ const LONGEST: Duration = Duration::from_secs(20);
 /// How often the screen is read while waiting.
 const POLL: Duration = Duration::from_millis(20);
 /// Prompt of the shell.
-pub(super) const PROMPT: &str = "shell>";
+pub(crate) const PROMPT: &str = "shell>";
 
 /// Counts the servers of this process.
 static N_SERVERS: AtomicUsize = AtomicUsize::new(0);
 
 /// The window. Dropping it ends the server, and with it every program in it.
-pub(super) struct Tmux {
+pub(crate) struct Tmux {
     socket: String,
 }
 
 impl Tmux {
     /// Starts a shell in a window of this size, in this home directory.
-    pub(super) fn start(home: &Path, (columns, rows): (u16, u16)) -> anyhow::Result<Self> {
+    pub(crate) fn start(home: &Path, (columns, rows): (u16, u16)) -> anyhow::Result<Self> {
         let n = N_SERVERS.fetch_add(1, Ordering::Relaxed);
         let tmux = Self { socket: format!("pinch-interop-{}-{n}", std::process::id()) };
         let config = home.join("tmux.conf");
@@ -54,23 +54,23 @@ impl Tmux {
     }
 
     /// Presses keys, by tmux's names.
-    pub(super) fn press(&self, keys: &[&str]) -> anyhow::Result<()> {
+    pub(crate) fn press(&self, keys: &[&str]) -> anyhow::Result<()> {
         self.run(&[&["send-keys"], keys].concat()).map(drop)
     }
 
     /// Types a text.
-    pub(super) fn type_text(&self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn type_text(&self, text: &str) -> anyhow::Result<()> {
         self.run(&["send-keys", "-l", text]).map(drop)
     }
 
     /// Types a text and presses enter.
-    pub(super) fn enter(&self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn enter(&self, text: &str) -> anyhow::Result<()> {
         self.type_text(text)?;
         self.press(&["Enter"])
     }
 
     /// Pastes a text as a terminal does: bracketed if the program has asked for it.
-    pub(super) fn paste(&self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn paste(&self, text: &str) -> anyhow::Result<()> {
         let mut load = self.command();
         let mut child = load.args(["load-buffer", "-"]).stdin(Stdio::piped()).spawn().context("cannot start tmux")?;
         child.stdin.take().context("tmux has no standard input")?.write_all(text.as_bytes())?;
@@ -81,33 +81,33 @@ impl Tmux {
     }
 
     /// Changes the size of the window.
-    pub(super) fn resize(&self, (columns, rows): (u16, u16)) -> anyhow::Result<()> {
+    pub(crate) fn resize(&self, (columns, rows): (u16, u16)) -> anyhow::Result<()> {
         self.run(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]).map(drop)
     }
 
     /// Returns the visible rows.
-    pub(super) fn screen(&self) -> anyhow::Result<String> {
+    pub(crate) fn screen(&self) -> anyhow::Result<String> {
         self.run(&["capture-pane", "-p"])
     }
 
     /// Returns the scrollback and the visible rows, without space at their ends.
-    pub(super) fn scrollback(&self) -> anyhow::Result<Vec<String>> {
+    pub(crate) fn scrollback(&self) -> anyhow::Result<Vec<String>> {
         let text = self.run(&["capture-pane", "-p", "-S", "-"])?;
         Ok(text.lines().map(|line| line.trim_end().to_owned()).collect())
     }
 
     /// Returns the value of a variable of tmux.
-    pub(super) fn variable(&self, name: &str) -> anyhow::Result<String> {
+    pub(crate) fn variable(&self, name: &str) -> anyhow::Result<String> {
         Ok(self.run(&["display-message", "-p", &format!("#{{{name}}}")])?.trim().to_owned())
     }
 
     /// Waits until a text is on the screen.
-    pub(super) fn wait_for(&self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn wait_for(&self, text: &str) -> anyhow::Result<()> {
         self.wait_until(&format!("{text:?}"), |screen| screen.contains(text))
     }
 
     /// Waits until a condition holds for the screen.
-    pub(super) fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+    pub(crate) fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) -> anyhow::Result<()> {
         let deadline = Instant::now() + LONGEST;
         loop {
             let screen = self.screen()?;
@@ -122,12 +122,12 @@ impl Tmux {
     }
 
     /// Waits until the shell shows its prompt on the last line with text.
-    pub(super) fn wait_for_shell(&self) -> anyhow::Result<()> {
+    pub(crate) fn wait_for_shell(&self) -> anyhow::Result<()> {
         self.wait_until("prompt of the shell", |screen| screen.trim_end().ends_with(PROMPT))
     }
 
     /// Runs a command in the shell, and returns what it prints.
-    pub(super) fn shell(&self, command: &str) -> anyhow::Result<String> {
+    pub(crate) fn shell(&self, command: &str) -> anyhow::Result<String> {
         self.press(&["C-l"])?;
         self.wait_until("cleared screen", |screen| screen.trim() == PROMPT)?;
         self.enter(command)?;
@@ -141,19 +141,19 @@ impl Tmux {
     }
 
     /// Returns the program that the shell runs.
-    pub(super) fn program(&self) -> anyhow::Result<u32> {
+    pub(crate) fn program(&self) -> anyhow::Result<u32> {
         let shell = self.variable("pane_pid")?;
         let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"))?;
         children.split_whitespace().next().context("the shell runs nothing")?.parse().context("a malformed /proc")
     }
 
     /// Sends a signal to the program that the shell runs.
-    pub(super) fn signal(&self, signal: &str) -> anyhow::Result<()> {
+    pub(crate) fn signal(&self, signal: &str) -> anyhow::Result<()> {
         done(Command::new("kill").args([format!("-{signal}"), self.program()?.to_string()])).map(drop)
     }
 
     /// Ends the server, as closing a terminal window does.
-    pub(super) fn close(&self) -> anyhow::Result<()> {
+    pub(crate) fn close(&self) -> anyhow::Result<()> {
         self.run(&["kill-server"]).map(drop)
     }
 }
@@ -166,13 +166,13 @@ impl Drop for Tmux {
 }
 
 /// Returns tmux's name and version.
-pub(super) fn version() -> anyhow::Result<String> {
+pub(crate) fn version() -> anyhow::Result<String> {
     let output = done(Command::new("tmux").arg("-V"))?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Waits until a process has ended.
-pub(super) fn wait_for_end(pid: u32) -> anyhow::Result<()> {
+pub(crate) fn wait_for_end(pid: u32) -> anyhow::Result<()> {
     let deadline = Instant::now() + LONGEST;
     while Path::new(&format!("/proc/{pid}")).exists() {
         if Instant::now() > deadline {

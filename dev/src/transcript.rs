@@ -11,22 +11,22 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 /// Bytes per text chunk: one and a half words, as models send them.
-pub(super) const PIECE: usize = 8;
+pub(crate) const PIECE: usize = 8;
 
 /// An answer of `n` text chunks in Anthropic's format.
-pub(super) fn anthropic(n: usize) -> String {
+pub(crate) fn anthropic(n: usize) -> String {
     AnthropicResponse::new("msg_1").with_chunks(n).text(&text(n)).stop("end_turn").concat()
 }
 
 /// An answer of `n` text chunks in any format.
-pub(super) fn answer(wire: &dyn Wire, n: usize) -> Vec<u8> {
+pub(crate) fn answer(wire: &dyn Wire, n: usize) -> Vec<u8> {
     let mut answer = Answer::of([AnswerPart::Text(text(n))]);
     answer.pieces = n;
     wire.frames(&answer).concat()
 }
 
 /// The same in Google's format without a usage-only chunk, which not every client accepts.
-pub(super) fn google(n: usize) -> Vec<u8> {
+pub(crate) fn google(n: usize) -> Vec<u8> {
     google::GoogleResponse::new("r1", "m1").with_chunks(n).text(&text(n)).stop("STOP").concat().into_bytes()
 }
 
@@ -35,17 +35,17 @@ fn text(n: usize) -> String {
 }
 
 /// A scripted server, and the directory of a user whose only provider is that server.
-pub(super) struct TranscriptSetup {
+pub(crate) struct TranscriptSetup {
     /// Runs the server on separate threads.
     runtime: Runtime,
-    pub(super) server: Server,
+    pub(crate) server: Server,
     home: TempDir,
     /// The user's working directory.
     cwd: PathBuf,
 }
 
 impl TranscriptSetup {
-    pub(super) fn new() -> anyhow::Result<Self> {
+    pub(crate) fn new() -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let server = runtime.block_on(Server::start())?;
         let home = tempfile::tempdir()?;
@@ -60,7 +60,7 @@ impl TranscriptSetup {
     }
 
     /// A command that calls the server.
-    pub(super) fn command(&self, pinch: &Path, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, pinch: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(pinch);
         let agent = self.home.path().join("agent");
         command.current_dir(&self.cwd).env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
@@ -69,12 +69,12 @@ impl TranscriptSetup {
     }
 
     /// The user's directory.
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.home.path()
     }
 
     /// Changes the user's working directory, which is [`TranscriptSetup::folder`] initially.
-    pub(super) fn work_in(&mut self, cwd: PathBuf) {
+    pub(crate) fn work_in(&mut self, cwd: PathBuf) {
         self.cwd = cwd;
     }
 }
