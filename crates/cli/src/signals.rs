@@ -1,8 +1,14 @@
 //! Ctrl+C and termination signals: the first one cancels gracefully, the second one exits immediately.
 
+#[cfg(unix)]
+mod listener;
+
 use std::process::ExitCode;
 
 use pinch_embed::stdx::cancel::{Cancel, CancelReason};
+
+#[cfg(unix)]
+use listener::Signals;
 
 /// Runs `work` and cancels `cancel` if a signal arrives; returns the signal's exit code in that case.
 pub(crate) async fn guard<T>(cancel: &Cancel, work: impl Future<Output = T>) -> (T, Option<ExitCode>) {
@@ -53,42 +59,6 @@ async fn guard_against<T>(
 }
 
 const INTERRUPT: i32 = 2;
-
-#[cfg(unix)]
-struct Signals(Vec<(i32, tokio::signal::unix::Signal)>);
-
-#[cfg(unix)]
-impl Signals {
-    fn all() -> Self {
-        use tokio::signal::unix::SignalKind;
-        Self::of(&[SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()])
-    }
-
-    /// Signals that no key sends.
-    fn ending() -> Self {
-        use tokio::signal::unix::SignalKind;
-        Self::of(&[SignalKind::terminate(), SignalKind::hangup()])
-    }
-
-    fn of(kinds: &[tokio::signal::unix::SignalKind]) -> Self {
-        let listen = |kind: &tokio::signal::unix::SignalKind| {
-            Some((kind.as_raw_value(), tokio::signal::unix::signal(*kind).ok()?))
-        };
-        Self(kinds.iter().filter_map(listen).collect())
-    }
-
-    async fn next(&mut self) -> i32 {
-        std::future::poll_fn(|cx| {
-            for (number, signal) in &mut self.0 {
-                if signal.poll_recv(cx).is_ready() {
-                    return std::task::Poll::Ready(*number);
-                }
-            }
-            std::task::Poll::Pending
-        })
-        .await
-    }
-}
 
 #[cfg(not(unix))]
 struct Signals {

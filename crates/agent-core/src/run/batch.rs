@@ -18,6 +18,10 @@ use crate::tool::{ToolError, ToolMode, ToolOutput};
 /// The result of a call that is skipped because a message is waiting, in OpenClaw 2026.9.6's words.
 const SKIPPED: &str = "Skipped to process an incoming message.";
 
+/// Number of calls of one answer that run at the same time; the others wait. pi has no limit, so a model that calls a thousand commands at
+/// once starts a thousand processes, and none of them can be cancelled before the last one has started.
+const MAX_PARALLEL: usize = 64;
+
 /// Outcome of the calls of one answer.
 pub(super) struct ToolBatch {
     /// The calls, as they ran.
@@ -129,19 +133,29 @@ impl RunDriver<'_> {
         }
     }
 
-    /// Runs calls in parallel. Their updates and ends are emitted as they happen.
+    /// Runs calls in parallel, at most [`MAX_PARALLEL`] at a time. Their updates and ends are emitted as they happen.
     async fn execute(&self, ready: Vec<Placed>, starts: &[ToolStart], outcomes: &mut [Option<CallOutcome>]) {
         let board = Arc::new(ProgressBoard::default());
+        let mut waiting = ready.into_iter();
         let mut running = JoinSet::new();
         let mut places: HashMap<Id, usize> = HashMap::new();
-        for Placed { at, ready } in ready {
-            let progress = Progress::new(at, Arc::clone(&board));
-            let hooks = Arc::clone(&self.agent.hooks);
-            let span = spans::tool(&ready.pending.call);
-            let work = call::run(ready, hooks, progress, self.grace.clone(), self.agent.host.clone()).instrument(span);
-            places.insert(running.spawn(work).id(), at);
-        }
-        while !running.is_empty() {
+        loop {
+            while running.len() < MAX_PARALLEL
+                && let Some(Placed { at, ready }) = waiting.next()
+            {
+                if self.cancel.is_cancelled() {
+                    self.end(at, (ToolError::aborted().into(), None), starts, outcomes).await;
+                    continue;
+                }
+                let progress = Progress::new(at, Arc::clone(&board));
+                let hooks = Arc::clone(&self.agent.hooks);
+                let span = spans::tool(&ready.pending.call);
+                let work = call::run(ready, hooks, progress, self.grace.clone(), self.agent.host.clone());
+                places.insert(running.spawn(work.instrument(span)).id(), at);
+            }
+            if running.is_empty() {
+                break;
+            }
             tokio::select! {
                 biased;
                 done = running.join_next_with_id() => {

@@ -1,7 +1,7 @@
 //! Tools that behave, and tools that do not.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -242,4 +242,55 @@ async fn calls_that_have_not_started_are_skipped_for_a_waiting_message() {
             provider.requests()[1].messages.iter().any(|message| shape(std::slice::from_ref(message)) == ["stop"]);
         assert!(told, "{mode:?} {point:?} {waits}");
     }
+}
+
+/// Runs until it is cancelled, and counts its calls.
+struct Counted {
+    spec: ToolSpec,
+    n_calls: AtomicUsize,
+}
+
+impl Tool for Counted {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, _: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.n_calls.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            cx.cancel.cancelled().await;
+            Err(ToolError::aborted())
+        })
+    }
+}
+
+#[tokio::test]
+async fn of_a_thousand_calls_few_run_at_once_and_none_starts_after_the_cancellation() {
+    let spec = ToolSpec::new("counted", "", Schema::new(json!({"type": "object"})));
+    let tool = Arc::new(Counted { spec, n_calls: AtomicUsize::new(0) });
+    let ids: Vec<String> = (0..1000).map(|n| format!("c{n}")).collect();
+    let wanted: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "counted")).collect();
+    let (mut agent, _) = agent([calls(&wanted)], vec![Arc::clone(&tool) as Arc<dyn Tool>]);
+    let cancel = Cancel::new();
+    let (stop, seen) = (cancel.clone(), Arc::clone(&tool));
+    tokio::join!(run(&mut agent, &cancel), async move {
+        while seen.n_calls.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel(CancelReason::User);
+    });
+    assert_eq!(tool.n_calls.load(Ordering::SeqCst), 64);
+    let results = results(&agent);
+    assert!(results.iter().all(|(_, failed, text)| *failed && text == "Operation aborted"));
+    assert!(results.iter().map(|(id, ..)| id).eq(&ids), "each call has its result");
+}
+
+#[tokio::test]
+async fn calls_beyond_the_limit_run_when_others_have_ended() {
+    let ids: Vec<String> = (0..200).map(|n| format!("c{n}")).collect();
+    let wanted: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "fine")).collect();
+    let (mut agent, _) = agent([calls(&wanted), ScriptedReply::text("ok")], vec![fine("fine")]);
+    run(&mut agent, &Cancel::new()).await;
+    assert!(results(&agent).iter().all(|(_, failed, text)| !failed && text == "fine"));
+    assert_eq!(results(&agent).len(), 200);
 }

@@ -37,6 +37,8 @@ mod secrets;
 mod security;
 mod sessions;
 mod share_as_file;
+#[cfg(unix)]
+mod signals;
 mod skills;
 mod terminal;
 mod terminal_program;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pinch_testing::server::{Fault, Gate, ServerReply};
+use pinch_testing::server::{Fault, ServerReply};
 use pinch_testing::wires::anthropic::AnthropicResponse;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -55,21 +55,4 @@ async fn a_requested_delay_that_is_too_long_is_reported() {
     let ran = user.run(PRINT).await;
     assert_eq!((ran.code, user.server.requests().len()), (Some(3), 1));
     assert!(ran.err.starts_with("Server requested 3600s retry delay (max: 60s). 429 "), "{}", ran.err);
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn a_run_ended_by_a_signal_is_reported_as_aborted() {
-    let user = TestUser::new().await;
-    user.server.reply(ServerReply::events().gate(&Gate::new()));
-    let child = user.command(&["--model", "local/m1", "-p", "x"]).spawn().unwrap();
-    while user.server.requests().is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let pid = child.id().unwrap().to_string();
-    let killed = tokio::process::Command::new("kill").args(["-TERM", &pid]).current_dir("/").status().await;
-    assert!(killed.unwrap().success());
-    let ran = child.wait_with_output().await.unwrap();
-    assert_eq!(ran.status.code(), Some(143));
-    assert_eq!(String::from_utf8(ran.stderr).unwrap(), "Request was aborted\n");
 }
