@@ -1,10 +1,13 @@
 //! The calls of one answer: sequential or in parallel.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use futures::future::Either;
 use pinch_llm::message::{AssistantMessage, Message, StopReason, ToolCall, ToolResult};
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinSet};
 use tracing::Instrument as _;
 
 use super::call::{self, Ready};
@@ -151,7 +154,10 @@ impl RunDriver<'_> {
                 let hooks = Arc::clone(&self.agent.hooks);
                 let span = spans::tool(&ready.pending.call);
                 let work = call::run(ready, hooks, progress, self.grace.clone(), self.agent.host.clone());
-                places.insert(running.spawn(work.instrument(span)).id(), at);
+                match begin_in_order(work.instrument(span)).await {
+                    Ok(work) => drop(places.insert(running.spawn(work).id(), at)),
+                    Err(panic) => self.end(at, (broken(&panic).into(), None), starts, outcomes).await,
+                }
             }
             if running.is_empty() {
                 break;
@@ -162,7 +168,7 @@ impl RunDriver<'_> {
                     self.give_updates(&board, starts).await;
                     let (at, outcome) = match done {
                         Some(Ok((id, (output, duration_ms)))) => (places[&id], (output, Some(duration_ms))),
-                        Some(Err(panic)) => (places[&panic.id()], (broken(&panic).into(), None)),
+                        Some(Err(panic)) => (places[&panic.id()], (broken(&panic.to_string()).into(), None)),
                         None => break,
                     };
                     board.close(at);
@@ -223,7 +229,29 @@ fn cut_off(tool: &str) -> ToolError {
     ))
 }
 
-fn broken(panic: &JoinError) -> ToolError {
+/// Polls a call for the first time, and returns it to be run as a task. Tasks may be polled in any order; the first step of calls that change
+/// the same file has to be in the order of the answer.
+///
+/// # Errors
+/// Returns the message of a panic.
+async fn begin_in_order<F: Future<Output = (ToolOutput, i64)>>(
+    work: F,
+) -> Result<impl Future<Output = (ToolOutput, i64)>, String> {
+    let mut work = Box::pin(work);
+    let poll =
+        |cx: &mut Context<'_>| Poll::Ready(std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))));
+    // Within tokio's budget, the first step could be put off.
+    match tokio::task::unconstrained(std::future::poll_fn(poll)).await {
+        Ok(Poll::Pending) => Ok(Either::Left(work)),
+        Ok(Poll::Ready(done)) => Ok(Either::Right(std::future::ready(done))),
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            Err(text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default())
+        }
+    }
+}
+
+fn broken(panic: &str) -> ToolError {
     tracing::error!(error = %panic, "a tool panicked");
     ToolError::new("The tool failed unexpectedly. This is a bug in the tool; try another way.")
 }

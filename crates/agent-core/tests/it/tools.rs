@@ -1,7 +1,7 @@
 //! Tools that behave, and tools that do not.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -293,4 +293,34 @@ async fn calls_beyond_the_limit_run_when_others_have_ended() {
     run(&mut agent, &Cancel::new()).await;
     assert!(results(&agent).iter().all(|(_, failed, text)| !failed && text == "fine"));
     assert_eq!(results(&agent).len(), 200);
+}
+
+/// Notes the order of its calls.
+struct Noted {
+    spec: ToolSpec,
+    calls: Mutex<Vec<String>>,
+}
+
+impl Tool for Noted {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, _: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            self.calls.lock().unwrap().push(cx.call.to_string());
+            Ok(ToolOutput::text("noted"))
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parallel_calls_begin_in_the_order_of_the_answer() {
+    let spec = ToolSpec::new("noted", "", Schema::new(json!({"type": "object"})));
+    let tool = Arc::new(Noted { spec, calls: Mutex::default() });
+    let ids: Vec<String> = (0..500).map(|n| format!("c{n}")).collect();
+    let wanted: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "noted")).collect();
+    let (mut agent, _) = agent([calls(&wanted), ScriptedReply::text("ok")], vec![Arc::clone(&tool) as Arc<dyn Tool>]);
+    run(&mut agent, &Cancel::new()).await;
+    assert_eq!(*tool.calls.lock().unwrap(), ids);
 }

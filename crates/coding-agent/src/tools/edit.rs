@@ -59,9 +59,10 @@ impl Tool for EditTool {
             cx.cancel.check().map_err(|_| ToolError::aborted())?;
             let path = text(&input, "path")?;
             let edits = edits(&input)?;
+            let place = cx.cancel.run(self.files.enter()).await.map_err(|_| ToolError::aborted())?;
             let target = self.place.resolve(path, &*self.machine).await;
-            let turn = cx.cancel.run(self.files.turn(&target, &*self.machine)).await;
-            let _turn = turn.map_err(|_| ToolError::aborted())?;
+            let turns = cx.cancel.run(place.turns(&[&target], &*self.machine)).await;
+            let _turns = turns.map_err(|_| ToolError::aborted())?;
             let refused = |code: &str| {
                 ToolError::new(format!("Could not edit file: {}. Error code: {code}.", shortened(path, MAX_PATH)))
             };

@@ -55,9 +55,10 @@ impl Tool for WriteTool {
         Box::pin(async move {
             let path = text(&input, "path")?;
             let content = Bytes::copy_from_slice(text(&input, "content")?.as_bytes());
+            let place = cx.cancel.run(self.files.enter()).await.map_err(|_| ToolError::aborted())?;
             let target = self.place.resolve(path, &*self.machine).await;
-            let turn = cx.cancel.run(self.files.turn(&target, &*self.machine)).await;
-            let _turn = turn.map_err(|_| ToolError::aborted())?;
+            let turns = cx.cancel.run(place.turns(&[&target], &*self.machine)).await;
+            let _turns = turns.map_err(|_| ToolError::aborted())?;
             cx.cancel.check().map_err(|_| ToolError::aborted())?;
             // From here on the write is not cancelled: a file that reached the disk is never reported as aborted.
             self.machine.write(&target, content).await?;

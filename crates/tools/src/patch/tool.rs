@@ -117,6 +117,7 @@ impl ApplyPatchTool {
         if files.is_empty() {
             return Err(ToolError::new("No files were modified."));
         }
+        let place = cx.cancel.run(self.files.enter()).await.map_err(|_| ToolError::aborted())?;
         let journals = self.place.journals();
         finish_interrupted(journals, machine).await?;
         let mut resolved = Vec::with_capacity(files.len());
@@ -132,20 +133,10 @@ impl ApplyPatchTool {
             };
             resolved.push(ResolvedFile { file, path, move_to });
         }
-        let mut paths: Vec<&Path> = resolved
-            .iter()
-            .flat_map(|file| [Some(&file.path), file.move_to.as_ref()])
-            .flatten()
-            .map(|path| &*path.path)
-            .collect();
-        paths.sort_unstable();
-        paths.dedup();
-        // In sorted order, so that two patches cannot deadlock.
-        let mut turns = Vec::with_capacity(paths.len());
-        for path in paths {
-            let turn = cx.cancel.run(self.files.turn(path, machine)).await;
-            turns.push(turn.map_err(|_| ToolError::aborted())?);
-        }
+        let paths = resolved.iter().flat_map(|file| [Some(&file.path), file.move_to.as_ref()]);
+        let paths: Vec<&Path> = paths.flatten().map(|path| &*path.path).collect();
+        let turns = cx.cancel.run(place.turns(&paths, machine)).await;
+        let _turns = turns.map_err(|_| ToolError::aborted())?;
         let planned = cx.cancel.run(plan(&resolved, machine, cx.cancel)).await;
         let (changes, summary) = planned.map_err(|_| ToolError::aborted())??;
         cx.cancel.check().map_err(|_| ToolError::aborted())?;
