@@ -70,7 +70,7 @@ pub fn resolve(
         let found = own.and_then(|_| with_level(pattern, |pattern| by_id(&models, pattern)));
         let pattern = own.map_or(pattern, |(_, rest)| rest);
         return found
-            .or_else(|| with_level(pattern, |pattern| best(&models, pattern).first().cloned()))
+            .or_else(|| with_level(pattern, |pattern| best(&models, pattern, &|_| true).first().cloned()))
             .map_or_else(|| custom(registry, &provider, pattern), Ok);
     }
     let named = pattern.split_once('/').and_then(|(before, rest)| Some((registry.provider(before)?, rest)));
@@ -86,10 +86,10 @@ pub fn resolve(
     {
         return Ok(found);
     }
-    if let Some(found) = with_level(rest, |rest| best(&models, rest).first().cloned()) {
+    if let Some(found) = with_level(rest, |rest| best(&models, rest, &|_| true).first().cloned()) {
         return Ok(found);
     }
-    match (narrowed(pattern, &all, best, has_auth)?, named) {
+    match (narrowed(pattern, &all, |models, pattern| best(models, pattern, has_auth), has_auth)?, named) {
         (Some(found), _) => Ok(found),
         (None, Some((provider, rest))) => custom(registry, &provider, rest),
         (None, None) => Err(NotFound::Model { pattern: pattern.to_owned() }),
@@ -114,7 +114,7 @@ fn only<'a>(mut all: impl Iterator<Item = &'a Arc<Model>>) -> Option<&'a Arc<Mod
 
 /// Finds the model for a list pattern. An invalid level after a colon is reported, and the model is found nevertheless.
 pub fn parse(models: &[Arc<Model>], pattern: &str) -> Option<ModelMatch> {
-    let hit = exact(models, pattern).or_else(|| best(models, pattern.trim()).into_iter().next());
+    let hit = exact(models, pattern).or_else(|| best(models, pattern.trim(), &|_| true).into_iter().next());
     if let Some(model) = hit {
         return Some(ModelMatch { model, thinking: None, warning: None });
     }
@@ -177,8 +177,9 @@ fn by_ids(models: &[Arc<Model>], id: &str) -> Vec<Arc<Model>> {
     models.iter().filter(|model| model.id.as_str().to_lowercase() == wanted).cloned().collect()
 }
 
-/// Returns the best matches: exact names, or else the newest model that contains the text. Returns several only if they share a name.
-fn best(models: &[Arc<Model>], pattern: &str) -> Vec<Arc<Model>> {
+/// Returns the best matches: the models with this ID, or else the newest model with this name, or else the newest that contains the text.
+/// Those of usable providers are preferred. Returns several only if they share an ID.
+fn best(models: &[Arc<Model>], pattern: &str, is_usable: &dyn Fn(&ProviderId) -> bool) -> Vec<Arc<Model>> {
     if pattern.is_empty() {
         return Vec::new();
     }
@@ -187,13 +188,15 @@ fn best(models: &[Arc<Model>], pattern: &str) -> Vec<Arc<Model>> {
     if !of_id.is_empty() {
         return of_id;
     }
-    let of_name: Vec<Arc<Model>> = models.iter().filter(|model| model.name.to_lowercase() == wanted).cloned().collect();
-    if !of_name.is_empty() {
-        return of_name;
+    let mut hits: Vec<&Arc<Model>> = models.iter().filter(|model| model.name.to_lowercase() == wanted).collect();
+    if hits.is_empty() {
+        let contains = |text: &str| text.to_lowercase().contains(&wanted);
+        hits = models.iter().filter(|model| contains(model.id.as_str()) || contains(&model.name)).collect();
     }
-    let contains = |text: &str| text.to_lowercase().contains(&wanted);
-    let hits: Vec<&Arc<Model>> =
-        models.iter().filter(|model| contains(model.id.as_str()) || contains(&model.name)).collect();
+    // Before the newest is chosen, which some gateway without credentials may have.
+    if hits.iter().any(|model| is_usable(&model.provider)) {
+        hits.retain(|model| is_usable(&model.provider));
+    }
     let (aliases, dated): (Vec<&Arc<Model>>, Vec<_>) = hits.into_iter().partition(|m| is_alias(m.id.as_str()));
     let group = if aliases.is_empty() { dated } else { aliases };
     let Some(newest) = group.iter().max_by(|a, b| by_version(a.id.as_str(), b.id.as_str())) else {
@@ -263,9 +266,10 @@ mod tests {
     fn registry() -> ModelRegistry {
         let document = serde_json::json!({"providers": {
             "a": {"baseUrl": "http://a", "apiKey": "k", "api": "openai-completions",
-                  "models": [{"id": "text-2000"}, {"id": "text-200000"}, {"id": "own"}]},
+                  "models": [{"id": "text-2000"}, {"id": "text-200000"}, {"id": "own"}, {"id": "novel-8"},
+                             {"id": "alias-1-20250101", "name": "Same Name"}, {"id": "alias-1", "name": "Same Name"}]},
             "b": {"baseUrl": "http://b", "apiKey": "k", "api": "openai-completions", "models": [{"id": "own"}]},
-            "c": {"baseUrl": "http://c", "apiKey": "k", "api": "openai-completions", "models": [{"id": "a/text"}]},
+            "c": {"baseUrl": "http://c", "apiKey": "k", "api": "openai-completions", "models": [{"id": "a/text"}, {"id": "vendor/novel-9"}]},
         }});
         let (registry, problems) = ModelRegistry::from_document(document.as_object().unwrap().clone(), "m".as_ref());
         assert_eq!(problems, []);
@@ -285,6 +289,14 @@ mod tests {
             Err(error) => error.to_string(),
         };
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn similar_names_are_looked_for_at_usable_providers_first() {
+        check(None, "novel", &[], "c/vendor/novel-9");
+        check(None, "novel", &["a"], "a/novel-8");
+        check(None, "novel", &["b"], "c/vendor/novel-9");
+        check(None, "same name", &["a"], "a/alias-1");
     }
 
     #[test]
