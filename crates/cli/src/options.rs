@@ -135,7 +135,7 @@ pub struct CliOptions {
     pub help: bool,
     /// `--version`.
     pub version: bool,
-    /// The first message, if it is neither the value of `--print` nor after `--`.
+    /// The first message, if it is neither the value of `--print` nor after `--` or a file.
     pub bare_message: Option<String>,
     /// Messages, in order.
     pub messages: Vec<String>,
@@ -191,7 +191,7 @@ impl CliOptions {
             if let Some(file) = arg.strip_prefix('@') {
                 options.files.push(file.to_owned());
             } else if !arg.starts_with('-') {
-                if options.messages.is_empty() {
+                if options.messages.is_empty() && options.files.is_empty() {
                     options.bare_message = Some(arg.clone());
                 }
                 options.messages.push(arg);

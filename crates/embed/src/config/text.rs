@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<(Map<String, Value>, Vec<
         return Ok((Map::new(), Vec::new()));
     }
     let twice = RefCell::new(Vec::new());
-    let seed = Seed { path: String::new(), twice: &twice };
+    let seed = Seed { path: String::new(), depth: 0, twice: &twice };
     let is_yaml = file.extension().is_some_and(|ending| ending == "yml" || ending == "yaml");
     let parsed = if is_yaml { parse_yaml(text, seed) } else { parse_json5(text, seed) };
     let problems = (twice.into_inner().into_iter())
@@ -78,13 +78,27 @@ fn parse_yaml(text: &str, seed: Seed<'_>) -> Result<Value, SyntaxError> {
 /// Reads a value and collects the paths of duplicate keys.
 struct Seed<'a> {
     path: String,
+    /// Number of lists and objects around it.
+    depth: usize,
     twice: &'a RefCell<Vec<String>>,
+}
+
+/// Maximum depth of a document; deeper ones could overflow the stack. It is the limit of JSON files as well.
+const MAX_DEPTH: usize = 128;
+
+impl Seed<'_> {
+    fn inner(&self, path: String) -> Self {
+        Self { path, depth: self.depth + 1, twice: self.twice }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Seed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
+        if self.depth > MAX_DEPTH {
+            return Err(D::Error::custom(format!("more than {MAX_DEPTH} lists and objects are nested")));
+        }
         from.deserialize_any(self)
     }
 }
@@ -126,9 +140,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) =
-            items.next_element_seed(Seed { path: format!("{}[{}]", self.path, list.len()), twice: self.twice })?
-        {
+        while let Some(item) = items.next_element_seed(self.inner(format!("{}[{}]", self.path, list.len())))? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -141,7 +153,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
             if object.contains_key(&key) {
                 self.twice.borrow_mut().push(path.clone());
             }
-            let value = members.next_value_seed(Seed { path, twice: self.twice })?;
+            let value = members.next_value_seed(self.inner(path))?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))

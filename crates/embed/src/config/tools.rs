@@ -72,6 +72,12 @@ pub(super) fn unenforced(tools: &Node<'_>) -> Vec<String> {
             unenforced.push(node.path().to_owned());
         }
     };
+    // What is no object has no members, and whatever it was meant to forbid would be allowed.
+    for section in [tools.get("exec"), tools.get("fs"), tools.get("exec").get("applyPatch")] {
+        if section.is_there() && !section.is_object() {
+            restricts(&section, &|_| false);
+        }
+    }
     let is_word =
         |words: &'static [&str]| move |value: &Value| value.as_str().is_some_and(|word| words.contains(&word.trim()));
     restricts(&tools.get("fs").get("workspaceOnly"), &Value::is_boolean);
@@ -143,6 +149,10 @@ mod tests {
         for (document, expect) in [
             (json!({"tools": {"fs": {"workspaceOnly": "yes"}}}), "tools.fs.workspaceOnly"),
             (json!({"tools": {"exec": {"host": "node"}}}), "tools.exec.host"),
+            (json!({"tools": {"exec": "deny"}}), "tools.exec"),
+            (json!({"tools": {"exec": ["deny"]}}), "tools.exec"),
+            (json!({"tools": {"exec": {"applyPatch": false}}}), "tools.exec.applyPatch"),
+            (json!({"tools": {"fs": "workspaceOnly"}}), "tools.fs"),
             (
                 json!({"tools": {"exec": {"safeBinProfiles": {"rg": {"maxPositional": 1}}}}}),
                 "tools.exec.safeBinProfiles",

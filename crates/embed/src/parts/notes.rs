@@ -77,12 +77,13 @@ impl Tool for AppendNotes {
             let (Some(path), Some(content)) = (text("path"), text("content")) else {
                 return Err(ToolError::new("path and content must be strings"));
             };
+            let place = cx.cancel.run(self.files.enter()).await.map_err(|_| ToolError::aborted())?;
             let target = self.place.resolve(&self.path, &*self.machine).await;
             if self.place.resolve(path, &*self.machine).await != target {
                 return Err(ToolError::new(format!("Only {} can be written now, and only by appending", self.path)));
             }
-            let turn = cx.cancel.run(self.files.turn(&target, &*self.machine)).await;
-            let _turn = turn.map_err(|_| ToolError::aborted())?;
+            let turns = cx.cancel.run(place.turns(&[&target], &*self.machine)).await;
+            let _turns = turns.map_err(|_| ToolError::aborted())?;
             let mut notes = match self.machine.read(&target, MAX_NOTES).await {
                 Ok(notes) => notes.to_vec(),
                 Err(error) if is_missing(&error) => Vec::new(),

@@ -123,16 +123,22 @@ impl OpenLeaf {
     }
 
     /// Appends text of the current line.
-    pub(super) fn append(&mut self, text: &str, out: &mut Vec<MarkdownPiece>) {
-        self.source.push_str(text);
-        while self.source.len() >= LONG {
-            self.cut(out);
+    pub(super) fn append(&mut self, mut text: &str, out: &mut Vec<MarkdownPiece>) {
+        // In parts, because what follows a piece is copied.
+        while !text.is_empty() {
+            let (part, rest) = text.split_at(text.floor_char_boundary(LONG));
+            self.source.push_str(part);
+            text = rest;
+            while self.source.len() >= LONG {
+                self.cut(out);
+            }
         }
     }
 
     fn push(&mut self, kind: PieceKind, at: usize, is_open: bool, out: &mut Vec<MarkdownPiece>) {
         let rest = self.source.split_off(at);
-        let source = std::mem::replace(&mut self.source, rest);
+        let mut source = std::mem::replace(&mut self.source, rest);
+        source.shrink_to_fit();
         out.push(MarkdownPiece { kind, source, after_blank: self.after_blank, is_open });
         self.is_begun = true;
         self.line = self.line.saturating_sub(at);

@@ -251,3 +251,14 @@ fn a_long_code_block_is_finished_line_by_line() {
         }
     }
 }
+
+#[test]
+fn the_pieces_of_a_long_line_take_no_more_memory_than_its_text() {
+    for text in ["x".repeat(2_000_000), "word ".repeat(400_000), format!("```\n{}\n", "x".repeat(2_000_000))] {
+        let mut splitter = Splitter::new();
+        splitter.advance(&text);
+        splitter.finish(&text);
+        let capacity: usize = splitter.pieces_from(0).unwrap().iter().map(|piece| piece.source.capacity()).sum();
+        assert!(capacity < 2 * text.len(), "{capacity} bytes for {}", text.len());
+    }
+}
