@@ -91,8 +91,8 @@ impl BubblewrapSandbox {
             // In a separate network namespace, abstract sockets are isolated too.
             sockets.push(libc::AF_UNIX);
         }
-        let filter =
-            filter_program(&SyscallRules { sockets, blocks_truncate: false }).map_err(|error| broken(&error))?;
+        let filter = filter_program(&SyscallRules { sockets, blocks_truncate: false, shares_namespaces: false })
+            .map_err(|error| broken(&error))?;
         let filter_file = file_with(&filter).map_err(|error| broken(&error))?;
         let files = file_thread(&view).map_err(|error| broken(&error))?;
         // The sandbox dies with the thread that starts it, so this thread has to live as long as the machine.

@@ -120,7 +120,7 @@ fn launcher(view: &SandboxView, network: &NetworkAccess) -> Result<ConfinedThrea
     if *network == NetworkAccess::On {
         sockets.extend([libc::AF_INET, libc::AF_INET6]);
     }
-    let syscalls = SyscallRules { sockets, blocks_truncate: landlock_version() < TRUNCATE };
+    let syscalls = SyscallRules { sockets, blocks_truncate: landlock_version() < TRUNCATE, shares_namespaces: true };
     ConfinedThread::start("sandbox-launcher", move || {
         rules.confine()?;
         block_syscalls(&syscalls)

@@ -77,7 +77,29 @@ pub(crate) struct SyscallRules {
     pub(crate) sockets: Vec<libc::c_int>,
     /// Whether to block truncation by path, which old versions of Landlock do not check.
     pub(crate) blocks_truncate: bool,
+    /// Whether the command sees the same processes and IPC objects as everybody else, because no namespace hides them.
+    pub(crate) shares_namespaces: bool,
 }
+
+/// Calls of System V IPC and POSIX message queues, whose objects belong to no directory: other programs of the user share theirs through
+/// numbers and names that anybody can guess.
+const IPC: [libc::c_long; 15] = [
+    libc::SYS_mq_getsetattr,
+    libc::SYS_mq_notify,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_msgctl,
+    libc::SYS_msgget,
+    libc::SYS_msgrcv,
+    libc::SYS_msgsnd,
+    libc::SYS_semctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_shmget,
+];
 
 /// Blocks system calls of the calling thread, and of everything it starts, permanently.
 pub(crate) fn block_syscalls(rules: &SyscallRules) -> Result<(), ConfineError> {
@@ -104,6 +126,13 @@ fn filter(rules: &SyscallRules) -> Result<BpfProgram, ConfineError> {
     }
     if rules.blocks_truncate {
         blocked.insert(libc::SYS_truncate, Vec::new());
+    }
+    if rules.shares_namespaces {
+        blocked.extend(IPC.map(|number| (number, Vec::new())));
+        // The limits of another process: one second of processor time, for example, kills it.
+        let other = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
+        let changes = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+        blocked.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![other, changes])?]);
     }
     let other_sockets: Result<Vec<SeccompCondition>, _> = rules
         .sockets

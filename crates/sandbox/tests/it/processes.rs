@@ -118,6 +118,39 @@ async fn system_calls_that_reach_into_the_kernel_are_blocked() {
 }
 
 #[tokio::test]
+async fn limits_and_shared_memory_of_programs_outside_are_unreachable() {
+    let shared = "import ctypes\nl = ctypes.CDLL(None)\nk = 0x70696e63\n";
+    let python = async |script: &str| {
+        let output = tokio::process::Command::new("python3").args(["-c", script]).current_dir("/").output().await;
+        output.is_ok_and(|output| output.status.success())
+    };
+    // A segment with a known key, which is removed at the end.
+    if !python(&format!("{shared}assert l.shmget(k, 4096, 0o1600) >= 0")).await {
+        return skipped("there is no python3, or no System V IPC");
+    }
+    in_each(SandboxBench::asked, |name, machine, bench| async move {
+        if sh(&*machine, &bench.workspace, "python3 -c ''").await.0 != 0 {
+            return skipped("there is no python3 to make system calls with");
+        }
+        let mut victim = std::process::Command::new("sleep").arg("60").current_dir("/").spawn().unwrap();
+        let limit = format!(
+            "import resource\ntry:\n  resource.prlimit({}, resource.RLIMIT_CPU, (1, 1)); print(\"changed\")\nexcept OSError: print(\"refused\")",
+            victim.id()
+        );
+        let (_, output) = sh(&*machine, &bench.workspace, &format!("python3 -c '{limit}'")).await;
+        assert_eq!(output, "refused\n", "{name}");
+        let own = "python3 -c 'import resource; resource.setrlimit(resource.RLIMIT_CPU, (60, 60))'";
+        assert_eq!(sh(&*machine, &bench.workspace, own).await, (0, String::new()), "{name}");
+        let (_, output) = sh(&*machine, &bench.workspace, &format!("python3 -c '{shared}print(l.shmget(k, 0, 0))'")).await;
+        assert_eq!(output, "-1\n", "{name}");
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+    })
+    .await;
+    assert!(python(&format!("{shared}assert l.shmctl(l.shmget(k, 0, 0), 0, None) == 0")).await);
+}
+
+#[tokio::test]
 async fn a_command_in_a_missing_directory_reports_it() {
     in_each(SandboxBench::asked, |name, machine, bench| async move {
         let gone = bench.workspace.join("gone");
