@@ -32,6 +32,7 @@ pub mod compaction;
 pub mod cli;
 pub mod pruning;
 pub mod prompt;
+pub mod subagents;
 pub mod agents;
 pub mod sessions;
 pub mod messages;

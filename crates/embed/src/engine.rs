@@ -20,6 +20,7 @@ use crate::inbox::InboundMessage;
 use crate::key::{self, AgentId, Peer, SessionKey};
 use crate::parts::Parts;
 pub use crate::parts::active::{ActiveRun, QueueError, RunTarget};
+use crate::parts::background::BackgroundTasks;
 use crate::plugin::RunHooks;
 use crate::run::{RunError, RunRequest, RunResult};
 use crate::runner::{RunEvent, Runner, millis, spans};
@@ -44,6 +45,7 @@ mod turns;
 mod hooked;
 mod cli_sessions;
 mod flush;
+mod subagents;
 mod builder;
 mod shutdown;
 mod compact;
@@ -60,6 +62,8 @@ pub use turns::Turn;
 #[derive(Clone)]
 pub struct Engine {
     current: Arc<RwLock<Current>>,
+    /// Work that ends with the last clone of the engine.
+    background: Arc<BackgroundTasks>,
 }
 
 /// The parts of an engine, built from its current configuration.
@@ -184,10 +188,19 @@ impl Engine {
         self.parts().active.list()
     }
 
-    /// Stops runs and returns how many there were. Each ends soon with what it has; [`RunMeta::aborted`](crate::run::result::RunMeta) is
-    /// set in its result.
+    /// Stops runs, and the sub-agents that their sessions have started, and returns how many there were. Each run ends soon with what it
+    /// has; [`RunMeta::aborted`](crate::run::result::RunMeta) is set in its result. Stopped sub-agents report nothing.
     pub fn abort(&self, target: RunTarget<'_>, why: CancelReason) -> usize {
-        self.parts().active.abort(target, why)
+        let parts = self.parts();
+        let mut keys = parts.active.keys(target);
+        if let RunTarget::Session(name) = target {
+            // Sub-agents may be active although no run of the session is.
+            keys.extend(inbound::canonical(&parts, name));
+        }
+        let n_runs = parts.active.abort(target, why);
+        keys.sort();
+        keys.dedup();
+        n_runs + keys.iter().map(|key| parts.subagents.stop_of(key, why)).sum::<usize>()
     }
 
     /// Adds a user message to an active run: the model reads it at its next turn (`Steering`) or when it would otherwise finish

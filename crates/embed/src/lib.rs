@@ -44,6 +44,8 @@ pub mod runtime;
 
 pub(crate) mod sessions;
 
+pub mod subagents;
+
 pub(crate) mod parts;
 
 pub mod runner;

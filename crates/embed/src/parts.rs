@@ -17,7 +17,7 @@ use pinch_stdx::host::Host;
 
 use crate::config::Config;
 use crate::config::exec_variables::ExecVariables;
-use crate::delivery::EventBus;
+use crate::delivery::{EventBus, ReplySink};
 use crate::inbox::{Inbox, Seen};
 use crate::lanes::Lanes;
 use crate::plugin::registry::PluginSet;
@@ -27,6 +27,7 @@ use crate::run::RunRequest;
 use crate::run::failover::ProbeThrottle;
 use crate::run::system_prompt::PromptMaker;
 use crate::runtime::AttemptRuntime;
+use crate::subagents::registry::SubagentRegistry;
 use crate::system_events::SystemEvents;
 use crate::texts::TextTable;
 use pinch_ports::{ApprovalBroker, Guardrail, HealthStore, QuestionBroker, RunLeases, SessionIndex};
@@ -40,6 +41,7 @@ pub(crate) mod sandboxes;
 pub(crate) mod copies;
 pub(crate) mod active;
 pub(crate) mod gate;
+pub(crate) mod background;
 
 use active::ActiveRuns;
 use credentials::Credentials;
@@ -51,6 +53,9 @@ use toolbox::Toolbox;
 pub(crate) type MachineFor = Arc<dyn Fn(&RunRequest) -> Arc<dyn Machine> + Send + Sync>;
 /// Changes the reply stages.
 pub(crate) type ReplyStages = Arc<dyn Fn(&ReplyOptions, &mut Stages) -> Result<(), UnknownStage> + Send + Sync>;
+
+/// Chooses where the reply of a run goes that the engine starts by itself.
+pub(crate) type BackgroundReplies = Arc<dyn Fn(&RunRequest) -> Option<Arc<dyn ReplySink>> + Send + Sync>;
 
 /// Parts registered by the host.
 pub(crate) struct HostParts {
@@ -74,6 +79,8 @@ pub(crate) struct HostParts {
     pub(crate) sandboxes: Sandboxes,
     /// Answers questions of agents; `None`: nobody can be asked.
     pub(crate) questions: Option<Arc<dyn QuestionBroker>>,
+    /// Receives replies of runs that the engine starts by itself; `None`: nobody.
+    pub(crate) background_replies: Option<BackgroundReplies>,
     /// Events waiting for the next run of their session.
     pub(crate) events: SystemEvents,
     /// Processes of all runs.
@@ -117,6 +124,7 @@ pub(crate) struct Parts {
     pub(crate) runtimes: BTreeMap<String, Arc<dyn AttemptRuntime>>,
     pub(crate) registered: Arc<HostParts>,
     pub(crate) active: ActiveRuns,
+    pub(crate) subagents: SubagentRegistry,
     /// How long a run waits for a locked session file.
     pub(crate) wait_limit: Option<Duration>,
     pub(crate) state_dir: PathBuf,

@@ -51,7 +51,7 @@ mod repair;
 use budget::BudgetMeter;
 
 pub(crate) use finish::terminal_event;
-pub(crate) use notice::{notice, usage_line};
+pub(crate) use notice::{notice, short_count, usage_line};
 pub(crate) use stopping::{HARD_END, hard_end};
 
 /// An event of a run. Events are emitted in chronological order.

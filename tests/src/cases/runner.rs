@@ -22,6 +22,7 @@ mod profiles;
 mod repairs;
 mod sandbox;
 mod sessions;
+mod subagents;
 mod transcripts;
 mod world;
 mod retry_loop;
@@ -54,6 +55,7 @@ pub(super) fn execute(case: &Case<'_>) -> CaseOutcome {
         .or_else(|| sessions::run(area, given, expect))
         .or_else(|| repairs::run(area, given, expect))
         .or_else(|| sandbox::run(area, given, expect))
+        .or_else(|| subagents::run(area, given, expect))
         .or_else(|| bootstrap::run(area, given, expect))
         .or_else(|| models::run(area, given, expect))
         .or_else(|| attempts::run(area, given, expect))

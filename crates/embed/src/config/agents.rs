@@ -11,12 +11,14 @@ use super::cli::CliBackends;
 use super::compaction::CompactionConfig;
 use super::elevated::ElevatedConfig;
 use super::exec::ExecConfig;
+use super::models::read_model;
 use super::node::Node;
 use super::params::{ModelParams, StreamParams};
 use super::prompt::PromptConfig;
 use super::pruning::PruningSetting;
 use super::streaming::{BlockStreaming, HumanDelay};
-use super::thinking::{LEVELS, parse_level};
+use super::subagents::{SubagentChoices, SubagentLimits};
+use super::thinking::read_level;
 use super::tool_search::ToolSearchConfig;
 use super::tools;
 use crate::key::AgentId;
@@ -52,8 +54,10 @@ pub struct AgentDefaults {
     pub runtime: Option<String>,
     /// Maximum number of concurrent runs in the global lane.
     pub max_concurrent: Option<usize>,
-    /// Maximum number of concurrent sub-agent runs (`subagents.maxConcurrent`).
-    pub max_concurrent_subagents: Option<usize>,
+    /// Limits of sub-agents (`subagents`).
+    pub subagent_limits: SubagentLimits,
+    /// Sub-agents of all agents (`subagents`).
+    pub subagents: SubagentChoices,
     /// Thinking level.
     pub thinking: Option<ThinkingLevel>,
     /// How much tool output replies include (`verboseDefault`).
@@ -156,6 +160,8 @@ pub struct AgentConfig {
     pub thinking: Option<ThinkingLevel>,
     /// Names of the skills it may use, instead of the default ones.
     pub skills: Option<Vec<String>>,
+    /// Its sub-agents (`subagents`); its members override those for all agents.
+    pub subagents: SubagentChoices,
     /// Maximum number of attempts per run.
     pub run_retries: Option<RunRetries>,
     /// Pauses between its blocks; `Some(None)`: no pauses.
@@ -283,13 +289,10 @@ impl AgentDefaults {
             skip_bootstrap: node.get("skipBootstrap").flag(problems).unwrap_or(false),
             timeout_seconds: node.get("timeoutSeconds").number(problems),
             runtime: node.get("runtime").text(problems),
-            max_concurrent_subagents: node
-                .get("subagents")
-                .get("maxConcurrent")
-                .count(problems)
-                .and_then(|n| usize::try_from(n).ok()),
+            subagent_limits: SubagentLimits::read(&node.get("subagents"), problems),
+            subagents: SubagentChoices::read(&node.get("subagents"), problems),
             max_concurrent: node.get("maxConcurrent").count(problems).and_then(|n| usize::try_from(n).ok()),
-            thinking: read_thinking(&node.get("thinkingDefault"), problems),
+            thinking: read_level(&node.get("thinkingDefault"), problems),
             verbose: node.get("verboseDefault").word(problems, &["off", "on", "full"], Verbose::parse),
             context_tokens: node.get("contextTokens").count(problems),
             elevated_level: node.get("elevatedDefault").word(
@@ -326,7 +329,8 @@ impl AgentConfig {
                 .collect(),
             params: StreamParams::read(&node.get("params"), problems),
             runtime: node.get("runtime").text(problems),
-            thinking: read_thinking(&node.get("thinkingDefault"), problems),
+            thinking: read_level(&node.get("thinkingDefault"), problems),
+            subagents: SubagentChoices::read(&node.get("subagents"), problems),
             run_retries: read_retries(&node.get("runRetries"), problems),
             skills: node.get("skills").texts(problems),
             human_delay: HumanDelay::read(&node.get("humanDelay"), problems),
@@ -339,18 +343,6 @@ impl AgentConfig {
             need_sandbox: tools::need_sandbox(&node.get("tools")),
         }
     }
-}
-
-/// Reads a model setting: a reference, or an object with a primary model and fallbacks.
-fn read_model(node: &Node<'_>, problems: &mut Vec<Problem>) -> (Option<String>, Option<Vec<String>>) {
-    match node.is_object() {
-        true => (node.get("primary").text(problems), node.get("fallbacks").texts(problems)),
-        false => (node.text(problems), None),
-    }
-}
-
-fn read_thinking(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<ThinkingLevel> {
-    node.word(problems, &LEVELS, parse_level)
 }
 
 fn read_retries(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<RunRetries> {

@@ -95,3 +95,11 @@ pub fn normalise_provider(name: &str) -> ProviderId {
         other => other,
     })
 }
+
+/// Reads a model setting: a reference, or an object with a primary model and fallbacks.
+pub(super) fn read_model(node: &Node<'_>, problems: &mut Vec<Problem>) -> (Option<String>, Option<Vec<String>>) {
+    match node.is_object() {
+        true => (node.get("primary").text(problems), node.get("fallbacks").texts(problems)),
+        false => (node.text(problems), None),
+    }
+}

@@ -1,6 +1,9 @@
 //! Thinking levels as OpenClaw's files and commands name them.
 
+use pinch_coding_agent::document::Problem;
 use pinch_llm::thinking::ThinkingLevel;
+
+use super::node::Node;
 
 /// All words, from least to most thinking. `adaptive` leaves the amount to models that decide it themselves, and is `medium` for others;
 /// `ultra` is the most that a model offers.
@@ -13,6 +16,11 @@ pub fn parse_level(word: &str) -> Option<ThinkingLevel> {
         "ultra" => Some(ThinkingLevel::Max),
         word => ThinkingLevel::parse(word),
     }
+}
+
+/// Reads a level and reports an unknown one.
+pub(super) fn read_level(node: &Node<'_>, problems: &mut Vec<Problem>) -> Option<ThinkingLevel> {
+    node.word(problems, &LEVELS, parse_level)
 }
 
 #[cfg(test)]

@@ -16,8 +16,6 @@ const LOOP_NUMBERS: [&str; 5] =
 
 /// Reads the policies of a whole document.
 pub(super) fn policies(root: &Node<'_>, problems: &mut Vec<Problem>) -> ToolPolicies {
-    let defaults = root.get("agents").get("defaults").get("subagents");
-    defaults.get("maxSpawnDepth").value();
     root.get("tools").get("subagents").value();
     let Some(document) = root.value() else { return ToolPolicies::default() };
     let (policies, found) = ToolPolicies::read(document);

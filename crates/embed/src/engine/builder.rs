@@ -21,13 +21,14 @@ use pinch_tools::pipeline::PluginTools;
 use pinch_tools::process::{ProcessLimits, ProcessRegistry};
 
 use super::configured::{AgentDocuments, DocumentSources, set_slots};
-use super::{Current, Engine};
+use super::{Current, Engine, subagents};
 use crate::config::Config;
 use crate::config::exec_variables::ExecVariables;
-use crate::delivery::EventBus;
+use crate::delivery::{EventBus, ReplySink};
 use crate::inbox::{Inbox, Seen};
 use crate::lanes::Lanes;
 use crate::parts::active::ActiveRuns;
+use crate::parts::background::BackgroundTasks;
 use crate::parts::gate::RunGate;
 use crate::parts::sandboxes::Sandboxes;
 use crate::parts::toolbox::{Toolbox, ToolsFor};
@@ -42,6 +43,7 @@ use crate::run::system_prompt::{PromptInputs, PromptMaker};
 use crate::runtime::AttemptRuntime;
 use crate::runtime::cli::CliRuntime;
 use crate::runtime::native::NativeRuntime;
+use crate::subagents::registry::SubagentRegistry;
 use crate::system_events::SystemEvents;
 use crate::texts::TextTable;
 
@@ -97,6 +99,7 @@ impl EngineBuilder {
                 texts: TextTable::default(),
                 approvals: Arc::new(DenyAll),
                 questions: None,
+                background_replies: None,
                 guardrail: None,
                 sandboxes: Sandboxes::default(),
                 processes: reporting(&events),
@@ -166,14 +169,17 @@ impl EngineBuilder {
         self
     }
 
-    /// Enables built-in tools by name: `read`, `edit`, `write`, `apply_patch`, `ls`, `exec`, `process` and `bash`, and with the feature
-    /// `search` also `grep` and `find`. None is enabled by default, because they act on the host with the privileges of the process.
+    /// Enables built-in tools by name: `read`, `edit`, `write`, `apply_patch`, `ls`, `exec`, `process`, `bash`, `sessions_spawn` and
+    /// `subagents`, and with the feature `search` also `grep` and `find`. None is enabled by default, because they act on the host with the privileges of the process.
     /// [`Engine::problems`] reports unknown names.
     ///
     /// `exec` runs commands under the rules of `tools.exec`. Without any, it runs harmless commands and those on the allow list of
     /// `exec-approvals.json` in the state directory, and [asks for approval](Self::approvals) of others. The host's keys are not in their
     /// environment. `process` manages background commands, all of which end with the engine. `bash` runs any command. If the configuration
     /// restricts which commands may run, `exec` and `process` replace `bash`.
+    ///
+    /// `sessions_spawn` starts sub-agents and `subagents` manages them, in sessions with a key. They work in the background, as tasks of the
+    /// runtime, and end with the engine; see also [`background_replies`](Self::background_replies) and [`Engine::announce_start`].
     pub fn builtin_tools<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.parts.toolbox.enable(names);
         self
@@ -211,6 +217,17 @@ impl EngineBuilder {
     /// removes it; sub-agents are not. By default nobody can be asked, and the tool does not exist.
     pub fn questions(mut self, questions: Arc<dyn QuestionBroker>) -> Self {
         self.parts.questions = Some(questions);
+        self
+    }
+
+    /// Sets who receives the replies of runs that the engine starts by itself, because the sub-agent of a session has ended. `choose` gets the
+    /// request of the run, whose [`caller`](RunRequest::caller) and [`message_to`](RunRequest::message_to) name the chat. Without a sink,
+    /// replies are only part of the session.
+    pub fn background_replies(
+        mut self,
+        choose: impl Fn(&RunRequest) -> Option<Arc<dyn ReplySink>> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.background_replies = Some(Arc::new(choose));
         self
     }
 
@@ -312,7 +329,11 @@ impl EngineBuilder {
     }
 
     /// Builds the engine. Problems in documents are skipped and reported by [`Engine::problems`].
-    pub fn build(self) -> Engine {
+    pub fn build(mut self) -> Engine {
+        let background = Arc::new(BackgroundTasks::default());
+        if let Some(tools) = subagents::tools_of_run(&self.parts.toolbox, &Arc::downgrade(&background)) {
+            self.parts.toolbox.add_services(tools);
+        }
         let agent_dir = self.agent_dir.unwrap_or_else(|| self.state_dir.join("agents/main/agent"));
         let host = self.host.unwrap_or_else(|| Host::builder().build());
         let mut problems = Vec::new();
@@ -389,12 +410,15 @@ impl EngineBuilder {
             runtimes,
             registered: Arc::new(HostParts { exec_variables, ..self.parts }),
             active: ActiveRuns::default(),
+            subagents: SubagentRegistry::default(),
             wait_limit: self.wait_limit,
             state_dir: self.state_dir,
             agent_dir,
         };
-        let current = Current { parts: Arc::new(parts), problems: Arc::new(problems) };
-        Engine { current: Arc::new(RwLock::new(current)) }
+        let parts = Arc::new(parts);
+        background.set_parts(&parts);
+        let current = Current { parts, problems: Arc::new(problems) };
+        Engine { current: Arc::new(RwLock::new(current)), background }
     }
 }
 

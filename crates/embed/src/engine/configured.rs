@@ -83,6 +83,6 @@ const SUBAGENT_SLOTS: usize = 8;
 pub(super) fn set_slots(lanes: &Lanes, config: &Config) {
     let defaults = &config.agents.defaults;
     lanes.set_concurrency(key::global_lane(None), defaults.max_concurrent.unwrap_or(config.defaults.main_slots));
-    lanes.set_concurrency("subagent", defaults.max_concurrent_subagents.unwrap_or(SUBAGENT_SLOTS));
+    lanes.set_concurrency("subagent", defaults.subagent_limits.max_concurrent.unwrap_or(SUBAGENT_SLOTS));
     lanes.set_concurrency(key::global_lane(Some("cron")), config.max_concurrent_cron_runs.unwrap_or(1));
 }

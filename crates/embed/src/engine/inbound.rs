@@ -61,13 +61,32 @@ pub(super) async fn message(parts: &Arc<Parts>, key: &str, text: &str) -> Result
         replaced::notify(parts, &key, &session_id, &replaced).await;
     }
     let prompt = if parsed.resets && parsed.text.is_empty() { GREETING } else { parsed.text };
-    let mut request = resolve::request(parts, &found.session_id, Some(&key), None, prompt);
+    of_entry(parts, &key, &found, found.session_id == session_id, prompt).await
+}
+
+/// Creates the request for a further message to a session that exists, whatever the message says and the reset rules.
+pub(super) async fn continued(parts: &Arc<Parts>, key: &str, text: &str) -> Result<RunRequest, RunError> {
+    let parts = &agents::of_agent(parts, &workspace::agent_of(&parts.config.agents, None, Some(key)).0);
+    let found = parts.index.get(key).await.map_err(port_error)?;
+    let found = found.ok_or_else(|| RunError::Config(format!("the session {key} does not exist")))?;
+    of_entry(parts, key, &found, false, text).await
+}
+
+/// Creates the request for a prompt to the session of an entry.
+async fn of_entry(
+    parts: &Parts,
+    key: &str,
+    entry: &SessionEntry,
+    is_new: bool,
+    prompt: &str,
+) -> Result<RunRequest, RunError> {
+    let mut request = resolve::request(parts, &entry.session_id, Some(key), None, prompt);
     request.is_indexed = true;
-    if let Some(file) = entries::session_file(parts, &key, &found) {
+    if let Some(file) = entries::session_file(parts, key, entry) {
         request.session = SessionRef::Path(file);
     }
-    apply(&found, &mut request)?;
-    pin(parts, &key, &found, found.session_id == session_id, &mut request).await?;
+    apply(entry, &mut request)?;
+    pin(parts, key, entry, is_new, &mut request).await?;
     Ok(request)
 }
 

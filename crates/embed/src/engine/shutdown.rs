@@ -9,21 +9,24 @@ use pinch_stdx::cancel::CancelReason;
 
 use super::agents;
 use super::configured::{AgentDocuments, DocumentSources, set_slots};
-use super::{Current, Engine};
+use super::{Current, Engine, subagents};
 use crate::config::Config;
 use crate::parts::Parts;
 use crate::parts::active::RunTarget;
 use crate::plugin::{GatewayStart, GatewayStop};
 use crate::runner::HARD_END;
 
+/// How long background work may take to end once no run is left.
+const SETTLE: Duration = Duration::from_secs(5);
 /// How long stopped runs may take to be dropped.
 const GRACE: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Notifies plugins that the host now accepts messages. `port`: the port it listens on, if any. Call it once, inside the runtime;
-    /// [`Engine::drain`] then notifies them of the end.
+    /// [`Engine::drain`] then notifies them of the end. Sub-agents that an earlier engine did not finish go on, if their tools are enabled.
     pub fn announce_start(&self, port: Option<u16>) {
         let parts = self.parts();
+        subagents::resume(&self.background, &parts);
         parts.is_announced.store(true, Ordering::Relaxed);
         parts.registered.plugins.gateway_started(GatewayStart { port });
     }
@@ -39,6 +42,10 @@ impl Engine {
         }
         parts.gate.close();
         let ended = parts.gate.wait_until_empty(limit).await;
+        if ended {
+            // What sub-agents have left to report is reported by the next engine.
+            self.background.stop(SETTLE).await;
+        }
         agents::flush(&parts).await;
         parts.seen.settle().await;
         parts.registered.plugins.drain().await;
@@ -59,6 +66,7 @@ impl Engine {
         if !parts.gate.wait_until_empty(HARD_END + GRACE).await {
             tracing::warn!("stopped runs have not ended because nothing polls them");
         }
+        self.background.stop(SETTLE).await;
         agents::flush(&parts).await;
         parts.registered.plugins.drain().await;
         runs.len()
@@ -82,7 +90,9 @@ impl Engine {
             ..Parts::clone(&before)
         };
         let problems = Arc::new(loaded.problems);
-        let current = Current { parts: Arc::new(parts), problems: Arc::clone(&problems) };
+        let parts = Arc::new(parts);
+        self.background.set_parts(&parts);
+        let current = Current { parts, problems: Arc::clone(&problems) };
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
         problems.to_vec()
     }

@@ -47,26 +47,30 @@ pub(super) async fn send(parts: &Arc<Parts>, message: InboundMessage) -> Result<
         message.to.as_ref(),
     );
     hooks.received(&message.caller, &message.text, message.images.len(), parts.host.now_ms());
+    queue(parts, key, message).await
+}
+
+/// Waits until the fate of a message is decided that need not come from a person. `key`: the canonical one.
+pub(super) async fn queue(parts: &Arc<Parts>, key: String, message: InboundMessage) -> Result<Turn, RunError> {
     let pending = match parts.seen.admit(&key, &message).await {
         Ok(pending) => pending,
         Err(refusal) => return refused(refusal),
     };
     let rules = &parts.config.messages;
     let mode = message.mode.unwrap_or_else(|| rules.mode_of(message.caller.channel.as_deref()));
-    if parts.inbox.is_busy(&key) {
-        match mode {
-            InboxMode::Steer => {
-                if let Some(run_id) = steer(parts, &key, &message).await {
-                    pending.confirm(&run_id);
-                    return Ok(Turn::Joined { run_id });
-                }
+    match mode {
+        // A host may also run a session without asking for its turn.
+        InboxMode::Steer => {
+            if let Some(run_id) = steer(parts, &key, &message).await {
+                pending.confirm(&run_id);
+                return Ok(Turn::Joined { run_id });
             }
-            InboxMode::Interrupt => {
-                parts.inbox.clear(&key);
-                parts.active.abort(RunTarget::Session(&key), CancelReason::Superseded);
-            }
-            InboxMode::FollowUp | InboxMode::Collect => {}
         }
+        InboxMode::Interrupt if parts.inbox.is_busy(&key) => {
+            parts.inbox.clear(&key);
+            parts.active.abort(RunTarget::Session(&key), CancelReason::Superseded);
+        }
+        InboxMode::Interrupt | InboxMode::FollowUp | InboxMode::Collect => {}
     }
     let joins = matches!(mode, InboxMode::Steer | InboxMode::Collect);
     loop {

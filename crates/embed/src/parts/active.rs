@@ -142,6 +142,11 @@ impl ActiveRuns {
         self.find(target).pop().map(|entry| entry.run_id.clone())
     }
 
+    /// Returns the session keys of matching runs.
+    pub(crate) fn keys(&self, target: RunTarget<'_>) -> Vec<String> {
+        self.find(target).iter().filter_map(|entry| entry.session_key.as_ref().map(ToString::to_string)).collect()
+    }
+
     /// Stops the runs and returns how many there were.
     pub(crate) fn abort(&self, target: RunTarget<'_>, why: CancelReason) -> usize {
         let found = self.find(target);

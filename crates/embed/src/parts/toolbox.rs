@@ -24,12 +24,18 @@ const BASH: &str = "bash";
 /// Name of the tool that replaces it.
 const EXEC: &str = "exec";
 
+/// Names of the tools for sub-agents.
+pub(crate) const SESSIONS_SPAWN: &str = "sessions_spawn";
+pub(crate) const SUBAGENTS: &str = "subagents";
+const SUBAGENT_TOOLS: [&str; 2] = [SESSIONS_SPAWN, SUBAGENTS];
+
 /// The tools of an engine. Empty unless the host adds some: nothing on the host is reachable by default.
 #[derive(Clone, Default)]
 pub(crate) struct Toolbox {
     builtin: Vec<String>,
     tools: Vec<Arc<dyn Tool>>,
     tools_for: Vec<ToolsFor>,
+    services: Vec<ToolsFor>,
     owner_only: Vec<String>,
     channels: Vec<Arc<dyn Tool>>,
     plugins: Vec<PluginTools>,
@@ -49,6 +55,16 @@ impl Toolbox {
     /// Adds tools that depend on the run.
     pub(crate) fn add_for(&mut self, make: ToolsFor) {
         self.tools_for.push(make);
+    }
+
+    /// Adds built-in tools that need the engine, and depend on the run.
+    pub(crate) fn add_services(&mut self, make: ToolsFor) {
+        self.services.push(make);
+    }
+
+    /// Returns whether a built-in tool is enabled.
+    pub(crate) fn is_enabled(&self, name: &str) -> bool {
+        self.builtin.iter().any(|enabled| enabled == name)
     }
 
     /// Adds a tool of a channel.
@@ -73,21 +89,24 @@ impl Toolbox {
 
     /// Returns enabled names that are not built-in tools.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = &str> {
-        self.builtin.iter().map(String::as_str).filter(|name| !ALL.contains(name) && !commands::NAMES.contains(name))
+        let is_known =
+            |name: &&str| ALL.contains(name) || commands::NAMES.contains(name) || SUBAGENT_TOOLS.contains(name);
+        self.builtin.iter().map(String::as_str).filter(move |name| !is_known(name))
     }
 
     /// Returns which of `exec`, `process` and `apply_patch` are enabled. If command rules are configured, `exec` and `process` replace
     /// `bash`, which ignores them.
     pub(crate) fn command_tools(&self, has_rules: bool) -> Vec<&'static str> {
-        let has = |name: &str| self.builtin.iter().any(|enabled| enabled == name);
-        let stands_in = has_rules && has(BASH);
-        commands::NAMES.into_iter().filter(|name| has(name) || (stands_in && *name != APPLY_PATCH)).collect()
+        let stands_in = has_rules && self.is_enabled(BASH);
+        commands::NAMES
+            .into_iter()
+            .filter(|name| self.is_enabled(name) || (stands_in && *name != APPLY_PATCH))
+            .collect()
     }
 
     /// Returns the keys of `tools.exec` that have no effect because `bash` runs the commands.
     pub(crate) fn idle_exec_keys(&self, exec: &ExecConfig) -> impl Iterator<Item = &'static str> {
-        let has = |name: &str| self.builtin.iter().any(|enabled| enabled == name);
-        let is_idle = has(BASH) && !self.command_tools(exec.has_rules()).contains(&EXEC);
+        let is_idle = self.is_enabled(BASH) && !self.command_tools(exec.has_rules()).contains(&EXEC);
         exec.keys_of_exec().filter(move |_| is_idle)
     }
 
@@ -109,7 +128,8 @@ impl Toolbox {
         let of_commands = commands.iter().filter(|tool| own.iter().all(|other| name(other) != name(tool)));
         replacements.extend(of_commands.cloned());
         let plugins = self.plugins.clone();
-        ToolLayers { base: builtin, replacements, channels, plugins, host, ..ToolLayers::default() }
+        let services = self.services.iter().flat_map(|make| make(request)).collect();
+        ToolLayers { base: builtin, replacements, services, channels, plugins, host, ..ToolLayers::default() }
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn notice(event: &RunEvent, texts: &TextTable) -> Option<String> {
 /// Returns the line about a run's token usage, if it used any tokens.
 pub(crate) fn usage_line(result: &RunResult, line: UsageLine, texts: &TextTable) -> Option<String> {
     let usage = &result.meta.agent.usage;
-    let (input, output) = (short(usage.input + usage.cache_read + usage.cache_write), short(usage.output));
+    let (input, output) = (short_count(usage.input + usage.cache_read + usage.cache_write), short_count(usage.output));
     let values = [("input", input.as_str()), ("output", output.as_str())];
     match line {
         _ if usage.is_zero() => None,
@@ -50,7 +50,7 @@ pub(crate) fn usage_line(result: &RunResult, line: UsageLine, texts: &TextTable)
 }
 
 /// Formats a number of tokens briefly.
-fn short(n: u64) -> String {
+pub(crate) fn short_count(n: u64) -> String {
     match n {
         0..1_000 => n.to_string(),
         1_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3),

@@ -56,6 +56,7 @@ mod rotation;
 mod runtimes;
 mod sandboxes;
 mod sessions;
+mod subagents;
 mod tool_search;
 mod tools;
 mod tools_of_extensions;

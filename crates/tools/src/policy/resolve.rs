@@ -144,8 +144,12 @@ impl ToolPolicies {
 
     /// Returns the rules of sub-agents at this depth, by default 1.
     pub fn subagent(&self, depth: Option<u32>) -> ToolRules {
-        let max = self.max_spawn_depth.unwrap_or(SPAWN_DEPTH);
-        subagent_rules(depth.unwrap_or(1), max, &self.tools.subagents)
+        subagent_rules(depth.unwrap_or(1), self.max_spawn_depth(), &self.tools.subagents)
+    }
+
+    /// Returns how deeply sub-agents may be nested: `agents.defaults.subagents.maxSpawnDepth`, from 1 to 5, by default 1.
+    pub fn max_spawn_depth(&self) -> u32 {
+        self.max_spawn_depth.unwrap_or(SPAWN_DEPTH)
     }
 
     fn agent(&self, id: &str) -> Option<&(String, ToolsSection)> {
