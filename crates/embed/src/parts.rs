@@ -54,8 +54,8 @@ pub(crate) type MachineFor = Arc<dyn Fn(&RunRequest) -> Arc<dyn Machine> + Send 
 /// Changes the reply stages.
 pub(crate) type ReplyStages = Arc<dyn Fn(&ReplyOptions, &mut Stages) -> Result<(), UnknownStage> + Send + Sync>;
 
-/// Chooses where the reply of a run goes that the engine starts by itself.
-pub(crate) type BackgroundReplies = Arc<dyn Fn(&RunRequest) -> Option<Arc<dyn ReplySink>> + Send + Sync>;
+/// Prepares a run that the engine starts by itself, and chooses where its reply goes.
+pub(crate) type BackgroundReplies = Arc<dyn Fn(&mut RunRequest) -> Option<Arc<dyn ReplySink>> + Send + Sync>;
 
 /// Parts registered by the host.
 pub(crate) struct HostParts {
@@ -79,7 +79,7 @@ pub(crate) struct HostParts {
     pub(crate) sandboxes: Sandboxes,
     /// Answers questions of agents; `None`: nobody can be asked.
     pub(crate) questions: Option<Arc<dyn QuestionBroker>>,
-    /// Receives replies of runs that the engine starts by itself; `None`: nobody.
+    /// Prepares runs that the engine starts by itself, and receives their replies; `None`: nobody.
     pub(crate) background_replies: Option<BackgroundReplies>,
     /// Events waiting for the next run of their session.
     pub(crate) events: SystemEvents,

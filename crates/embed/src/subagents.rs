@@ -3,6 +3,7 @@
 //! This module decides about a start ([`spawn`]) and keeps the records of those that were started. The engine runs them.
 
 pub mod spawn;
+pub(crate) mod limits;
 pub(crate) mod record;
 pub(crate) mod wording;
 pub(crate) mod registry;

@@ -11,6 +11,7 @@
 //! * [`web`] blocks internal addresses and marks external content.
 //! * `cron` (feature `cron`) handles scheduled jobs.
 //! * [`process`] provides the tools `exec` and `process`.
+//! * [`waiting`] limits how long a call may wait.
 //! * [`results`] limits how much of a model's context a result takes.
 //! * [`pipeline`] merges the tools of all sources into one list and applies the policy to it.
 
@@ -32,7 +33,7 @@ pub mod patch;
 
 pub mod exec;
 
-mod waiting;
+pub mod waiting;
 
 pub mod process;
 

@@ -1,4 +1,4 @@
-//! How long a call may wait for a person.
+//! How long a call may wait for a person, or for other work.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ const KEPT_SHARE: u32 = 10;
 const MAX_KEPT: Duration = Duration::from_secs(60);
 
 /// Returns how long a call can wait if it wants to wait this long, so that its run can still continue without an answer.
-pub(crate) fn time_to_wait(cancel: &Cancel, wanted: Duration) -> Duration {
+pub fn time_to_wait(cancel: &Cancel, wanted: Duration) -> Duration {
     cancel.deadline().map_or(wanted, |deadline| {
         let left = deadline.left();
         wanted.min(left.saturating_sub((left / KEPT_SHARE).min(MAX_KEPT)))

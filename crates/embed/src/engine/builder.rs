@@ -221,11 +221,11 @@ impl EngineBuilder {
     }
 
     /// Sets who receives the replies of runs that the engine starts by itself, because the sub-agent of a session has ended. `choose` gets the
-    /// request of the run, whose [`caller`](RunRequest::caller) and [`message_to`](RunRequest::message_to) name the chat. Without a sink,
-    /// replies are only part of the session.
+    /// request of the run, whose [`caller`](RunRequest::caller) and [`message_to`](RunRequest::message_to) name the chat, and can change it as
+    /// the host does for messages. Without a sink, replies are only part of the session.
     pub fn background_replies(
         mut self,
-        choose: impl Fn(&RunRequest) -> Option<Arc<dyn ReplySink>> + Send + Sync + 'static,
+        choose: impl Fn(&mut RunRequest) -> Option<Arc<dyn ReplySink>> + Send + Sync + 'static,
     ) -> Self {
         self.parts.background_replies = Some(Arc::new(choose));
         self

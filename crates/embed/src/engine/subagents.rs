@@ -1,6 +1,7 @@
 //! Runs sub-agents: creates their sessions, carries out their runs in the background, and reports their ends.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::parts::Parts;
 use crate::parts::background::BackgroundTasks;
@@ -16,6 +17,9 @@ mod control_tool;
 mod offered;
 
 pub(super) use offered::tools_of_run;
+
+/// How often to look whether another program has released the sub-agents.
+const BUSY_PAUSE: Duration = Duration::from_secs(2);
 
 /// Opens the registry of sub-agents. The first time, those that an earlier engine did not finish go on.
 pub(super) async fn open(background: &Arc<BackgroundTasks>, parts: &Arc<Parts>) -> Result<(), SubagentStoreError> {
@@ -33,9 +37,20 @@ pub(super) fn resume(background: &Arc<BackgroundTasks>, parts: &Arc<Parts>) {
     }
     let (weak, parts) = (Arc::downgrade(background), Arc::clone(parts));
     background.spawn(async move {
-        let Some(background) = weak.upgrade() else { return };
-        if let Err(error) = open(&background, &parts).await {
-            tracing::warn!(%error, "sub-agents of an earlier engine do not go on");
+        loop {
+            let Some(background) = weak.upgrade() else { return };
+            match open(&background, &parts).await {
+                Ok(()) => return,
+                // A predecessor that is still ending, or another program that may end later.
+                Err(error @ SubagentStoreError::Busy(_)) => tracing::debug!(%error, "waiting for the sub-agents"),
+                Err(error) => return tracing::warn!(%error, "sub-agents of an earlier engine do not go on"),
+            }
+            drop(background);
+            tokio::select! {
+                biased;
+                () = parts.gate.closed() => return,
+                () = tokio::time::sleep(BUSY_PAUSE) => {}
+            }
         }
     });
 }

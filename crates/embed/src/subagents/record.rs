@@ -1,13 +1,12 @@
 //! What is stored about a sub-agent. The JSON members are those of OpenClaw's `subagents/runs.json`; times are milliseconds since the
 //! epoch.
 
-use std::path::PathBuf;
-
 use pinch_llm::message::Usage;
 use pinch_ports::{Caller, SessionRoute};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::limits::RequesterLimits;
 use crate::key::{RunId, SessionKey};
 
 /// Maximum length of a stored result, in characters.
@@ -55,11 +54,8 @@ pub(crate) struct SubagentRecord {
     pub(crate) run_timeout_seconds: Option<u64>,
     /// Nesting depth.
     pub(crate) spawn_depth: u32,
-    /// Directories of the requester's run that are not those of its agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) workspace_dir: Option<PathBuf>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) agent_dir: Option<PathBuf>,
+    /// What its requester's run was limited to.
+    pub(crate) requester_limits: RequesterLimits,
     /// Whether it must be in a sandbox, because its requester was.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) requires_sandbox: bool,

@@ -456,10 +456,16 @@ async fn a_sub_agent_has_the_limits_of_its_requester() {
         ],
     );
     let request = turn(&engine, "Research it.").await.permission_mode(PermissionMode::ReadOnly);
+    let request = request.workspace_dir(world.path("project"));
     within(engine.run(request).finish()).await.unwrap();
     all_reported(&world, 1).await;
     let record = records(&world).remove(0);
     assert_eq!(record["runTimeoutSeconds"], 7);
+    // The sub-agent and the report work where the requester did.
+    let requests = world.server.requests();
+    let dirs = requests.iter().filter(|request| system(request).contains("Your working directory is"));
+    let of_request = world.path("project").display().to_string();
+    assert!(dirs.clone().all(|request| system(request).contains(&of_request)) && dirs.count() == 4);
     let key = record["childSessionKey"].as_str().unwrap();
     let entry = engine.sessions("main").await.unwrap().remove(key).unwrap();
     assert_eq!((&entry.extra["permissionMode"], entry.thinking_level.as_deref()), (&json!("read-only"), Some("off")));
@@ -513,4 +519,59 @@ async fn old_sub_agents_are_removed_with_their_sessions() {
     until(|| records(&world).is_empty()).await;
     assert!(!world.session_file(&session).exists());
     assert!(!engine.sessions("main").await.unwrap().contains_key(key.as_str()));
+}
+
+#[tokio::test]
+async fn a_run_can_wait_for_its_sub_agents() {
+    let world = World::new().await;
+    let gate = Gate::new();
+    let (engine, chat) = with_chat(&world);
+    let waits = |id: &str, seconds: u64| {
+        stream(call(id, "subagents", &json!({"action": "wait", "target": "all", "timeoutSeconds": seconds})))
+    };
+    Script::install(
+        &world,
+        vec![
+            ("Research it", vec![spawning("c1", json!({"task": "Find it."}))]),
+            ("accepted", vec![waits("c2", 0)]),
+            ("have not ended", vec![waits("c3", 60)]),
+            ("All of them have ended", vec![says("It is 42.")]),
+            ("[Subagent Task]", vec![ServerReply::events().gated(&gate, answer("m2", "42"))]),
+            ("has finished", vec![says("NO_REPLY")]),
+        ],
+    );
+    let request = turn(&engine, "Research it.").await;
+    let running = engine.run(request).finish();
+    let releasing = async {
+        until(|| world.server.requests().iter().any(|request| asked(request).contains("have not ended"))).await;
+        gate.open_times(100);
+    };
+    let (result, ()) = within(async { tokio::join!(running, releasing) }).await;
+    assert_eq!(result.unwrap().payloads.last().unwrap().reply.text, "It is 42.");
+    assert!(tool_result(&world, "All of them have ended").contains("done"));
+    all_reported(&world, 1).await;
+    assert!(chat.received().is_empty());
+}
+
+#[tokio::test]
+async fn sub_agents_end_with_the_engine() {
+    let world = World::new().await;
+    let gate = Gate::new();
+    let (engine, _) = with_chat(&world);
+    Script::install(
+        &world,
+        vec![
+            ("Research it", vec![spawning("c1", json!({"task": "Find it."}))]),
+            ("accepted", vec![says("Started.")]),
+            ("[Subagent Task]", (0..2).map(|_| ServerReply::events().gated(&gate, answer("m2", "42"))).collect()),
+        ],
+    );
+    send(&engine, "Research it.").await;
+    until(|| engine.active().len() == 1).await;
+    drop(engine);
+    // The file of the sub-agents is free once nothing uses it.
+    let (next, _) = with_chat(&world);
+    next.announce_start(None);
+    until(|| world.server.requests().len() == 4).await;
+    within(next.shutdown(Duration::ZERO)).await;
 }

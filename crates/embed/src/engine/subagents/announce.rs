@@ -110,14 +110,17 @@ async fn deliver(parts: &Arc<Parts>, record: &SubagentRecord) -> Result<(), Repo
 /// Carries out the run in which the requester reads the report.
 async fn answer(parts: &Arc<Parts>, record: &SubagentRecord, mut request: RunRequest) -> Result<(), ReportFailure> {
     let of_requester = parts.subagents.of_session(&record.requester_session_key);
-    if let Some(parent) = &of_requester {
-        child::apply(parts, parent, &mut request);
-        request.cancel = parts.subagents.begin(parent.run_id.as_str());
-    }
     child::mark_as_report(&mut request, record);
-    let sink = match of_requester {
-        Some(_) => None,
-        None => sink_for(parts, &request),
+    let sink = match &of_requester {
+        Some(parent) => {
+            child::apply(parts, parent, &mut request);
+            request.cancel = parts.subagents.begin(parent.run_id.as_str());
+            None
+        }
+        None => {
+            record.requester_limits.apply(&mut request, true);
+            sink_for(parts, &mut request)
+        }
     };
     let run = EngineRun::new(Arc::clone(parts), request);
     let is_last = record.announce_retry_count as usize >= PAUSES.len();
@@ -158,12 +161,12 @@ fn failure_of(result: &Result<RunResult, RunError>) -> Option<String> {
     }
 }
 
-/// Returns where the reply goes, as the host decides.
-fn sink_for(parts: &Parts, request: &RunRequest) -> Option<Arc<dyn ReplySink>> {
+/// Lets the host prepare the run, and returns where its reply goes.
+fn sink_for(parts: &Parts, request: &mut RunRequest) -> Option<Arc<dyn ReplySink>> {
     let choose = parts.registered.background_replies.as_ref()?;
     let chosen = std::panic::catch_unwind(AssertUnwindSafe(|| choose(request)));
     chosen.unwrap_or_else(|_| {
-        tracing::warn!("the choice of a sink for a reply panicked");
+        tracing::warn!("the host's preparation of a run panicked");
         None
     })
 }

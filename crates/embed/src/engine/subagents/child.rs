@@ -8,6 +8,7 @@ use pinch_llm::message::Provenance;
 use pinch_ports::{Caller, PortError, SessionEntry};
 
 use super::super::{entries, inbound, replaced, resolve};
+use crate::key;
 use crate::parts::Parts;
 use crate::parts::toolbox::SESSIONS_SPAWN;
 use crate::run::request::RunTrigger;
@@ -23,12 +24,7 @@ const LANE: &str = "subagent";
 const TRIGGER: &str = "subagent";
 
 /// Creates the session of a sub-agent, with the limits of its requester's run.
-pub(super) async fn create(
-    parts: &Arc<Parts>,
-    record: &SubagentRecord,
-    plan: &SpawnPlan,
-    requester: &RunRequest,
-) -> Result<(), PortError> {
+pub(super) async fn create(parts: &Arc<Parts>, record: &SubagentRecord, plan: &SpawnPlan) -> Result<(), PortError> {
     let session_id = parts.host.ids().uuid_v4();
     let mut entry = SessionEntry::new(session_id.clone(), parts.host.now_ms());
     entry.spawned_by = Some(record.requester_session_key.clone());
@@ -41,7 +37,7 @@ pub(super) async fn create(
         entry.extra.insert("modelOverrideSource".to_owned(), "auto".into());
     }
     entry.extra.insert(SPAWN_DEPTH.to_owned(), record.spawn_depth.into());
-    if let Some(mode) = requester.permission_mode {
+    if let Some(mode) = record.requester_limits.permission_mode() {
         entry.extra.insert(PERMISSION_MODE.to_owned(), mode.name().into());
     }
     let key = &record.child_session_key;
@@ -73,9 +69,9 @@ pub(super) fn apply(parts: &Parts, record: &SubagentRecord, request: &mut RunReq
     request.lane = Some(LANE.to_owned());
     request.timeout = record.run_timeout_seconds.map(Duration::from_secs);
     request.extra_system_prompt = Some(wording::system_prompt(record, may_spawn));
-    request.workspace_dir.clone_from(&record.workspace_dir);
-    request.agent_dir.clone_from(&record.agent_dir);
-    request.requires_sandbox = record.requires_sandbox;
+    let is_same_agent = key::agent(&record.child_session_key) == key::agent(&record.requester_session_key);
+    record.requester_limits.apply(request, is_same_agent);
+    request.requires_sandbox |= record.requires_sandbox;
     request.spawn_depth = Some(request.spawn_depth.unwrap_or(0).max(record.spawn_depth));
     request.block_replies = None;
     request.message_to = None;

@@ -1,11 +1,13 @@
-//! `subagents`: lists, stops and redirects the sub-agents of a session.
+//! `subagents`: lists, awaits, stops and redirects the sub-agents of a session.
 
 use std::sync::{LazyLock, Weak};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use pinch_agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use pinch_llm::schema::Schema;
-use pinch_stdx::cancel::CancelReason;
+use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_tools::waiting::time_to_wait;
 use serde_json::{Value, json};
 
 use super::super::inbound;
@@ -19,6 +21,8 @@ use crate::subagents::registry::SteerOutcome;
 
 /// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 4000;
+/// Seconds to wait: default and maximum.
+const WAIT: (f64, f64) = (30.0, 60.0);
 /// How far back ended sub-agents are listed, in minutes: default and maximum.
 const RECENT: (f64, f64) = (30.0, 1440.0);
 
@@ -27,14 +31,15 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
         "type": "object",
         "required": ["action"],
         "properties": {
-            "action": {"type": "string", "enum": ["list", "kill", "steer"], "description": "steer: stop its run and start it again with a message"},
-            "target": {"type": "string", "description": "Number in the list, label, session key or run id; for kill also all"},
+            "action": {"type": "string", "enum": ["list", "wait", "kill", "steer"], "description": "wait: until it ends; steer: stop its run and start it again with a message"},
+            "target": {"type": "string", "description": "Number in the list, label, session key or run id; for wait and kill also all"},
             "message": {"type": "string", "description": "For steer"},
+            "timeoutSeconds": {"type": "number", "description": "For wait: 0 to 60 (30)"},
             "recentMinutes": {"type": "number", "description": "List those that ended this long ago (30)"},
         },
     }))
     .lenient();
-    ToolSpec::new(SUBAGENTS, "Lists, stops or redirects the sub-agents of this session.", parameters)
+    ToolSpec::new(SUBAGENTS, "Lists, awaits, stops or redirects the sub-agents of this session.", parameters)
 });
 
 /// The tool, for one run.
@@ -48,7 +53,7 @@ impl SubagentsTool {
         Self { background, key: request.session_key.as_deref().unwrap_or_default().to_owned() }
     }
 
-    async fn act(&self, input: &JsonObject) -> Result<Value, String> {
+    async fn act(&self, input: &JsonObject, cancel: &Cancel) -> Result<Value, String> {
         let background = self.background.upgrade().ok_or("the program is ending")?;
         let parts = background.parts().ok_or("the program is ending")?;
         open(&background, &parts).await.map_err(|error| error.to_string())?;
@@ -62,9 +67,12 @@ impl SubagentsTool {
         };
         match text("action") {
             "" | "list" => Ok(list(&parts, &key, &listed)),
+            "wait" => {
+                wait(&parts, &listed, &target(), input.get("timeoutSeconds").and_then(Value::as_f64), cancel).await
+            }
             "kill" => kill(&parts, &key, &listed, &target()),
             "steer" => steer(&parts, &listed, &target(), text("message")),
-            other => Err(format!("unknown action {other:?}. Use list, kill or steer")),
+            other => Err(format!("unknown action {other:?}. Use list, wait, kill or steer")),
         }
     }
 }
@@ -141,6 +149,38 @@ fn find<'a>(listed: &'a [SubagentRecord], target: &str) -> Result<&'a SubagentRe
     found.or(by_number).ok_or_else(|| format!("this session has no sub-agent {target:?}. List them first"))
 }
 
+/// Waits until sub-agents have ended. Their reports follow as usual.
+async fn wait(
+    parts: &Parts,
+    listed: &[SubagentRecord],
+    target: &str,
+    seconds: Option<f64>,
+    cancel: &Cancel,
+) -> Result<Value, String> {
+    let awaited = match target {
+        "" | "all" | "*" => listed.iter().filter(|record| is_active(record)).collect(),
+        target => vec![find(listed, target)?],
+    };
+    let ids: Vec<&str> = awaited.iter().map(|record| record.run_id.as_str()).collect();
+    let limit = Duration::from_secs_f64(seconds.unwrap_or(WAIT.0).clamp(0.0, WAIT.1));
+    let ended = parts.subagents.wait_until_none(|record| is_active(record) && ids.contains(&record.run_id.as_str()));
+    let in_time = cancel.run(tokio::time::timeout(time_to_wait(cancel, limit), ended)).await;
+    let in_time = in_time.map_err(|_| "the run was stopped".to_owned())?.is_ok();
+    let entry = |id: &&str| {
+        let record = parts.subagents.get(id)?;
+        let (name, status) = (record.name(), status(&record));
+        let result = record.frozen_result_text.filter(|_| record.ended_at.is_some());
+        Some(json!({"runId": id, "label": name, "status": status, "result": result}))
+    };
+    let entries: Vec<Value> = ids.iter().filter_map(entry).collect();
+    let text = match in_time {
+        true => "All of them have ended.",
+        false => "Some have not ended. They report by themselves.",
+    };
+    let status = if in_time { "ok" } else { "timeout" };
+    Ok(json!({"status": status, "action": "wait", "subagents": entries, "text": text}))
+}
+
 fn kill(parts: &Parts, key: &str, listed: &[SubagentRecord], target: &str) -> Result<Value, String> {
     if matches!(target, "all" | "*") {
         let n = parts.subagents.stop_of(key, CancelReason::User);
@@ -185,7 +225,7 @@ impl Tool for SubagentsTool {
     fn run<'a>(&'a self, input: JsonObject, cx: &'a ToolCx<'a>) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             cx.cancel.check().map_err(|_| ToolError::aborted())?;
-            let (result, failed) = match self.act(&input).await {
+            let (result, failed) = match self.act(&input, cx.cancel).await {
                 Ok(result) => (result, false),
                 Err(error) => (json!({"status": "error", "error": error}), true),
             };

@@ -158,6 +158,7 @@ impl SubagentDriver {
 
 /// Takes the turn of a sub-agent's session, so that messages to it wait or are read by its run. Fails if the engine ends first.
 async fn turn(parts: &Parts, record: &SubagentRecord) -> Result<Option<TurnGuard>, ()> {
+    let stop = parts.subagents.stopped(&record.run_id);
     let key = record.child_session_key.as_str();
     loop {
         match parts.inbox.arrive(key, &InboundMessage::new(key, ""), false, &parts.config.messages) {
@@ -172,6 +173,8 @@ async fn turn(parts: &Parts, record: &SubagentRecord) -> Result<Option<TurnGuard
                     Err(_) => {}
                 },
                 () = parts.gate.closed() => return Err(()),
+                // Its run ends at once.
+                _ = stop.cancelled() => return Ok(None),
             },
         }
     }

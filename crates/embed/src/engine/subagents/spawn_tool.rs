@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 use super::super::{agents, inbound, resolve, sandboxed};
 use super::driver::SubagentDriver;
 use super::{child, open};
-use crate::key::{self, AgentId, RunId};
+use crate::key::{AgentId, RunId};
 use crate::parts::Parts;
 use crate::parts::background::BackgroundTasks;
 use crate::parts::toolbox::SESSIONS_SPAWN;
 use crate::run::RunRequest;
 use crate::runner::millis;
+use crate::subagents::limits::RequesterLimits;
 use crate::subagents::record::{SubagentCleanup, SubagentRecord};
 use crate::subagents::spawn::{SpawnModel, SpawnOptions, SpawnPlan, SpawnRefusal, SpawnRequester, decide};
 use crate::subagents::wording;
@@ -128,9 +129,7 @@ impl SpawnTool {
         plan: &SpawnPlan,
     ) -> Result<Value, SpawnRefusal> {
         let id = record.run_id.to_string();
-        child::create(parts, &record, plan, &self.requester)
-            .await
-            .map_err(|error| SpawnRefusal::error(error.to_string()))?;
+        child::create(parts, &record, plan).await.map_err(|error| SpawnRefusal::error(error.to_string()))?;
         let stored = match parts.subagents.add(record.clone()) {
             Ok(()) => parts.subagents.save().await,
             Err(error) => Err(error),
@@ -158,9 +157,6 @@ impl SpawnTool {
         route.account_id.clone_from(&caller.account);
         route.to.clone_from(&self.requester.message_to);
         route.thread_id = caller.thread.as_deref().map(Value::from);
-        // Another agent has directories of its own.
-        let is_same = plan.agent == key::agent(key);
-        let own = |dir: &Option<std::path::PathBuf>| dir.clone().filter(|_| is_same);
         SubagentRecord {
             run_id: RunId::from(parts.host.ids().uuid_v4()),
             child_session_key: plan.child_key(&parts.host.ids().uuid_v4()).into(),
@@ -171,8 +167,7 @@ impl SpawnTool {
             created_at: now,
             archive_at_ms: archive_after.map(|after| now.saturating_add(in_ms(after))),
             spawn_depth: plan.depth,
-            workspace_dir: own(&self.requester.workspace_dir),
-            agent_dir: own(&self.requester.agent_dir),
+            requester_limits: RequesterLimits::of(&self.requester),
             ..SubagentRecord::default()
         }
     }
