@@ -21,6 +21,9 @@ const TOOLS: [[&str; 8]; 2] = [
     ["read", "edit", "write", "ls", "apply_patch", "exec", "process", "grep"],
 ];
 
+/// Tools that are declared only if tools are not searched for.
+const DEFERRED: [&str; 3] = ["read", "sessions_spawn", "subagents"];
+
 /// Providers with the formats they speak, a model of each, and how they validate tools.
 const PROVIDERS: [(&str, &str, &str, ToolServer); 7] = [
     ("anthropic", "anthropic-messages", "claude-sonnet-4-5", ToolServer::Anthropic),
@@ -42,7 +45,7 @@ impl QuestionBroker for Nobody {
 
 /// A tool that is searched for.
 fn deferred() -> FnTool {
-    let spec = ToolSpec::new("deferred", "", Schema::new(json!({"type": "object"})));
+    let spec = ToolSpec::new("deferred", "Does nothing", Schema::new(json!({"type": "object", "properties": {}})));
     FnTool::new(spec, |_: JsonObject, _| async { Ok(ToolOutput::text("")) })
 }
 
@@ -70,7 +73,11 @@ fn tools_in(body: &Value) -> Vec<SentTool> {
 }
 
 /// Returns the tools of a run, as a provider receives them.
-async fn sent_to((provider, api, model, _): (&str, &str, &str, ToolServer), tools: [&str; 8]) -> Vec<SentTool> {
+async fn sent_to(
+    (provider, api, model, _): (&str, &str, &str, ToolServer),
+    tools: &[&str],
+    is_searched: bool,
+) -> Vec<SentTool> {
     let (dir, server) = (tempfile::tempdir().unwrap(), Server::start().await.unwrap());
     let refusal = json!({"error": {"type": "invalid_request_error", "message": "seen enough"}});
     server.answer_with(move |_| Some(ServerReply::json(400, &refusal)));
@@ -80,16 +87,16 @@ async fn sent_to((provider, api, model, _): (&str, &str, &str, ToolServer), tool
             "baseUrl": server.url(), "api": api, "apiKey": "none",
             "models": [{"id": model, "contextWindow": 200_000, "maxTokens": 8192}],
         }}},
-        "tools": {"toolSearch": true},
+        "tools": {"toolSearch": is_searched},
     });
     let (config, problems) =
         Config::from_document(document.as_object().unwrap().clone(), &dir.path().join("pinch.json"));
     assert!(problems.is_empty(), "{problems:?}");
     let host = Host::builder().home(dir.path()).temp(dir.path()).build();
     let engine = Engine::builder(dir.path().join("state")).host(host).config(config);
-    let engine = engine.builtin_tools(tools).tool(deferred()).questions(Arc::new(Nobody)).build();
+    let engine = engine.builtin_tools(tools.iter().copied()).tool(deferred()).questions(Arc::new(Nobody)).build();
     assert!(engine.problems().is_empty(), "{:?}", engine.problems());
-    let failed = engine.run(engine.request("s1", None, None, "Hello")).finish().await;
+    let failed = engine.run(engine.request("s1", Some("agent:main:main"), None, "Hello")).finish().await;
     let requests = server.requests();
     let request = requests.first().unwrap_or_else(|| panic!("{provider}: no request: {failed:?}"));
     tools_in(&request.json())
@@ -98,11 +105,13 @@ async fn sent_to((provider, api, model, _): (&str, &str, &str, ToolServer), tool
 #[tokio::test]
 async fn every_tool_passes_the_validation_of_every_provider() {
     for provider in PROVIDERS {
-        for names in TOOLS {
-            let tools = sent_to(provider, names).await;
+        let [plain, with_rules] = &TOOLS;
+        let lists: [(&[&str], &[&str]); 3] = [(plain, &SEARCH_TOOLS), (with_rules, &SEARCH_TOOLS), (&DEFERRED, &[])];
+        for (names, search_tools) in lists {
+            let tools = sent_to(provider, names, !search_tools.is_empty()).await;
             let known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
             assert!(
-                names.iter().chain(&["ask_user"]).chain(&SEARCH_TOOLS).all(|name| known.contains(name)),
+                names.iter().chain(&["ask_user"]).chain(search_tools).all(|name| known.contains(name)),
                 "{known:?}"
             );
             for sent in &tools {
@@ -118,8 +127,8 @@ async fn every_tool_passes_the_validation_of_every_provider() {
 #[tokio::test]
 async fn the_table_of_tool_sizes_is_up_to_date() {
     let [plain, with_rules] = TOOLS;
-    let mut tools = sent_to(PROVIDERS[0], plain).await;
-    tools.extend(sent_to(PROVIDERS[0], with_rules).await);
+    let mut tools = sent_to(PROVIDERS[0], &plain, true).await;
+    tools.extend(sent_to(PROVIDERS[0], &with_rules, true).await);
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     tools.dedup_by(|a, b| a.name == b.name);
     let mut table = String::new();

@@ -84,3 +84,40 @@ impl SubagentChoices {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::super::Config;
+    use super::*;
+
+    #[test]
+    fn limits_are_read_and_values_out_of_range_are_reported() {
+        let read = |subagents: serde_json::Value| {
+            let document = json!({"agents": {"defaults": {"subagents": subagents}}});
+            let (config, problems) =
+                Config::from_document(document.as_object().unwrap().clone(), Path::new("pinch.json"));
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            (config, problems.join("\n"))
+        };
+        let (config, problems) = read(json!({"maxSpawnDepth": 3, "maxChildrenPerAgent": 7, "archiveAfterMinutes": 0}));
+        let limits = &config.agents.defaults.subagent_limits;
+        assert_eq!((problems.as_str(), config.tools.max_spawn_depth()), ("", 3));
+        assert_eq!((limits.max_children, limits.archive_after), (7, None));
+        let (config, problems) = read(json!({"maxSpawnDepth": 9, "maxChildrenPerAgent": 0, "thinking": "much"}));
+        let limits = &config.agents.defaults.subagent_limits;
+        assert_eq!((config.tools.max_spawn_depth(), limits.max_children), (5, 1));
+        for expected in [
+            "subagents.maxSpawnDepth: must be 1 to 5, not 9",
+            "subagents.maxChildrenPerAgent: must be 1 to 20, not 0",
+            "subagents.thinking: \"much\" is not one of",
+        ] {
+            assert!(problems.contains(expected), "{problems}");
+        }
+        assert_eq!(read(json!({})).0.agents.defaults.subagent_limits, SubagentLimits::default());
+        assert_eq!(SubagentLimits::default().archive_after, Some(Duration::from_secs(3600)));
+    }
+}

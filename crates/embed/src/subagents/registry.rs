@@ -156,7 +156,7 @@ impl SubagentRegistry {
         }
     }
 
-    /// Adds a sub-agent that is about to run, if its requester has fewer than `max_children` others.
+    /// Adds a sub-agent that is about to run.
     pub(crate) fn add(&self, record: SubagentRecord) -> Result<(), SubagentStoreError> {
         let mut state = self.lock();
         if state.records.len() >= MAX_RECORDS {

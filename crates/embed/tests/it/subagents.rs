@@ -337,6 +337,58 @@ async fn a_sub_agent_goes_on_after_a_restart_and_still_reports() {
 }
 
 #[tokio::test]
+async fn what_could_not_be_reported_before_the_end_is_reported_by_the_next_engine() {
+    let world = World::new().await;
+    let gate = Gate::new();
+    let (engine, chat) = with_chat(&world);
+    Script::install(
+        &world,
+        vec![
+            ("Research it", vec![spawning("c1", json!({"task": "Find it."}))]),
+            ("accepted", vec![says("Started.")]),
+            ("[Subagent Task]", vec![ServerReply::events().gated(&gate, answer("m2", "42"))]),
+            ("has finished its task", vec![says("It is 42.")]),
+        ],
+    );
+    send(&engine, "Research it.").await;
+    until(|| world.server.requests().len() == 3).await;
+    let ending = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        gate.open_times(100);
+    };
+    let (has_ended, ()) = within(async { tokio::join!(engine.drain(Duration::from_secs(30)), ending) }).await;
+    let record = records(&world).remove(0);
+    assert!(has_ended && record["endedAt"].is_i64() && !has_reported(&record), "{record}");
+    assert!(chat.received().is_empty());
+    drop(engine);
+    let (engine, chat) = with_chat(&world);
+    engine.announce_start(None);
+    until(|| chat.received() == ["It is 42."]).await;
+    // The sub-agent itself did not run again.
+    assert_eq!(world.server.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn a_sub_agent_that_takes_too_long_is_reported_as_such() {
+    let world = World::new().await;
+    let gate = Gate::new();
+    let (engine, chat) = with_chat(&world);
+    Script::install(
+        &world,
+        vec![
+            ("Research it", vec![spawning("c1", json!({"task": "Find it.", "timeoutSeconds": 1}))]),
+            ("accepted", vec![says("Started.")]),
+            ("[Subagent Task]", vec![ServerReply::events().gated(&gate, answer("m2", "42"))]),
+            ("has reached its time limit", vec![says("Nothing was found in time.")]),
+        ],
+    );
+    send(&engine, "Research it.").await;
+    until(|| chat.received() == ["Nothing was found in time."]).await;
+    all_reported(&world, 1).await;
+    assert_eq!(records(&world)[0]["outcome"], json!({"status": "timeout"}));
+}
+
+#[tokio::test]
 async fn nested_sub_agents_report_to_their_parent_before_it_reports() {
     let subagents = json!({"maxSpawnDepth": 2, "model": format!("anthropic/{}", crate::world::MODEL)});
     let world = World::with(|config| config["agents"]["defaults"]["subagents"] = subagents).await;
@@ -567,11 +619,48 @@ async fn sub_agents_end_with_the_engine() {
         ],
     );
     send(&engine, "Research it.").await;
-    until(|| engine.active().len() == 1).await;
+    until(|| world.server.requests().len() == 3).await;
     drop(engine);
     // The file of the sub-agents is free once nothing uses it.
     let (next, _) = with_chat(&world);
     next.announce_start(None);
     until(|| world.server.requests().len() == 4).await;
     within(next.shutdown(Duration::ZERO)).await;
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[tokio::test]
+async fn nobody_leaves_a_sandbox_through_a_sub_agent() {
+    use pinch_sandbox::contract::Sandbox as _;
+
+    if pinch_sandbox::landlock::LandlockSandbox.probe().await.is_err() {
+        return;
+    }
+    let world = World::with(|config| {
+        let agents = &mut config["agents"];
+        agents["defaults"]["sandbox"] = json!({"mode": "off", "backend": "landlock"});
+        agents["list"] = json!([
+            {"id": "main", "sandbox": {"mode": "all"}, "subagents": {"allowAgents": ["ops"]}},
+            {"id": "ops", "sandbox": {"mode": "off"}},
+        ]);
+    })
+    .await;
+    let (engine, _) = with_chat(&world);
+    Script::install(
+        &world,
+        vec![
+            ("Research it", vec![spawning("c1", json!({"task": "Find it.", "agentId": "ops"}))]),
+            ("tool_result", vec![says("Done.")]),
+            ("[Subagent Task]", vec![says("42")]),
+            ("has finished", vec![says("NO_REPLY")]),
+        ],
+    );
+    send(&engine, "Research it.").await;
+    all_reported(&world, 1).await;
+    let record = records(&world).remove(0);
+    assert!(record["childSessionKey"].as_str().unwrap().starts_with("agent:ops:subagent:"));
+    assert_eq!((&record["requiresSandbox"], &record["outcome"]), (&json!(true), &json!({"status": "ok"})));
+    let requests = world.server.requests();
+    let child = requests.iter().find(|request| asked(request).contains("[Subagent Task]")).unwrap();
+    assert!(system(child).contains("Tools execute in: landlock"), "{}", system(child));
 }

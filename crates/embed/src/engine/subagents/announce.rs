@@ -1,4 +1,4 @@
-//! Reports the end of a sub-agent to the session that started it, which tells its user.
+//! Reports the end of a sub-agent to the session that started it, which answers its user.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
@@ -128,7 +128,7 @@ async fn answer(parts: &Arc<Parts>, record: &SubagentRecord, mut request: RunReq
         None => run.finish().await,
         Some(sink) => {
             let delivered = run.deliver(Arc::clone(&sink)).await;
-            // A failure is told only if nothing follows.
+            // The user learns of a failure only if no other try follows.
             if is_last || failure_of(&delivered.result).is_none() {
                 delivered.send_rest(sink).await;
             }
