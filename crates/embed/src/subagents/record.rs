@@ -9,8 +9,10 @@ use serde_json::{Map, Value};
 use super::limits::RequesterLimits;
 use crate::key::{RunId, SessionKey};
 
-/// Maximum length of a stored result, in characters.
-const MAX_RESULT: usize = 50_000;
+/// Maximum length of a stored result, in bytes.
+const MAX_RESULT: usize = 48 * 1024;
+/// Characters of the task that are kept once the sub-agent has reported.
+const MAX_OLD_TASK: usize = 1_000;
 
 /// A sub-agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -155,10 +157,17 @@ impl SubagentRecord {
     /// Stores an answer.
     pub(crate) fn keep_result(&mut self, text: &str) {
         let text = text.trim();
-        self.frozen_result_text = (!text.is_empty()).then(|| match text.char_indices().nth(MAX_RESULT) {
-            None => text.to_owned(),
-            Some((at, _)) => format!("{}\n[The rest of the answer is left out.]", &text[..at]),
-        });
+        let kept = &text[..text.floor_char_boundary(MAX_RESULT)];
+        let mark = if kept.len() < text.len() { "\n[The rest of the answer is left out.]" } else { "" };
+        self.frozen_result_text = (!text.is_empty()).then(|| format!("{kept}{mark}"));
+    }
+
+    /// Drops what only its report needs.
+    pub(crate) fn forget_details(&mut self) {
+        self.frozen_result_text = None;
+        if self.task.len() > MAX_OLD_TASK {
+            self.task = shortened(&self.task, MAX_OLD_TASK);
+        }
     }
 }
 
@@ -168,5 +177,20 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
     match line.char_indices().nth(max) {
         None => line,
         Some((at, _)) => format!("{}…", &line[..at]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_has_a_limited_length() {
+        let mut record = SubagentRecord { task: "é".repeat(MAX_OLD_TASK + 1), ..SubagentRecord::default() };
+        record.keep_result(&"é".repeat(MAX_RESULT));
+        let result = record.frozen_result_text.clone().unwrap();
+        assert!(result.ends_with("é\n[The rest of the answer is left out.]") && result.len() < MAX_RESULT + 50);
+        record.forget_details();
+        assert_eq!((record.frozen_result_text, record.task.chars().count()), (None, MAX_OLD_TASK + 1));
     }
 }

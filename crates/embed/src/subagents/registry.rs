@@ -26,8 +26,9 @@ const FILE: &str = "runs.json";
 const LOCK: &str = "runs.lock";
 /// Version of the file.
 const VERSION: u64 = 2;
-/// Maximum number of sub-agents. If there are more, the oldest that have reported are forgotten.
-const MAX_RECORDS: usize = 1_000;
+/// Maximum number of sub-agents, so that the file stays short enough to be read. If there are more, the oldest that have reported are
+/// forgotten.
+const MAX_RECORDS: usize = 500;
 /// Minimum time between two messages to the same sub-agent.
 const STEER_PAUSE: Duration = Duration::from_secs(2);
 

@@ -369,6 +369,32 @@ async fn what_could_not_be_reported_before_the_end_is_reported_by_the_next_engin
 }
 
 #[tokio::test]
+async fn a_report_that_is_interrupted_is_read_again_after_a_restart() {
+    let world = World::new().await;
+    let gate = Gate::new();
+    let (engine, _) = with_chat(&world);
+    let interrupted = ServerReply::events().gated(&gate, answer("m3", "It is, I think,"));
+    Script::install(
+        &world,
+        vec![
+            ("Research it", vec![spawning("c1", json!({"task": "Find it."}))]),
+            ("accepted", vec![says("Started.")]),
+            ("[Subagent Task]", vec![says("42")]),
+            ("has finished its task", vec![interrupted, says("It is 42.")]),
+        ],
+    );
+    send(&engine, "Research it.").await;
+    until(|| world.server.requests().len() == 4).await;
+    within(engine.shutdown(Duration::ZERO)).await;
+    drop(engine);
+    assert!(!has_reported(&records(&world)[0]));
+    let (engine, chat) = with_chat(&world);
+    engine.announce_start(None);
+    until(|| chat.received() == ["It is 42."]).await;
+    all_reported(&world, 1).await;
+}
+
+#[tokio::test]
 async fn a_sub_agent_that_takes_too_long_is_reported_as_such() {
     let world = World::new().await;
     let gate = Gate::new();

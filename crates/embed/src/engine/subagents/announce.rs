@@ -28,11 +28,19 @@ struct ReportFailure {
     reason: String,
     /// Whether another try may succeed.
     may_pass: bool,
+    /// Whether a run has begun to read it.
+    has_run: bool,
+}
+
+impl ReportFailure {
+    fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), may_pass: true, has_run: false }
+    }
 }
 
 impl From<RunError> for ReportFailure {
     fn from(error: RunError) -> Self {
-        Self { reason: error.to_string(), may_pass: true }
+        Self::new(error.to_string())
     }
 }
 
@@ -48,7 +56,10 @@ pub(super) async fn announce(background: &Weak<BackgroundTasks>, id: &str) -> bo
             Err(failure) => failure,
         };
         if parts.gate.is_closed() {
-            release(&parts, id).await;
+            // A report that a run has begun to read stays claimed, so that the next engine does not take it for a duplicate.
+            if !failure.has_run {
+                release(&parts, id).await;
+            }
             return false;
         }
         let n_failed = record.announce_retry_count as usize;
@@ -84,10 +95,10 @@ async fn deliver(parts: &Arc<Parts>, record: &SubagentRecord) -> Result<(), Repo
     let key = record.requester_session_key.as_str();
     let is_nested = key::is_subagent(key);
     let Some(text) = wording::announcement(record, &stats(record), is_nested) else { return Ok(()) };
-    let known =
-        parts.index.get(key).await.map_err(|error| ReportFailure { reason: error.to_string(), may_pass: true })?;
+    let known = parts.index.get(key).await.map_err(|error| ReportFailure::new(error.to_string()))?;
     if is_nested && known.is_none() {
-        return Err(ReportFailure { reason: format!("the session {key} no longer exists"), may_pass: false });
+        let gone = ReportFailure::new(format!("the session {key} no longer exists"));
+        return Err(ReportFailure { may_pass: false, ..gone });
     }
     let (caller, to) = record.origin();
     let mode = match parts.config.messages.mode_of(caller.channel.as_deref()) {
@@ -101,9 +112,7 @@ async fn deliver(parts: &Arc<Parts>, record: &SubagentRecord) -> Result<(), Repo
     match turns::queue(parts, key.to_owned(), message).await? {
         Turn::Run(request) => answer(parts, record, *request).await,
         Turn::Joined { .. } | Turn::Duplicate { .. } => Ok(()),
-        Turn::Dropped => {
-            Err(ReportFailure { reason: "too many messages wait for the session".to_owned(), may_pass: true })
-        }
+        Turn::Dropped => Err(ReportFailure::new("too many messages wait for the session")),
     }
 }
 
@@ -146,18 +155,29 @@ async fn answer(parts: &Arc<Parts>, record: &SubagentRecord, mut request: RunReq
             }
         });
     }
-    failure_of(&result).map_or(Ok(()), |reason| Err(ReportFailure { reason, may_pass: true }))
+    let reason = match failure_of(&result) {
+        None if parts.gate.is_closed() && was_cancelled(&result) => Some("the program is ending".to_owned()),
+        reason => reason,
+    };
+    reason.map_or(Ok(()), |reason| Err(ReportFailure { has_run: true, ..ReportFailure::new(reason) }))
 }
 
 /// Returns why the requester did not read the report, if it did not. To stop its run, or silence, is an answer.
 fn failure_of(result: &Result<RunResult, RunError>) -> Option<String> {
     match result {
-        Ok(result) => result
-            .failure()
-            .filter(|failure| !matches!(failure.kind, FailureKind::Empty | FailureKind::Cancelled))
-            .map(|failure| failure.message),
-        Err(error) if error.kind() == FailureKind::Cancelled => None,
+        _ if was_cancelled(result) => None,
+        Ok(result) => {
+            result.failure().filter(|failure| failure.kind != FailureKind::Empty).map(|failure| failure.message)
+        }
         Err(error) => Some(error.to_string()),
+    }
+}
+
+/// Returns whether a run was stopped.
+pub(super) fn was_cancelled(result: &Result<RunResult, RunError>) -> bool {
+    match result {
+        Ok(result) => result.failure().is_some_and(|failure| failure.kind == FailureKind::Cancelled),
+        Err(error) => error.kind() == FailureKind::Cancelled,
     }
 }
 

@@ -82,7 +82,7 @@ impl SubagentDriver {
         let now = parts.host.now_ms();
         let record = parts.subagents.change(&self.id, |record| {
             record.cleanup_handled = true;
-            record.frozen_result_text = None;
+            record.forget_details();
         });
         if let Some(record) = record.filter(announce::deletes_session) {
             child::delete(parts, &record).await;
@@ -110,7 +110,8 @@ impl SubagentDriver {
             let stop = parts.subagents.stopped(&self.id);
             let was_stopped = matches!(stop.reason(), Some(reason) if reason != CancelReason::Shutdown);
             let outcome = outcome_of(&result);
-            if !was_stopped && parts.gate.is_closed() && is_interrupted(&result) {
+            let is_draining = matches!(result, Err(RunError::Draining)) || announce::was_cancelled(&result);
+            if !was_stopped && parts.gate.is_closed() && is_draining {
                 return DriveEnd::Interrupted;
             }
             let now = parts.host.now_ms();
@@ -177,14 +178,6 @@ async fn turn(parts: &Parts, record: &SubagentRecord) -> Result<Option<TurnGuard
                 _ = stop.cancelled() => return Ok(None),
             },
         }
-    }
-}
-
-/// Returns whether a run ended because the engine ends.
-fn is_interrupted(result: &Result<RunResult, RunError>) -> bool {
-    match result {
-        Ok(result) => result.failure().is_some_and(|failure| failure.kind == FailureKind::Cancelled),
-        Err(error) => matches!(error, RunError::Draining) || error.kind() == FailureKind::Cancelled,
     }
 }
 

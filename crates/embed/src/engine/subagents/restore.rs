@@ -34,6 +34,8 @@ pub(super) fn restore(background: &Arc<BackgroundTasks>, parts: &Arc<Parts>) {
             continue;
         }
         parts.subagents.change(&id, |record| {
+            // A run was about to read the report, which got no further.
+            record.announce_retry_count += u32::from(record.cleanup_handled);
             if record.ended_at.is_none() {
                 record.ended_at = Some(now);
                 let error = "the program ended before it did".to_owned();

@@ -25,7 +25,7 @@ use crate::subagents::spawn::{SpawnModel, SpawnOptions, SpawnPlan, SpawnRefusal,
 use crate::subagents::wording;
 
 /// Maximum length of a task, in bytes.
-const MAX_TASK: usize = 256 * 1024;
+const MAX_TASK: usize = 32 * 1024;
 /// Maximum length of a label, in characters.
 const MAX_LABEL: usize = 120;
 
