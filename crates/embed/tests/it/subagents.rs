@@ -259,6 +259,34 @@ async fn stopping_a_session_stops_its_sub_agents_which_then_report_nothing() {
 }
 
 #[tokio::test]
+async fn stopping_a_run_stops_the_sub_agents_of_its_session_and_theirs() {
+    let world = World::with(|config| config["agents"]["defaults"]["subagents"] = json!({"maxSpawnDepth": 2})).await;
+    let gate = Gate::new();
+    let (engine, chat) = with_chat(&world);
+    let held = || ServerReply::events().gated(&gate, answer("m2", "Never finished."));
+    Script::install(
+        &world,
+        vec![
+            ("Research it", vec![spawning("c1", json!({"task": "Outer."}))]),
+            ("[Subagent Task] Outer", vec![spawning("c2", json!({"task": "Inner."}))]),
+            ("accepted", vec![held(), held()]),
+            ("[Subagent Task] Inner", vec![held()]),
+        ],
+    );
+    let request = turn(&engine, "Research it.").await;
+    let id = request.run_id.clone();
+    let running = engine.run(request).finish();
+    let stopping = async {
+        until(|| world.server.requests().len() == 5).await;
+        engine.abort(RunTarget::Run(&id), CancelReason::User)
+    };
+    let (result, n_stopped) = within(async { tokio::join!(running, stopping) }).await;
+    assert!(n_stopped == 3 && !result.is_ok_and(|result| !result.meta.aborted));
+    all_reported(&world, 2).await;
+    assert!(chat.received().is_empty() && engine.active().is_empty());
+}
+
+#[tokio::test]
 async fn sub_agents_are_listed_steered_and_stopped() {
     let world = World::new().await;
     let gate = Gate::new();
