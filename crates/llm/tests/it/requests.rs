@@ -176,11 +176,19 @@ fn thinking_is_encoded_in_each_servers_terms() {
         json!({"reasoning": {"enabled": false}}),
     );
     check(
-        json!({"thinkingFormat": "chat-template", "supportsReasoningEffort": false, "thinkingTokenBudgetField": "thinking_budget",
+        json!({"thinkingFormat": "chat-template", "thinkingTokenBudgetField": "thinking_budget",
                "chatTemplateKwargs": {"think": {"$var": "thinking.enabled"}, "n": {"$var": "thinking.budget"},
                                       "e": {"$var": "thinking.effort", "omitWhenOff": true}, "fixed": 1}}),
-        json!({"thinking_budget": 16384, "chat_template_kwargs": {"think": true, "n": 16384, "e": "high", "fixed": 1}}),
+        // The model's answers have at most 8 000 tokens, of which 1 024 are kept.
+        json!({"thinking_budget": 6976, "chat_template_kwargs": {"think": true, "n": 6976, "e": "high", "fixed": 1}}),
         json!({"chat_template_kwargs": {"think": false, "fixed": 1}}),
+    );
+    check(format("baseten"), json!({"reasoning_effort": "high"}), json!({}));
+    check(
+        json!({"thinkingFormat": "baseten", "supportsReasoningEffort": false,
+               "chatTemplateArgs": {"enable_thinking": {"$var": "thinking.enabled", "omitWhenOff": true}}}),
+        json!({"chat_template_args": {"enable_thinking": true}}),
+        json!({}),
     );
 }
 

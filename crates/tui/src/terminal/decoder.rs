@@ -7,6 +7,11 @@ use super::input::{TerminalInput, from_event};
 /// Maximum length of a control sequence that is looked at, in bytes.
 const MAX_SEQUENCE: usize = 24;
 
+const PASTE_END: &[u8] = b"\x1b[201~";
+
+/// Ctrl+C, in each format. In a pasted text, it does not arrive alone.
+const INTERRUPTS: [&[u8]; 3] = [b"\x03", b"\x1b[99;5u", b"\x1b[27;5;99~"];
+
 /// Returns the inputs in what a terminal sends.
 pub(crate) fn parse_input(bytes: &str) -> Vec<TerminalInput> {
     InputDecoder::default().decode(bytes.as_bytes(), false)
@@ -27,6 +32,12 @@ impl InputDecoder {
     /// not be the key.
     pub(super) fn decode(&mut self, bytes: &[u8], maybe_more: bool) -> Vec<TerminalInput> {
         let mut ready = Vec::with_capacity(bytes.len());
+        if self.pastes && INTERRUPTS.contains(&bytes) {
+            // The end of the paste was lost, or will never come. Otherwise every key would become part of it.
+            self.pastes = false;
+            ready.append(&mut self.held);
+            ready.extend_from_slice(PASTE_END);
+        }
         for byte in bytes {
             self.add(*byte, &mut ready);
         }
@@ -59,7 +70,7 @@ impl InputDecoder {
         }
         match &self.held[..] {
             b"\x1b[200~" => self.pastes = true,
-            b"\x1b[201~" => self.pastes = false,
+            PASTE_END => self.pastes = false,
             sequence if !self.pastes => {
                 if let Some((modifiers, key)) = modified_key(sequence) {
                     self.held.clear();
@@ -139,6 +150,18 @@ mod tests {
             assert_eq!(decode(bytes), [expected], "{bytes:?}");
         }
         assert_eq!(decode("\x1b[27;9;97~"), decode("\x1b[97;9u"), "meta");
+    }
+
+    #[test]
+    fn a_paste_without_an_end_is_ended_by_an_interrupt() {
+        for interrupt in ["\x03", "\x1b[99;5u", "\x1b[27;5;99~"] {
+            let mut decoder = InputDecoder::default();
+            assert_eq!(names(&decoder.decode(b"\x1b[200~pasted", false)), [""; 0]);
+            assert_eq!(names(&decoder.decode(b"a", false)), [""; 0]);
+            let ended = names(&decoder.decode(interrupt.as_bytes(), false));
+            assert_eq!(ended, ["\"pasteda\"", "ctrl+c"], "{interrupt:?}");
+            assert_eq!(names(&decoder.decode(b"b", false)), ["b types b"]);
+        }
     }
 
     #[test]

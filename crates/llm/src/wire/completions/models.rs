@@ -19,6 +19,17 @@ pub(super) struct EffortField {
     budget: Option<u64>,
 }
 
+/// Tokens that thinking leaves for the answer, which shares its limit. As in pi 1.5.2.
+const ANSWER_ROOM: u64 = 1_024;
+
+impl EffortField {
+    /// Limits the budget of an answer with this limit; a budget of nothing is left out.
+    pub(super) fn within(self, limit: u64) -> Self {
+        let room = limit.saturating_sub(ANSWER_ROOM);
+        Self { budget: self.budget.map(|budget| budget.min(room)).filter(|budget| *budget > 0), ..self }
+    }
+}
+
 /// Returns the effort of a request, or none if it is off or the model cannot think.
 pub(super) fn effort_of(request: &Request) -> Option<EffortField> {
     let model = &*request.model;
@@ -86,8 +97,13 @@ pub(super) fn put_thinking(body: &mut Map<String, Value>, model: &Model, effort:
             send_effort = false;
         }
         ThinkingFormat::Together => put("reasoning", json!({"enabled": enabled})),
-        ThinkingFormat::Baseten => put("chat_template_args", json!({"enable_thinking": enabled})),
-        ThinkingFormat::ChatTemplate => {}
+        // What they send is in the model's templates.
+        ThinkingFormat::Baseten => {
+            if let Some(off) = off_word.filter(|_| !enabled && send_effort) {
+                put("reasoning_effort", off.into());
+            }
+        }
+        ThinkingFormat::ChatTemplate => send_effort = false,
         ThinkingFormat::StringThinking => {
             put("thinking", word.or(off_word).unwrap_or("none").into());
             send_effort = false;
@@ -110,21 +126,25 @@ pub(super) fn put_thinking(body: &mut Map<String, Value>, model: &Model, effort:
         [("chat_template_kwargs", &wire.chat_template_kwargs), ("chat_template_args", &wire.chat_template_args)];
     for (member, template) in templates {
         if let Some(template) = template {
-            let filled = template.iter().filter_map(|(name, value)| Some((name.clone(), fill(value, effort)?)));
-            put(member, Value::Object(filled.collect()));
+            let filled =
+                template.iter().filter_map(|(name, value)| Some((name.clone(), fill(value, effort, off_word)?)));
+            let filled: Map<String, Value> = filled.collect();
+            if !filled.is_empty() {
+                put(member, filled.into());
+            }
         }
     }
 }
 
 /// Fills in the variable in a template member; returns none if it is omitted.
-fn fill(value: &Value, effort: Option<&EffortField>) -> Option<Value> {
+fn fill(value: &Value, effort: Option<&EffortField>, off_word: Option<&str>) -> Option<Value> {
     let Some(variable) = value.get("$var").and_then(Value::as_str) else { return Some(value.clone()) };
     if effort.is_none() && value["omitWhenOff"] == true {
         return None;
     }
     match variable {
         "thinking.enabled" => Some(effort.is_some().into()),
-        "thinking.effort" => effort.map(|effort| effort.word.as_str().into()),
+        "thinking.effort" => effort.map(|effort| effort.word.as_str()).or(off_word).map(Value::from),
         "thinking.budget" => effort.and_then(|effort| effort.budget).map(Value::from),
         _ => None,
     }

@@ -47,7 +47,8 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     if wire.store {
         put("store", false.into());
     }
-    if let Some(limit) = limit::limit_to_send(request) {
+    let limit = limit::limit_to_send(request);
+    if let Some(limit) = limit {
         put(wire.max_tokens_field.as_str(), limit.into());
     }
     if let Some(temperature) = request.options.temperature.filter(|_| wire.temperature) {
@@ -70,6 +71,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     if let Some(priority) = wire.vllm_priority {
         put("priority", priority.into());
     }
+    let effort = effort.map(|effort| effort.within(limit.unwrap_or(model.max_tokens)));
     models::put_thinking(&mut body, model, effort.as_ref());
     put_routing(&mut body, request);
     let level = effort.as_ref().map_or(Some("off"), |effort| Some(effort.level?.as_str()));
