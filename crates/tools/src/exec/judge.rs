@@ -13,8 +13,11 @@ use super::script::may_set;
 use super::skill_programs::SkillPrograms;
 use crate::paths::lexical;
 
+mod launching;
+
 mod wrappers;
 
+use launching::launching_word;
 use wrappers::{Unwrapped, starts_others, unwrap};
 
 /// The rules for judging commands.
@@ -309,6 +312,9 @@ impl CommandRules<'_> {
     /// Looks up a call in the allow list and among the safe programs.
     fn cover(&self, call: &ProgramCall, place: StartContext, judgement: &mut Judgement) {
         let (argv, program) = (call.argv.as_slice(), call.program.as_deref());
+        let base = program.and_then(Path::file_name).map(|name| name.to_string_lossy().to_lowercase());
+        let is_open = place.is_fed || place.expansion != Expansion::None;
+        let launches = base.as_deref().and_then(|base| launching_word(base, argv, is_open));
         let is_covering = |entry: &&AllowedProgram| {
             let is_it = match &entry.arguments_hash {
                 // Such an entry names one file literally, even if its name contains wildcards.
@@ -316,7 +322,7 @@ impl CommandRules<'_> {
                     let is_same = program == Some(Path::new(&entry.pattern)) && *hash == arguments_hash(argv);
                     call.is_exact && is_same && entry.contents.as_ref().is_some_and(|known| !known.is_empty())
                 }
-                None => matches_program(&entry.pattern, program, self.home),
+                None => launches.is_none() && matches_program(&entry.pattern, program, self.home),
             };
             is_it && entry.cwd.as_ref().is_none_or(|cwd| Path::new(cwd) == self.cwd && !place.has_moved)
         };
@@ -330,10 +336,13 @@ impl CommandRules<'_> {
         let entry = self.allowlist.iter().filter(is_covering).find(&mut is_current);
         if let (Some(entry), Some(program)) = (entry, program) {
             judgement.used.push((entry.clone(), program.to_owned()));
-        } else if self.skill_programs.contains(argv, program) {
+        } else if launches.is_none() && self.skill_programs.contains(argv, program) {
             // Skills name programs, not arguments.
         } else if place.is_fed || !self.is_safe(argv, program, place) {
             judgement.fail_to_cover(match program {
+                Some(program) if let Some(word) = launches => {
+                    format!("{} could start any program with {word}", program.display())
+                }
                 Some(_) if let Some(changed) = changed => {
                     format!("{} has changed since it was approved", changed.display())
                 }

@@ -4,16 +4,16 @@ mod entries;
 mod forbidden;
 
 /// Programs on the `PATH` of these tests.
-const INSTALLED: [&str; 37] = [
+const INSTALLED: [&str; 40] = [
     "git", "ls", "cat", "rg", "cargo", "make", "npm", "node", "python3", "go", "find", "wc", "head", "tail", "sort",
     "uniq", "cut", "tr", "env", "bash", "sh", "sudo", "xargs", "timeout", "nice", "nohup", "rm", "curl", "touch",
-    "mkdir", "grep", "jq", "sed", "busybox", "fd", "printf", "test",
+    "mkdir", "grep", "jq", "sed", "busybox", "fd", "printf", "test", "tar", "rsync", "zip",
 ];
 
 /// Programs that the tests allow; not `rm`, `curl` and the shells.
-const ALLOWED: [&str; 19] = [
+const ALLOWED: [&str; 22] = [
     "git", "ls", "cat", "rg", "cargo", "make", "npm", "node", "python3", "go", "find", "touch", "mkdir", "grep", "jq",
-    "sed", "fd", "printf", "test",
+    "sed", "fd", "printf", "test", "tar", "rsync", "zip",
 ];
 
 fn judged(command: &str) -> Judgement {
@@ -118,6 +118,15 @@ fn everyday_commands_run_without_asking() {
         "git log --oneline -n 5",
         "git add -A && git commit -m 'a message; with (odd) $(text)'",
         "git push origin main",
+        "git log -c --grep='--exec'",
+        "git clone https://example.org/x.git && git -C x log -c",
+        "git submodule update --init",
+        "git rebase main && git bisect good",
+        "tar -cf /tmp/x.tar src",
+        "tar xzf x.tgz",
+        "tar -cf x.tar -- *.rs",
+        "rsync -a src/ copy/",
+        "rg -n main src/*.rs",
         "git -C sub status",
         "git diff | head -n 50",
         "cargo build",
