@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use pinch_embed::stdx::cancel::{Cancel, CancelReason};
 
 #[cfg(unix)]
-use listener::Signals;
+use listener::UnixSignals as Signals;
 
 /// Runs `work` and cancels `cancel` if a signal arrives; returns the signal's exit code in that case.
 pub(crate) async fn guard<T>(cancel: &Cancel, work: impl Future<Output = T>) -> (T, Option<ExitCode>) {

@@ -245,12 +245,12 @@ async fn calls_that_have_not_started_are_skipped_for_a_waiting_message() {
 }
 
 /// Runs until it is cancelled, and counts its calls.
-struct Counted {
+struct CountedTool {
     spec: ToolSpec,
     n_calls: AtomicUsize,
 }
 
-impl Tool for Counted {
+impl Tool for CountedTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -267,7 +267,7 @@ impl Tool for Counted {
 #[tokio::test]
 async fn of_a_thousand_calls_few_run_at_once_and_none_starts_after_the_cancellation() {
     let spec = ToolSpec::new("counted", "", Schema::new(json!({"type": "object"})));
-    let tool = Arc::new(Counted { spec, n_calls: AtomicUsize::new(0) });
+    let tool = Arc::new(CountedTool { spec, n_calls: AtomicUsize::new(0) });
     let ids: Vec<String> = (0..1000).map(|n| format!("c{n}")).collect();
     let wanted: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "counted")).collect();
     let (mut agent, _) = agent([calls(&wanted)], vec![Arc::clone(&tool) as Arc<dyn Tool>]);

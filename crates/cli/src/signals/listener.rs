@@ -11,15 +11,15 @@ use tokio::sync::{mpsc, oneshot};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A signal, and how its receiver says that it is not blocked.
-type Received = (i32, oneshot::Sender<()>);
+type ReceivedSignal = (i32, oneshot::Sender<()>);
 
 static STATE: Mutex<ListenerState> = Mutex::new(ListenerState { kinds: Vec::new(), guard: None });
 
 struct ListenerState {
-    /// Signals that a thread listens for. The system's default action does not return when nobody guards against them any more.
+    /// UnixSignals that a thread listens for. The system's default action does not return when nobody guards against them any more.
     kinds: Vec<i32>,
     /// Receives the signals. Without it, they end the process.
-    guard: Option<mpsc::Sender<Received>>,
+    guard: Option<mpsc::Sender<ReceivedSignal>>,
 }
 
 fn state() -> MutexGuard<'static, ListenerState> {
@@ -27,14 +27,14 @@ fn state() -> MutexGuard<'static, ListenerState> {
 }
 
 /// The signals that the process receives until this is dropped. From then on, they end it immediately.
-pub(super) struct Signals(mpsc::Receiver<Received>);
+pub(super) struct UnixSignals(mpsc::Receiver<ReceivedSignal>);
 
-impl Signals {
+impl UnixSignals {
     pub(super) fn all() -> Self {
         Self::of(&[SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()])
     }
 
-    /// Signals that no key sends.
+    /// UnixSignals that no key sends.
     pub(super) fn ending() -> Self {
         Self::of(&[SignalKind::terminate(), SignalKind::hangup()])
     }
@@ -63,7 +63,7 @@ impl Signals {
     }
 }
 
-impl Drop for Signals {
+impl Drop for UnixSignals {
     fn drop(&mut self) {
         state().guard = None;
     }

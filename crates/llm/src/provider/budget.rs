@@ -8,6 +8,8 @@ use crate::request::Request;
 pub(super) const USUAL_LIMIT: usize = 64 * 1024 * 1024;
 /// Overhead of a frame around its text: names, ids, counts.
 const FRAME_OVERHEAD: usize = 4 * 1024;
+/// What a block takes beside its text, in each place that keeps the answer.
+const BLOCK_OVERHEAD: usize = 1024;
 /// Maximum ratio of frame size to answer size: chunks of a few characters come in frames of hundreds of bytes.
 const MAX_FACTOR: usize = 16;
 
@@ -15,7 +17,7 @@ const MAX_FACTOR: usize = 16;
 #[derive(Debug)]
 pub(super) struct ResponseBudget {
     limit: usize,
-    /// Bytes of text, and of frames that are kept in another form.
+    /// Bytes of text, of blocks around it, and of frames that are kept in another form.
     n_kept: usize,
     /// Bytes of all frames with content.
     n_framed: usize,
@@ -37,14 +39,18 @@ impl ResponseBudget {
         emit: &Emit,
         n_before: usize,
     ) -> Result<(), LlmError> {
-        let n_text: usize = emit
-            .iter()
-            .skip(n_before)
-            .map(|event| if let StreamEvent::Delta { text, .. } = event { text.len() } else { 0 })
-            .sum();
+        let (mut n_text, mut n_blocks) = (0, 0);
+        for event in emit.iter().skip(n_before) {
+            match event {
+                StreamEvent::Delta { text, .. } => n_text += text.len(),
+                StreamEvent::BlockStart { .. } => n_blocks += 1,
+                _ => {}
+            }
+        }
         // Hidden content of a frame is kept too: signatures, hidden reasoning, arguments in one chunk.
         let n_silent = if n_text == 0 { n_bytes } else { n_bytes.saturating_sub(FRAME_OVERHEAD + 6 * n_text) };
-        self.n_kept = self.n_kept.saturating_add(n_text).saturating_add(n_silent);
+        self.n_kept =
+            self.n_kept.saturating_add(n_text).saturating_add(n_silent).saturating_add(n_blocks * BLOCK_OVERHEAD);
         self.n_framed = self.n_framed.saturating_add(n_bytes);
         if self.limit == 0 || (self.n_kept <= self.limit && self.n_framed / MAX_FACTOR <= self.limit) {
             return Ok(());

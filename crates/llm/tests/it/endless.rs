@@ -66,3 +66,20 @@ async fn zero_means_no_limit() {
     request.options.max_answer_bytes = Some(0);
     assert!(end_of(request).await.is_ok());
 }
+
+#[tokio::test]
+async fn many_tiny_blocks_are_a_large_answer() {
+    let server = Server::start().await.unwrap();
+    let block = |n: usize| {
+        let begin = json!({"type": "content_block_start", "index": n, "content_block": {"type": "text", "text": ""}});
+        let delta = json!({"type": "content_block_delta", "index": n, "delta": {"type": "text_delta", "text": "x"}});
+        [begin, delta, json!({"type": "content_block_stop", "index": n})].iter().map(sse).collect::<String>()
+    };
+    let begin = sse(&json!({"type": "message_start", "message": {"id": "m", "usage": {}}}));
+    server.reply(ServerReply::sse(begin + &(0..2_000).map(block).collect::<String>()));
+    let mut request = request(model("anthropic-messages", &server.url()));
+    request.options.max_answer_bytes = Some(1_000_000);
+    let end = end_of(request).await;
+    assert!(end.error.unwrap().text.contains("max_answer_bytes"));
+    assert!(end.message.content.len() < 1_000, "{}", end.message.content.len());
+}
