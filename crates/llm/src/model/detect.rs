@@ -120,6 +120,7 @@ fn google(facts: KnownHost<'_>) -> Dialect {
     let is_guest = id.starts_with("claude-") || id.starts_with("gpt-oss-");
     dialect.history.google_call_ids = is_guest || major.is_some_and(|major| major >= 3);
     dialect.history.google_images_in_results = major.is_none_or(|major| major >= 3);
+    dialect.schema.strict = major.is_some_and(|major| major >= 3);
     dialect
 }
 

@@ -268,6 +268,27 @@ fn required_strictness_without_a_strict_form_fails() {
 }
 
 #[test]
+fn gemini_3_is_held_to_strict_schemas() {
+    let mut tool = tool("t");
+    tool.parameters = json!({"type": "object", "properties": {"n": {"type": "number"}}}).into();
+    let mut request = request(model_with("google-generative-ai", "http://localhost", json!({"id": "gemini-3-pro"})));
+    let mut sent = |model: &str, constrained: bool, choice: Option<ToolChoice>| {
+        tool.constrained_sampling = constrained.then(|| json!({"type": "json_schema", "strict": "prefer"}));
+        request.model = Arc::new(model_with("google-generative-ai", "http://localhost", json!({"id": model})));
+        request.tools = Arc::new([tool.clone()]);
+        request.options.tool_choice = choice;
+        let body = body(&request);
+        let schema = &body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"];
+        (schema["additionalProperties"] == false, body["toolConfig"]["functionCallingConfig"]["mode"].clone())
+    };
+    assert_eq!(sent("gemini-3-pro", true, None), (true, json!("VALIDATED")));
+    assert_eq!(sent("gemini-3-pro", true, Some(ToolChoice::Auto)), (true, json!("VALIDATED")));
+    assert_eq!(sent("gemini-3-pro", true, Some(ToolChoice::None)), (true, json!("NONE")));
+    assert_eq!(sent("gemini-3-pro", false, None), (false, Value::Null));
+    assert_eq!(sent("gemini-2.5-pro", true, None), (false, Value::Null));
+}
+
+#[test]
 fn every_catalog_model_accepts_every_thinking_level() {
     let catalog = pinch_llm::catalog::Catalog::built_in();
     let env = [("CLOUDFLARE_ACCOUNT_ID", "a"), ("CLOUDFLARE_GATEWAY_ID", "g")];

@@ -300,8 +300,6 @@ struct Tools {
     initial: Vec<Value>,
     /// Encodes a tool that is added within the conversation; `None` if additions only appear in the list of tools.
     declare: Option<Box<Declare>>,
-    /// Whether a message of the conversation declares a tool by value.
-    adds: bool,
 }
 
 impl Tools {
@@ -320,13 +318,11 @@ impl Tools {
         let written = listed(model, conversation).iter().map(|tool| style.write(tool)).collect::<Result<Vec<_>, _>>();
         let initial = written
             .map_err(|why| LlmError::new(model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string()))?;
-        let adds = in_place
-            && conversation.messages.iter().any(|m| matches!(&**m, Message::System(s) if !s.tools_added.is_empty()));
         let plain = ToolStyle { strict: false, ..style };
         let declare = in_place.then(|| -> Box<Declare> {
             Box::new(move |tool| style.write(tool).or_else(|_| plain.write(tool)).unwrap_or(Value::Null))
         });
-        Ok(Self { subscription, initial, declare, adds })
+        Ok(Self { subscription, initial, declare })
     }
 
     /// Returns the list of tools, or `None` if it is empty.
@@ -440,7 +436,7 @@ fn betas<'a>(request: &'a Request, thinking: &ThinkingParam, tools: &Tools, subs
     if matches!(thinking, ThinkingParam::Budget { .. }) && interleaved {
         betas.push("interleaved-thinking-2025-05-14");
     }
-    if tools.adds {
+    if tools.declare.is_some() && !tools.initial.is_empty() {
         betas.push("inline-tools-2026-09-15");
     }
     if marked_effort(request, thinking).is_some() {

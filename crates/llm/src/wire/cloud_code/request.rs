@@ -58,7 +58,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     headers::provider_quirks(&mut layers, request)?;
     layers.lay(&request.options.headers)?;
     let (agent, prefix) = if is_antigravity { ("antigravity", "agent") } else { ("pi-coding-agent", "pi") };
-    let inner = inner(call, id);
+    let inner = inner(call, id)?;
     let request_id = format!("{prefix}-{}-{}", call.timestamp, digest(&inner));
     let mut body =
         json!({"project": project, "model": id, "request": inner, "userAgent": agent, "requestId": request_id});
@@ -75,9 +75,9 @@ fn digest(body: &Value) -> String {
 }
 
 /// Wraps Google's body for the service.
-fn inner(call: &WireCall<'_>, id: &str) -> Value {
-    let mut body = google::body(call);
-    let Some(members) = body.as_object_mut() else { return body };
+fn inner(call: &WireCall<'_>, id: &str) -> Result<Value, LlmError> {
+    let mut body = google::body(call)?;
+    let Some(members) = body.as_object_mut() else { return Ok(body) };
     if let Some(prompt) = members.get_mut("systemInstruction").and_then(Value::as_object_mut) {
         prompt.shift_remove("role");
     }
@@ -92,7 +92,7 @@ fn inner(call: &WireCall<'_>, id: &str) -> Value {
     if let Some(session) = headers::session(call.request) {
         members.insert("sessionId".into(), session.into());
     }
-    body
+    Ok(body)
 }
 
 fn is_claude(id: &str) -> bool {

@@ -12,6 +12,7 @@ use crate::normalise::system;
 use crate::request::{Request, ResponseFormat, ToolChoice};
 use crate::schema::clean;
 use crate::wire::headers::{self, HeaderLayers};
+use crate::wire::strict::{self, StrictDialect};
 use crate::wire::{Encoding, HttpRequest, WireCall, address, limit};
 
 /// Default address of Google's own models.
@@ -25,7 +26,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
     let model = if id.starts_with("models/") || id.starts_with("tunedModels/") { "" } else { "models/" };
     let url = address::url_under(request, base, &format!("{model}{id}:streamGenerateContent?alt=sse"))?;
     let headers = all_headers(request, key.as_ref().map(|key| ("x-goog-api-key", key.reveal())))?;
-    Ok(HttpRequest { url, headers, body: body(call) })
+    Ok(HttpRequest { url, headers, body: body(call)? })
 }
 
 /// Returns the model's id, if it is valid in a path.
@@ -54,7 +55,10 @@ pub(in crate::wire) fn all_headers(request: &Request, key: Option<(&str, &str)>)
 }
 
 /// Builds the body.
-pub(in crate::wire) fn body(call: &WireCall<'_>) -> Value {
+///
+/// # Errors
+/// Returns an error if a tool requires a strict schema, and its own has no strict form.
+pub(in crate::wire) fn body(call: &WireCall<'_>) -> Result<Value, LlmError> {
     let request = call.request;
     let conversation = system::collapse(&request.system, &request.tools, &request.messages);
     let rules = GoogleEncoding { model: &request.model, mark_calls: call.encoding == Encoding::MarkedCalls };
@@ -67,15 +71,22 @@ pub(in crate::wire) fn body(call: &WireCall<'_>) -> Value {
     }
     let tools = &conversation.head.tools;
     if !tools.is_empty() {
-        let declared: Vec<Value> = tools.iter().map(declaration).collect();
-        put("tools", json!([{"functionDeclarations": declared}]));
-        // Google rejects a choice without tools.
-        if let Some(config) = request.options.tool_choice.as_ref().and_then(calling_config) {
+        let declared = declarations(call, tools)?;
+        put("tools", json!([{"functionDeclarations": declared.list}]));
+        let config = request.options.tool_choice.as_ref().and_then(calling_config);
+        let config = match config {
+            // Otherwise the arguments are not held to the schemas.
+            None if declared.has_strict => Some(json!({"mode": "VALIDATED"})),
+            Some(config) if declared.has_strict && config["mode"] == "AUTO" => Some(json!({"mode": "VALIDATED"})),
+            // Google rejects a choice without tools.
+            config => config,
+        };
+        if let Some(config) = config {
             put("toolConfig", json!({"functionCallingConfig": config}));
         }
     }
     put("generationConfig", generation(call));
-    Value::Object(body)
+    Ok(Value::Object(body))
 }
 
 /// Encodes which functions may or must be called.
@@ -89,9 +100,27 @@ fn calling_config(choice: &ToolChoice) -> Option<Value> {
     })
 }
 
-fn declaration(tool: &ToolDecl) -> Value {
-    let schema = tool.parameters.without_const();
-    json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": schema})
+/// The declarations of tools, and whether one of them has a strict schema.
+struct Declarations {
+    list: Vec<Value>,
+    has_strict: bool,
+}
+
+fn declarations(call: &WireCall<'_>, tools: &[ToolDecl]) -> Result<Declarations, LlmError> {
+    let model = &call.request.model;
+    let mut declared = Declarations { list: Vec::with_capacity(tools.len()), has_strict: false };
+    for tool in tools {
+        let strict = strict::schema_in(call.encoding, tool, StrictDialect::OpenAi, model.dialect.schema.strict);
+        let strict = strict
+            .map_err(|why| LlmError::new(model.provider.clone(), LlmErrorKind::InvalidRequest, why.to_string()))?;
+        declared.has_strict |= strict.is_some();
+        let schema = match strict {
+            Some(schema) => clean::without_const(&schema),
+            None => tool.parameters.without_const().clone(),
+        };
+        declared.list.push(json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": schema}));
+    }
+    Ok(declared)
 }
 
 fn generation(call: &WireCall<'_>) -> Value {

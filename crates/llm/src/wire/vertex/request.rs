@@ -42,7 +42,7 @@ pub(super) fn encode(call: &WireCall<'_>) -> Result<HttpRequest, LlmError> {
         return Err(LlmError::new(request.model.provider.clone(), LlmErrorKind::Auth, text));
     }
     let headers = all_headers(request, key.as_ref().map(|key| ("x-goog-api-key", key.reveal())))?;
-    Ok(HttpRequest { url, headers, body: body(call) })
+    Ok(HttpRequest { url, headers, body: body(call)? })
 }
 
 /// Returns the key of a request, or that of its environment; none if it is only a placeholder.
