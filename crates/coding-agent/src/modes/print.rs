@@ -13,7 +13,7 @@ use crate::session::{AgentSession, Prompt, SessionError};
 /// How print mode ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Printed {
-    /// The last answer was printed.
+    /// The last answer was printed, or extensions handled all prompts without one.
     Answer,
     /// The last answer was printed, but was truncated at the output limit.
     CutOff,
@@ -58,6 +58,7 @@ pub async fn print(
     let mut last = None;
     // Why the last failure is not retried, if known.
     let mut gave_up = None;
+    let mut was_asked = false;
     for prompt in prompts {
         let mut run = session.prompt(prompt);
         while let Some(event) = run.next().await {
@@ -66,6 +67,7 @@ pub async fn print(
                     last = Some(message);
                     gave_up = None;
                 }
+                SessionEvent::Agent(AgentEvent::AgentStart) => was_asked = true,
                 SessionEvent::RetryEnd { success: false, final_error, .. } => gave_up = final_error,
                 SessionEvent::ExtensionError(failure) => failed(&failure),
                 _ => {}
@@ -75,7 +77,12 @@ pub async fn print(
             break;
         }
     }
-    let Some(answer) = last else { return Ok(Printed::Failed { text: "There was no answer".to_owned() }) };
+    let Some(answer) = last else {
+        return Ok(match was_asked {
+            true => Printed::Failed { text: "There was no answer".to_owned() },
+            false => Printed::Answer,
+        });
+    };
     let failed = || answer.error_message.clone().unwrap_or_else(|| format!("Request {}", answer.stop_reason.as_str()));
     match answer.stop_reason {
         StopReason::Error => return Ok(Printed::Failed { text: gave_up.unwrap_or_else(failed) }),

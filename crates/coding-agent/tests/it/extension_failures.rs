@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use pinch_coding_agent::extension::{
-    Extension, ExtensionCx, ExtensionError, ExtensionFailure, Extensions, HandlerFuture, Notification, Point, Points,
+    Command, CommandCx, Extension, ExtensionCx, ExtensionError, ExtensionFailure, ExtensionHandle, Extensions,
+    HandlerFuture, Notification, Point, Points, Registrations,
 };
 use pinch_coding_agent::modes::{json, print};
 use pinch_coding_agent::session::Prompt;
@@ -23,8 +25,23 @@ impl Extension for Fails {
         Points::of([Point::TurnStart])
     }
 
+    fn register(&self, to: &mut Registrations, _: &ExtensionHandle) -> Result<(), ExtensionError> {
+        to.command(Arc::new(Self));
+        Ok(())
+    }
+
     fn notified<'a>(&'a self, _: Notification<'a>, _: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
         Box::pin(async { Err(ExtensionError::new("broken")) })
+    }
+}
+
+impl Command for Fails {
+    fn name(&self) -> &str {
+        "nothing"
+    }
+
+    fn run<'a>(&'a self, _: &'a str, _: &'a CommandCx) -> BoxFuture<'a, Result<(), ExtensionError>> {
+        Box::pin(async { Ok(()) })
     }
 }
 
@@ -59,4 +76,12 @@ async fn failures_are_reported_separately_from_event_lines() {
     let lines = String::from_utf8(out).unwrap();
     assert!(lines.contains("agent_settled") && !lines.contains("extension_error"), "{lines}");
     assert_eq!(failed, [failure()]);
+}
+
+#[tokio::test]
+async fn a_prompt_that_an_extension_handles_needs_no_answer() {
+    let mut scene = failing().await;
+    let mut out = Vec::new();
+    let done = print::print(&mut scene.session, vec![Prompt::text("/nothing x")], &mut out, &mut |_| {}).await.unwrap();
+    assert_eq!((out.as_slice(), done), (&b""[..], print::Printed::Answer));
 }
