@@ -183,13 +183,9 @@ impl AgentSession {
         let mut agent = Agent::new(host.clone(), model, parts.provider);
         agent.messages = context.messages;
         agent.thinking = thinking;
-        let restores = parts.all_tools.is_some();
         let mut tooling = Tooling::new(&parts.tools, parts.all_tools, parts.allowed_tools, parts.prompt_for);
-        if restores {
-            tooling.restore(&agent.messages);
-        }
         tooling.arrange = parts.arrange_tools;
-        tooling.take_in(&parts.extensions);
+        tooling.begin_again(&agent.messages, &parts.extensions);
         let active_tools = tooling.active(&parts.extensions);
         agent.tools = tooling.offered(&active_tools);
         let system = tooling.prompt_for.as_ref().map_or(parts.system, |make| make(&agent.tools));

@@ -417,6 +417,13 @@ impl SessionControl {
     }
 
     /// Sets how many queued messages are taken at a time.
+    /// Drops the messages that wait for the next turn or prompt.
+    pub(super) fn drop_pending(&self) {
+        self.queues.clear(QueueKind::Steering);
+        self.queues.clear(QueueKind::FollowUp);
+        self.lock().next_prompt.clear();
+    }
+
     pub fn set_queue_mode(&self, kind: QueueKind, mode: QueueMode) {
         self.queues.set_mode(kind, mode);
         let switches = &mut self.lock().switches;

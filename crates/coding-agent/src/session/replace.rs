@@ -134,6 +134,7 @@ impl AgentSession {
         let notification = Notification::SessionShutdown { reason, target: target.as_ref() };
         self.control.notify_extensions(notification, &self.log).await;
         self.control.extensions().renew();
+        self.control.drop_pending();
         let old = std::mem::replace(&mut self.log, log);
         self.left = old.path().map(PathBuf::from);
         let session_id = &mut self.agent.options.session_id;
@@ -150,7 +151,26 @@ impl AgentSession {
             now.cwd = PathBuf::from(log.cwd());
         });
         let chosen = self.choose_model.as_ref().and_then(|choose| choose(&self.log));
-        self.take_over(chosen).await;
+        self.take_over(chosen, false).await;
+        self.begin_with_tools();
+    }
+
+    /// Makes the tools active that a session on the current log starts with.
+    fn begin_with_tools(&mut self) {
+        let (control, messages) = (&self.control, &self.agent.messages);
+        let (active, offered, prompt_for) = control.share(|state| {
+            let tooling = &mut state.tooling;
+            tooling.begin_again(messages, control.extensions());
+            let active = tooling.active(control.extensions());
+            let offered = tooling.offered(&active);
+            (active, offered, tooling.prompt_for.clone())
+        });
+        if let Some(make) = prompt_for {
+            self.system = make(&offered);
+        }
+        self.agent.tools = offered;
+        let system = self.system.clone();
+        control.update_snapshot(|now| (now.active_tools, now.system) = (active, system));
     }
 
     /// Notifies extensions of the current session, and loads the resources they return, from the next prompt on.

@@ -25,6 +25,10 @@ pub(super) struct Tooling {
     pub(super) allowed: Option<Vec<String>>,
     /// Names of the active tools, in order.
     pub(super) active: Vec<String>,
+    /// Names of the active tools of a new session, in order.
+    initial: Vec<String>,
+    /// Whether a conversation that has declared tools gets those back.
+    restores: bool,
     pub(super) prompt_for: Option<PromptFor>,
     /// Arranges the active tools; `None` offers them as they are.
     pub(super) arrange: Option<ArrangeTools>,
@@ -37,20 +41,32 @@ fn names(tools: &ToolSet) -> Vec<String> {
 }
 
 impl Tooling {
-    /// `active` are the tools of a new session; with `restores`, a conversation that has declared tools gets those back.
+    /// `active` are the tools of a new session; with `all`, a conversation that has declared tools gets those back.
     pub(super) fn new(
         active: &ToolSet,
         all: Option<ToolSet>,
         allowed: Option<Vec<String>>,
         prompt_for: Option<PromptFor>,
     ) -> Self {
+        let (restores, initial) = (all.is_some(), names(active));
         let built_in = all.unwrap_or_else(|| active.clone());
-        Self { built_in, allowed, active: names(active), prompt_for, arrange: None, known: Vec::new() }
+        let (active, known) = (initial.clone(), Vec::new());
+        Self { built_in, allowed, active, initial, restores, prompt_for, arrange: None, known }
+    }
+
+    /// Makes the tools active that a session with this conversation starts with.
+    pub(super) fn begin_again(&mut self, messages: &[Arc<Message>], extensions: &Extensions) {
+        self.active.clone_from(&self.initial);
+        self.known.clear();
+        if self.restores {
+            self.restore(messages);
+        }
+        self.take_in(extensions);
     }
 
     /// Replaces the active tools with those that a branch has declared. Extension tools not mentioned in it are added later; those it
     /// removed are not.
-    pub(super) fn restore(&mut self, messages: &[Arc<Message>]) {
+    fn restore(&mut self, messages: &[Arc<Message>]) {
         let mut declared = Declared::default();
         let mut gone: Vec<String> = Vec::new();
         let mut any = false;

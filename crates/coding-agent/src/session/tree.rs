@@ -191,11 +191,12 @@ impl AgentSession {
 
     /// Loads conversation, model and level at the current leaf.
     pub(super) async fn take_over_branch(&mut self) {
-        self.take_over(None).await;
+        self.take_over(None, true).await;
     }
 
-    /// Loads the conversation at the current leaf, with its model and level unless others were selected.
-    pub(super) async fn take_over(&mut self, chosen: Option<(Arc<Model>, Option<ThinkingLevel>)>) {
+    /// Loads the conversation at the current leaf, with its model and level unless others were selected. Extensions are notified of their
+    /// changes with `notifies`.
+    pub(super) async fn take_over(&mut self, chosen: Option<(Arc<Model>, Option<ThinkingLevel>)>, notifies: bool) {
         let context = self.log.context();
         let (chosen, chosen_level) = chosen.map_or((None, None), |(model, level)| (Some(model), level));
         let of_branch = || {
@@ -207,13 +208,19 @@ impl AgentSession {
         };
         if let Some(model) = chosen.or_else(of_branch) {
             let previous = std::mem::replace(&mut self.agent.model, Arc::clone(&model));
-            self.control.model_changed(&model, &previous, ModelSource::Restore, &self.log).await;
+            match notifies {
+                true => self.control.model_changed(&model, &previous, ModelSource::Restore, &self.log).await,
+                false => self.control.update_snapshot(|now| now.model = model),
+            }
         }
         let has_level = self.log.active_branch().has_level();
         let level = ThinkingLevel::parse(&context.thinking_level).filter(|_| has_level);
         let level = thinking::clamp(&self.agent.model, chosen_level.or(level).unwrap_or(self.agent.thinking));
         let previous = std::mem::replace(&mut self.agent.thinking, level);
-        self.control.level_changed(level, previous, &self.log).await;
+        match notifies {
+            true => self.control.level_changed(level, previous, &self.log).await,
+            false => self.control.update_snapshot(|now| now.thinking = level),
+        }
         self.agent.messages = context.messages;
     }
 

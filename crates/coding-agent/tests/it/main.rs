@@ -40,6 +40,7 @@ mod rpc;
 mod rpc_commands;
 #[cfg(unix)]
 mod rpc_load;
+mod rpc_replaced;
 mod rpc_sessions;
 #[cfg(feature = "search")]
 mod search;
