@@ -62,6 +62,8 @@ pub(super) struct ControlState {
     pub(super) commands: Arc<Commands>,
     /// The available tools.
     pub(super) tooling: Tooling,
+    /// Whether the handler of the command that was sent as a prompt is running.
+    pub(super) runs_command: bool,
     /// Pending requests of extensions.
     pub(super) requests: RequestQueue,
     /// System prompt that extensions want for the current prompt: used in requests, while the conversation keeps its own.
@@ -167,6 +169,7 @@ impl SessionControl {
             now: Arc::new(now),
             commands,
             tooling,
+            runs_command: false,
             requests: RequestQueue::default(),
             forced_system: None,
             drafted: None,
@@ -376,6 +379,11 @@ impl SessionControl {
         self.lock().running.is_some()
     }
 
+    /// Returns whether the handler of the command that was sent as a prompt is running.
+    pub(crate) fn runs_command(&self) -> bool {
+        self.lock().runs_command
+    }
+
     /// Returns the texts of queued user messages: steering, then follow-ups.
     pub fn waiting(&self) -> (Vec<String>, Vec<String>) {
         (self.texts(QueueKind::Steering), self.texts(QueueKind::FollowUp))
@@ -409,6 +417,13 @@ impl SessionControl {
         waiting
     }
 
+    /// Drops the messages that wait for the next turn or prompt.
+    pub(super) fn drop_pending(&self) {
+        self.queues.clear(QueueKind::Steering);
+        self.queues.clear(QueueKind::FollowUp);
+        self.lock().next_prompt.clear();
+    }
+
     /// Clears both queues and returns their messages: steering first, each queue in order.
     pub fn take_queued(&self) -> Vec<(QueueKind, Arc<Message>)> {
         let kinds = [QueueKind::Steering, QueueKind::FollowUp];
@@ -417,13 +432,6 @@ impl SessionControl {
     }
 
     /// Sets how many queued messages are taken at a time.
-    /// Drops the messages that wait for the next turn or prompt.
-    pub(super) fn drop_pending(&self) {
-        self.queues.clear(QueueKind::Steering);
-        self.queues.clear(QueueKind::FollowUp);
-        self.lock().next_prompt.clear();
-    }
-
     pub fn set_queue_mode(&self, kind: QueueKind, mode: QueueMode) {
         self.queues.set_mode(kind, mode);
         let switches = &mut self.lock().switches;

@@ -117,11 +117,15 @@ impl PromptRun<'_> {
     /// Runs an extension's command, meanwhile performing its requests.
     async fn command(&mut self, found: &FoundCommand, args: &str) -> Result<(), SessionError> {
         let (control, cancel) = (self.session.control.clone(), self.cancel.clone());
-        let mut work = pin!(cancel.run(control.run_command(found, args)));
+        control.share(|state| state.runs_command = true);
+        let mut work = pin!(async {
+            let _end = cancel.run(control.run_command(found, args)).await;
+            control.share(|state| state.runs_command = false);
+        });
         loop {
             tokio::select! {
                 biased;
-                _ = &mut work => return Ok(()),
+                () = &mut work => return Ok(()),
                 () = control.has_requests() => {}
             }
             let mut doing = pin!(self.rest());
@@ -130,7 +134,7 @@ impl PromptRun<'_> {
                 tokio::select! {
                     biased;
                     done = &mut doing => break done?,
-                    _ = &mut work, if !is_done => is_done = true,
+                    () = &mut work, if !is_done => is_done = true,
                 }
             }
             if is_done {

@@ -40,6 +40,8 @@ enum NextItem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
     Prompt,
+    /// An extension's command, sent as a prompt.
+    Command,
     Compaction,
 }
 
@@ -157,12 +159,16 @@ impl<'a> BusyServer<'a> {
     }
 
     async fn event(&mut self, event: SessionEvent) {
-        // A failure of an extension does not tell whether the prompt was accepted.
-        if self.activity == Activity::Prompt
-            && !matches!(event, SessionEvent::ExtensionError(_))
+        let disposition = match self.activity {
+            // A failure of an extension does not tell whether the prompt was accepted.
+            Activity::Prompt if !matches!(event, SessionEvent::ExtensionError(_)) => Some("started"),
+            Activity::Command if !may_be_of_command(&event) && !self.context.control.runs_command() => Some("handled"),
+            _ => None,
+        };
+        if let Some(disposition) = disposition
             && let Some(starter) = self.starter.take()
         {
-            self.io.write(starter.with(&json!({"disposition": "started"}))).await;
+            self.io.write(starter.with(&json!({ "disposition": disposition }))).await;
         }
         match &event {
             SessionEvent::CompactionStart { .. } => self.is_compacting = true,
@@ -197,7 +203,7 @@ impl<'a> BusyServer<'a> {
             }
             RpcCommand::Query(query) => {
                 let status = Status {
-                    is_streaming: self.activity == Activity::Prompt,
+                    is_streaming: self.activity != Activity::Compaction,
                     is_compacting: self.is_compacting || self.activity == Activity::Compaction,
                 };
                 let pending = PendingQuery { answerer, query, context: self.context.clone(), status };
@@ -321,6 +327,19 @@ impl<'a> BusyServer<'a> {
         };
         self.io.write(line).await;
     }
+}
+
+/// Returns whether an event may be a direct effect of a command, which the client sees before the command's answer.
+fn may_be_of_command(event: &SessionEvent) -> bool {
+    matches!(
+        event,
+        SessionEvent::ExtensionError(_)
+            | SessionEvent::InfoChanged { .. }
+            | SessionEvent::EntryAppended(_)
+            | SessionEvent::ThinkingLevelChanged { .. }
+            | SessionEvent::CompactionStart { .. }
+            | SessionEvent::Agent(AgentEvent::MessageStart(_) | AgentEvent::MessageEnd { .. })
+    )
 }
 
 impl RpcContext {

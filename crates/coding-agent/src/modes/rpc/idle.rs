@@ -205,7 +205,9 @@ impl<'a> IdleServer<'a> {
             source: InputSource::Rpc,
             ..Prompt::default()
         };
-        let busy = BusyServer::new(&mut self.io, &self.context, Activity::Prompt, cancel, Some(answerer));
+        let is_command = self.context.control.find_command(&prompt.text).is_some();
+        let activity = if is_command { Activity::Command } else { Activity::Prompt };
+        let busy = BusyServer::new(&mut self.io, &self.context, activity, cancel, Some(answerer));
         let run = self.runtime.session_mut().prompt(prompt);
         let backlog = busy.pull(run.map(|item| item.map_or_else(WorkItem::Failed, WorkItem::Event))).await;
         self.after_work(backlog).await;
