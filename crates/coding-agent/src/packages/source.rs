@@ -262,8 +262,13 @@ pub fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => base.join(given),
     };
+    lexical(&given)
+}
+
+/// Resolves `.` and `..` lexically.
+pub(crate) fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
-    for part in given.components() {
+    for part in path.components() {
         match part {
             Component::CurDir => {}
             Component::ParentDir => drop(plain.pop()),
@@ -271,6 +276,18 @@ pub fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
         }
     }
     plain
+}
+
+/// Returns the path that a client means: `~` is the home directory, and `file:` URLs are understood.
+pub(crate) fn of_client(path: &str, home: Option<&Path>) -> PathBuf {
+    if let Some((_, encoded)) = path.strip_prefix("file://").and_then(|rest| rest.find('/').map(|at| rest.split_at(at)))
+    {
+        return percent_encoding::percent_decode_str(encoded).decode_utf8_lossy().as_ref().into();
+    }
+    match (Path::new(path).strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.into(),
+    }
 }
 
 /// Returns an absolute path relative to another directory, with `/` as separator.

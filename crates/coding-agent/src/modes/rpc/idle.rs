@@ -17,6 +17,7 @@ use super::{RpcClient, RpcError};
 use crate::entry::EntryId;
 use crate::event::SessionEvent;
 use crate::extension::InputSource;
+use crate::packages::source::{lexical, of_client};
 use crate::protocol::command::{ExclusiveCommand, Mutation, RpcCommand, RpcRequest, RunCommand, UserInput};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
@@ -159,7 +160,10 @@ impl<'a> IdleServer<'a> {
                 self.replaced(done, false, &answerer)
             }
             ExclusiveCommand::SwitchSession { path } => {
-                let target = SessionRef::Path(path.into());
+                let target = {
+                    let services = &self.context.services;
+                    SessionRef::Path(lexical(&services.cwd().join(of_client(&path, services.host().home()))))
+                };
                 let work = self.runtime.switch_session(&target);
                 match serve_during(&mut self.io, &self.context.ui, &mut self.backlog, work).await {
                     Ok(is_done) => {

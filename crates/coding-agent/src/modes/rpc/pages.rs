@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use super::context::RpcContext;
 use super::io::{FinishedTask, Io};
 use crate::export::{html, page_theme};
+use crate::packages::source::of_client;
 use crate::protocol::response::Answerer;
 use crate::session::SessionView;
 use crate::session_log::SessionLog;
@@ -35,7 +36,8 @@ impl RpcContext {
                 let permit = permits.acquire_owned().await;
                 let done = tokio::task::spawn_blocking(move || {
                     let _permit = permit;
-                    context.page(&log, path.as_deref().map(Path::new))
+                    let path = path.map(|path| of_client(&path, context.services.host().home()));
+                    context.page(&log, path.as_deref())
                 });
                 done.await.unwrap_or_else(|error| Err(error.to_string()))
             };
