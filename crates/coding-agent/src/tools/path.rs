@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
+use percent_encoding::percent_decode_str;
 
 use crate::machine::Machine;
 
@@ -16,12 +17,15 @@ pub struct WorkingDirectory {
 }
 
 impl WorkingDirectory {
-    /// Makes a path absolute as written: expands `~`, but keeps a leading `@` and unusual spaces.
+    /// Makes a path absolute as written: expands `~` and `file://` URLs, but keeps a leading `@` and unusual spaces.
     fn literal(&self, path: &str) -> PathBuf {
         match (path.strip_prefix('~'), &self.home) {
             (Some(""), Some(home)) => home.clone(),
             (Some(rest), Some(home)) if rest.starts_with('/') => home.join(&rest[1..]),
-            _ => join(&self.cwd, path),
+            _ => match path_of_url(path) {
+                Some(decoded) => join(&self.cwd, &decoded),
+                None => join(&self.cwd, path),
+            },
         }
     }
 
@@ -57,6 +61,17 @@ impl WorkingDirectory {
         }
         plain
     }
+}
+
+/// Returns the path in a `file://` URL; `None` for other texts, and for URLs without a path on this machine.
+fn path_of_url(text: &str) -> Option<String> {
+    let rest = text.strip_prefix("file://")?;
+    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
+    let path = rest.split(['?', '#']).next().filter(|path| path.starts_with('/'))?;
+    let has_coded_slash = path.as_bytes().windows(3).any(|code| code.eq_ignore_ascii_case(b"%2f"));
+    let decoded = percent_decode_str(path).decode_utf8().ok().filter(|_| !has_coded_slash)?;
+    // Like every URL, it has no `.` and `..`.
+    Some(join(Path::new("/"), decoded.trim_start_matches('/')).to_string_lossy().into_owned())
 }
 
 /// Joins paths and resolves `.` and `..` lexically, without accessing the disk.
@@ -98,6 +113,23 @@ fn narrow_meridiem(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::machine::LocalMachine;
+
+    #[tokio::test]
+    async fn urls_of_files_are_paths() {
+        let place = WorkingDirectory { cwd: PathBuf::from("/w"), home: None };
+        for (given, expect) in [
+            ("file:///etc/a%20b%C3%A4.txt", "/etc/a b\u{e4}.txt"),
+            ("@file:///etc/a", "/etc/a"),
+            ("file://localhost/etc/../a?x#y", "/a"),
+            ("file:///", "/"),
+            ("file:///a%2Fb", "/w/file:/a%2Fb"),
+            ("file:///a%ff", "/w/file:/a%ff"),
+            ("file://server/a", "/w/file:/server/a"),
+            ("file:/a", "/w/file:/a"),
+        ] {
+            assert_eq!(place.resolve(given, &LocalMachine).await, PathBuf::from(expect), "{given}");
+        }
+    }
 
     #[tokio::test]
     async fn literal_paths_win_over_cleaned_ones() {
