@@ -1,9 +1,11 @@
 //! Fuzzy matching of a query whose letters occur in order in a text: pi's scoring, so that lists rank as users expect.
 
-/// Returns the rank of a text for a query whose words, separated by blanks, must all match. Lower is better; `None` if it does not match.
+/// Returns the rank of a text for a query whose words, separated by blanks or slashes, must all match. Lower is better; `None` if it
+/// does not match.
 pub fn rank(query: &str, text: &str) -> Option<f64> {
     let text = text.to_lowercase();
-    query.split_whitespace().try_fold(0.0, |sum, word| Some(sum + rank_word(word, &text)?))
+    let mut words = query.split(|c: char| c.is_whitespace() || c == '/').filter(|word| !word.is_empty());
+    words.try_fold(0.0, |sum, word| Some(sum + rank_word(word, &text)?))
 }
 
 /// Returns the matching items, best first; items that match equally well stay in order.
