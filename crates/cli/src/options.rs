@@ -212,9 +212,10 @@ impl CliOptions {
             match flag.takes {
                 Takes::Nothing(set) => return set(self),
                 Takes::Value { set, .. } => {
-                    if let Some(value) = rest.next() {
-                        return set(self, value);
-                    }
+                    return match rest.next() {
+                        Some(value) => set(self, value),
+                        None => self.complain(true, format!("{arg} requires a value")),
+                    };
                 }
                 Takes::Maybe { set, is_value, .. } => {
                     return set(self, rest.next_if(|next| is_value(next)));
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_is_named_after_an_equals_sign() {
+    fn a_sandbox_is_named_after_an_equals_sign_or_as_the_next_word() {
         let options = parse("--sandbox -p x");
         let auto = SandboxChoice::Use(SandboxBackend::Auto);
         assert_eq!((options.sandbox, options.messages), (Some(auto), vec!["x".to_owned()]));
@@ -282,6 +283,9 @@ mod tests {
         let landlock = SandboxChoice::Use(SandboxBackend::Landlock);
         assert_eq!((options.sandbox, options.messages), (Some(landlock), vec!["landlock".to_owned()]));
         assert_eq!(parse("--sandbox --sandbox=none").sandbox, Some(SandboxChoice::Off));
+        let options = parse("--sandbox bubblewrap x");
+        let bubblewrap = SandboxChoice::Use(SandboxBackend::Bubblewrap);
+        assert_eq!((options.sandbox, options.messages), (Some(bubblewrap), vec!["x".to_owned()]));
         let wrong = parse("--sandbox=jail").complaints;
         assert_eq!(
             wrong[0].text,
@@ -308,6 +312,9 @@ mod tests {
     fn problems_are_reported() {
         let texts = |line: &str| parse(line).complaints.into_iter().map(|c| (c.is_error, c.text)).collect::<Vec<_>>();
         assert_eq!(texts("-z"), [(true, "Unknown option: -z".to_owned())]);
+        for name in ["--model", "--thinking", "--mode", "--export", "--use-theme", "-t"] {
+            assert_eq!(texts(&format!("-p x {name}")), [(true, format!("{name} requires a value"))]);
+        }
         assert_eq!(texts("--no-tools=x"), [(true, "--no-tools takes no value".to_owned())]);
         assert_eq!(texts("--mode x")[0].1, "Invalid mode \"x\". Valid values: text, json, rpc");
         assert_eq!(parse("--plan=b --x").unknown["plan"].as_deref(), Some("b"));

@@ -8,6 +8,7 @@ use pinch_cli::options::CliOptions;
 use pinch_embed::coding_agent::extension::TrustPrompt;
 use pinch_embed::coding_agent::extension::ui::Ui;
 use pinch_embed::coding_agent::models::local_servers::LocalServer;
+use pinch_embed::coding_agent::packages::source::{PackageSource, absolute};
 use pinch_embed::coding_agent::resources::{CommandLinePaths, Without, trust};
 use pinch_embed::coding_agent::runtime::{AgentSessionOptions, RuntimeError, SessionRuntime, SessionSetup};
 use pinch_embed::coding_agent::services::{
@@ -35,6 +36,7 @@ pub(crate) async fn runtime(
     local_server: Option<LocalServer>,
 ) -> Result<SessionRuntime, CommandFailure> {
     let folders = Folders::find(options.agent_dir.as_deref(), host)?;
+    check_extensions(options, &folders, host)?;
     let project_dir = trust::project_dir(&folders.cwd, host.home());
     warn_of(&startup_moves::run(&folders.agent_dir, project_dir.as_deref(), host).problems);
     let mut wanted = AgentSessionOptions::new(host.clone(), &folders.cwd, &folders.agent_dir);
@@ -73,6 +75,18 @@ pub(crate) async fn runtime(
         sandbox.iter().for_each(|sandbox| tell(&format!("sandbox: {}", sandbox.entered.backend)));
     }
     Ok(runtime)
+}
+
+/// Fails if an extension on the command line is a path at which nothing exists.
+fn check_extensions(options: &CliOptions, folders: &Folders, host: &Host) -> Result<(), CommandFailure> {
+    for text in &options.extensions {
+        let Ok(PackageSource::Local(path)) = PackageSource::parse(text) else { continue };
+        let path = absolute(&path, &folders.cwd, host.home());
+        if !path.exists() {
+            return Err(CommandFailure::user(format!("Extension path does not exist: {}", path.display())));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the maximum bytes of stdin.
@@ -196,13 +210,8 @@ fn session_options(options: &CliOptions, user: SessionUser) -> SessionOptions {
     session.thinking = options.thinking;
     session.scope.clone_from(&options.models);
     session.api_key = options.api_key.as_deref().map(Secret::new);
-    session.tools.clone_from(&options.tools);
     session.excluded_tools = options.exclude_tools.clone().unwrap_or_default();
-    session.without_tools = match (options.no_tools, options.no_builtin_tools) {
-        (true, _) => WithoutTools::All,
-        (false, true) => WithoutTools::BuiltIn,
-        (false, false) => WithoutTools::None,
-    };
+    (session.tools, session.without_tools) = chosen_tools(options);
     session.look_for_local_servers = !options.offline;
     session.flags = options.unknown.clone().into_iter().collect();
     match user {
@@ -214,6 +223,24 @@ fn session_options(options: &CliOptions, user: SessionUser) -> SessionOptions {
         }
     }
     session
+}
+
+/// Returns the chosen tools: names after `--tools` are enabled in spite of `--no-tools` and `--no-builtin-tools`, as in pi.
+fn chosen_tools(options: &CliOptions) -> (Option<Vec<String>>, WithoutTools) {
+    let tools = options.tools.clone();
+    let is_change = |name: &String| name.starts_with(['+', '-']);
+    match (options.no_tools, options.no_builtin_tools, tools) {
+        (false, false, tools) => (tools, WithoutTools::None),
+        // Without built-in tools, all tools are those of extensions.
+        (false, true, Some(names)) if names.iter().any(|name| name == "*") => (Some(names), WithoutTools::BuiltIn),
+        (_, _, Some(names)) if !names.iter().any(is_change) && !names.is_empty() => (Some(names), WithoutTools::None),
+        (true, _, Some(names)) if names.iter().any(|name| name.starts_with('+')) => {
+            let added = names.iter().filter_map(|name| name.strip_prefix('+')).map(str::to_owned);
+            (Some(added.collect()), WithoutTools::None)
+        }
+        (true, _, tools) => (tools, WithoutTools::All),
+        (false, true, tools) => (tools, WithoutTools::BuiltIn),
+    }
 }
 
 fn failure(error: RuntimeError, folders: &Folders) -> CommandFailure {

@@ -56,6 +56,7 @@ pub(crate) async fn run(mut options: CliOptions) -> Result<ExitCode, CommandFail
 async fn show(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFailure> {
     let messages = Messages::read(options, host)?;
     if messages.is_empty() {
+        check_unknown(options, host).await?;
         return Err(nothing_to_say(options));
     }
     let mut runtime = wiring::runtime(options, host, SessionUser::Nobody, None).await?;
@@ -99,6 +100,15 @@ async fn show(options: &CliOptions, host: &Host) -> Result<ExitCode, CommandFail
         Printed::Failed { text } => Err(CommandFailure::bare(Blame::Provider, text)),
         Printed::Aborted { text } => Err(CommandFailure::bare(Blame::User, text)),
     }
+}
+
+/// Fails if an unknown option belongs to no extension: its value may be the missing message.
+async fn check_unknown(options: &CliOptions, host: &Host) -> Result<(), CommandFailure> {
+    if !options.unknown.is_empty() {
+        let unsaved = CliOptions { no_session: true, ..options.clone() };
+        wiring::runtime(&unsaved, host, SessionUser::Nobody, None).await?.close().await;
+    }
+    Ok(())
 }
 
 /// Sets the time limit of a run from the settings.

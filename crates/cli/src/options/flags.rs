@@ -319,8 +319,8 @@ pub const FLAGS: &[CliFlag] = &[
                     }
                 }
             },
-            // A following argument is a message; a value needs an equals sign.
-            is_value: |_| false,
+            // Any other following argument is a message.
+            is_value: |arg| SandboxChoice::parse(arg).is_some(),
         },
         group: FlagGroup::Tools,
         about: "Confine tools and commands to this directory, without network: --sandbox=bubblewrap, landlock, docker, podman, runc, none or \

@@ -27,6 +27,10 @@ async fn invalid_flags_are_usage_errors() {
     fails(&user, &["--model", "local/m1", "--frob", "-p", "x"], 1, "Error: Unknown option: --frob").await;
     let two = "Error: Unknown options: --frob, --nicate";
     fails(&user, &["--model", "local/m1", "--nicate=1", "--frob", "-p", "x"], 1, two).await;
+    fails(&user, &["--model", "local/m1", "--modle", "x"], 1, "Error: Unknown option: --modle").await;
+    fails(&user, &["--model"], 1, "Error: --model requires a value").await;
+    let extension = "Error: Extension path does not exist: /nowhere/x.js";
+    fails(&user, &["--model", "local/m1", "--extension", "/nowhere/x.js", "-p", "x"], 1, extension).await;
     let resume = "Error: --resume needs a terminal, because it lets you choose a session\n\
          hint: continue the most recent session with --continue, or name one with --session";
     fails(&user, &["--resume", "-p", "x"], 1, resume).await;

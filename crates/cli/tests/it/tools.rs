@@ -20,6 +20,10 @@ async fn flags_choose_tools() {
     assert_eq!(offered(&user, &["-t", "grep, find,ls,read", "--exclude-tools=ls"]).await, ["grep", "find", "read"]);
     assert_eq!(offered(&user, &["-t", "-bash,+grep"]).await, ["read", "edit", "write", "grep"]);
     assert!(offered(&user, &["-nt"]).await.is_empty());
+    assert!(offered(&user, &["-nt", "-t", "-bash"]).await.is_empty());
+    for flags in [["-nt", "-t", "read"], ["-nbt", "-t", "read"], ["-nt", "-t", "+read,-bash"]] {
+        assert_eq!(offered(&user, &flags).await, ["read"], "{flags:?}");
+    }
     let wrong = user.run(&["--model", "local/m1", "-xt", "frob", "-p", "x"]).await;
     let text = "Error: Unknown tool name: frob. Available tools: read, bash, edit, write, grep, find, ls\n";
     assert_eq!((wrong.code, wrong.err.as_str()), (Some(1), text));
