@@ -215,6 +215,8 @@ impl ReadTool {
             && let Ok(names) = self.machine.list(folder).await
         {
             let name = name.to_string_lossy().into_owned();
+            // The name of a link that leads nowhere is in the directory.
+            let names = names.into_iter().filter(|other| *other != name).collect();
             // There may be very many names.
             let close = tokio::task::spawn_blocking(move || close_names(&name, names)).await.unwrap_or_default();
             if !close.is_empty() {

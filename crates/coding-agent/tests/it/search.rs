@@ -61,6 +61,15 @@ async fn nested_repositories_use_their_own_ignore_files() {
     }
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_that_leads_nowhere_is_not_suggested_for_itself() {
+    let tree = FileTree::new(&[("dang.md", b"")]);
+    std::os::unix::fs::symlink("nowhere", tree.root().join("dang.txt")).unwrap();
+    let read = tree.text("read", json!({"path": "dang.txt"})).await;
+    assert!(!read.contains("dang.txt?") && !read.contains("dang.txt,"), "{read}");
+}
+
 #[tokio::test]
 async fn find_reports_when_there_are_more_results() {
     let tree = FileTree::new(&[("b/", b""), ("a.rs", b""), ("b/C.rs", b"")]);
