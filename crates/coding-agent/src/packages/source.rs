@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
+use crate::tools::path::path_of_url;
+
 /// A package source in settings and on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PackageSource {
@@ -280,9 +282,8 @@ pub(crate) fn lexical(path: &Path) -> PathBuf {
 
 /// Returns the path that a client means: `~` is the home directory, and `file:` URLs are understood.
 pub(crate) fn of_client(path: &str, home: Option<&Path>) -> PathBuf {
-    if let Some((_, encoded)) = path.strip_prefix("file://").and_then(|rest| rest.find('/').map(|at| rest.split_at(at)))
-    {
-        return percent_encoding::percent_decode_str(encoded).decode_utf8_lossy().as_ref().into();
+    if let Some(of_url) = path_of_url(path) {
+        return of_url.into();
     }
     match (Path::new(path).strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),

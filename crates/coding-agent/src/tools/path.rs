@@ -64,7 +64,7 @@ impl WorkingDirectory {
 }
 
 /// Returns the path in a `file://` URL; `None` for other texts, and for URLs without a path on this machine.
-fn path_of_url(text: &str) -> Option<String> {
+pub(crate) fn path_of_url(text: &str) -> Option<String> {
     let rest = text.strip_prefix("file://")?;
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);
     let path = rest.split(['?', '#']).next().filter(|path| path.starts_with('/'))?;

@@ -401,3 +401,11 @@ fn completions_name_the_lifetime_of_cached_prompts_as_the_model_expects() {
         assert_eq!(cache(id, CacheRetention::None), [nothing.clone(), nothing.clone(), nothing.clone()], "{id}");
     }
 }
+
+#[test]
+fn routing_is_sent_to_every_server() {
+    let compat = json!({"openRouterRouting": {"only": ["a"]}, "vercelGatewayRouting": {"order": ["b"]}});
+    let body = body(&request(model_with(APIS[1], "http://localhost", json!({"compat": compat}))));
+    assert_eq!(body["provider"], json!({"only": ["a"]}));
+    assert_eq!(body["providerOptions"], json!({"gateway": {"order": ["b"]}}));
+}

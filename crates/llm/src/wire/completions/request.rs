@@ -104,14 +104,10 @@ fn is_openai(request: &Request) -> bool {
 
 fn put_routing(body: &mut Map<String, Value>, request: &Request) {
     let wire = &request.model.dialect.wire;
-    if let Some(routing) =
-        wire.open_router_routing.as_ref().filter(|_| host_is(address::base(request), "openrouter.ai"))
-    {
+    if let Some(routing) = &wire.open_router_routing {
         body.insert("provider".into(), Value::Object((**routing).clone()));
     }
-    if let Some(routing) =
-        wire.vercel_routing.as_ref().filter(|_| host_is(address::base(request), "ai-gateway.vercel.sh"))
-    {
+    if let Some(routing) = &wire.vercel_routing {
         let known = ["only", "order"].iter().filter_map(|name| Some(((*name).to_owned(), routing.get(*name)?.clone())));
         let known: Map<String, Value> = known.collect();
         if !known.is_empty() {
