@@ -203,8 +203,13 @@ impl CliOptions {
     }
 
     /// Returns the errors.
-    pub fn errors(&self) -> impl Iterator<Item = &str> {
-        self.complaints.iter().filter(|complaint| complaint.is_error).map(|complaint| complaint.text.as_str())
+    pub fn errors(&self) -> impl Iterator<Item = String> {
+        let complaints = self.complaints.iter().filter(|complaint| complaint.is_error);
+        // A known name is among the unknown ones if its value is missing.
+        let valueless = self.unknown.keys().filter(|name| CliFlag::find(&format!("--{name}")).is_some());
+        complaints
+            .map(|complaint| complaint.text.clone())
+            .chain(valueless.map(|name| format!("--{name} requires a value")))
     }
 
     fn flag(&mut self, arg: &str, rest: &mut std::iter::Peekable<impl Iterator<Item = String>>) {
@@ -212,10 +217,13 @@ impl CliOptions {
             match flag.takes {
                 Takes::Nothing(set) => return set(self),
                 Takes::Value { set, .. } => {
-                    return match rest.next() {
-                        Some(value) => set(self, value),
-                        None => self.complain(true, format!("{arg} requires a value")),
-                    };
+                    match (rest.next(), arg.strip_prefix("--")) {
+                        (Some(value), _) => set(self, value),
+                        (None, None) => self.complain(true, format!("{arg} requires a value")),
+                        // As in pi, where an extension could have a flag with the same name.
+                        (None, Some(name)) => drop(self.unknown.insert(name.to_owned(), None)),
+                    }
+                    return;
                 }
                 Takes::Maybe { set, is_value, .. } => {
                     return set(self, rest.next_if(|next| is_value(next)));
@@ -313,7 +321,8 @@ mod tests {
         let texts = |line: &str| parse(line).complaints.into_iter().map(|c| (c.is_error, c.text)).collect::<Vec<_>>();
         assert_eq!(texts("-z"), [(true, "Unknown option: -z".to_owned())]);
         for name in ["--model", "--thinking", "--mode", "--export", "--use-theme", "-t"] {
-            assert_eq!(texts(&format!("-p x {name}")), [(true, format!("{name} requires a value"))]);
+            let errors: Vec<String> = parse(&format!("-p x {name}")).errors().collect();
+            assert_eq!(errors, [format!("{name} requires a value")]);
         }
         assert_eq!(texts("--no-tools=x"), [(true, "--no-tools takes no value".to_owned())]);
         assert_eq!(texts("--mode x")[0].1, "Invalid mode \"x\". Valid values: text, json, rpc");

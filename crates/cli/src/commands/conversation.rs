@@ -122,7 +122,7 @@ fn check(options: &CliOptions) -> Result<(), CommandFailure> {
     for complaint in options.complaints.iter().filter(|complaint| !complaint.is_error) {
         warn(&complaint.text);
     }
-    let errors: Vec<&str> = options.errors().collect();
+    let errors: Vec<String> = options.errors().collect();
     if !errors.is_empty() {
         return Err(CommandFailure::user(errors.join("\nError: ")));
     }
