@@ -1,7 +1,8 @@
 //! Restricting paths to a root.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use pinch_coding_agent::tools::path::lexical;
 use pinch_machine::Machine;
 
 /// A root that paths must stay below, and how to interpret them.
@@ -117,19 +118,6 @@ impl PathRoot {
             None => self.root.display().to_string(),
         }
     }
-}
-
-/// Resolves `.` and `..` in an absolute path lexically.
-pub(crate) fn lexical(path: &Path) -> PathBuf {
-    let mut joined = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(joined.pop()),
-            other => joined.push(other),
-        }
-    }
-    joined
 }
 
 fn is_odd_space(c: char) -> bool {

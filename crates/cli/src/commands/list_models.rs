@@ -72,13 +72,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_provider_and_an_id_are_words_of_the_search() {
-        let text = "oc o1";
-        let found = |search: &str| fuzzy::filter([text, "an a1"], search, |text| (*text).to_owned());
-        assert_eq!((found("oc/o1"), found("o1")), (vec![text], vec![text]));
-    }
-
-    #[test]
     fn counts_are_abbreviated() {
         assert_eq!([128_000, 16_384, 1_000_000, 1_048_576, 999].map(tokens), ["128K", "16.4K", "1M", "1M", "999"]);
     }

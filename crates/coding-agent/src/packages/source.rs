@@ -4,9 +4,9 @@
 //! rest exactly as written.
 
 use std::borrow::Cow;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use crate::tools::path::path_of_url;
+use crate::tools::path::{lexical, path_of_url};
 
 /// A package source in settings and on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -265,19 +265,6 @@ pub fn absolute(path: &str, base: &Path, home: Option<&Path>) -> PathBuf {
         _ => base.join(given),
     };
     lexical(&given)
-}
-
-/// Resolves `.` and `..` lexically.
-pub(crate) fn lexical(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(plain.pop()),
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 /// Returns the path that a client means: `~` is the home directory, and `file:` URLs are understood.

@@ -74,20 +74,25 @@ pub(crate) fn path_of_url(text: &str) -> Option<String> {
     Some(join(Path::new("/"), decoded.trim_start_matches('/')).to_string_lossy().into_owned())
 }
 
-/// Joins paths and resolves `.` and `..` lexically, without accessing the disk.
+/// Joins paths and resolves `.` and `..` in relative ones, without accessing the disk.
 fn join(base: &Path, path: &str) -> PathBuf {
     if Path::new(path).is_absolute() {
         return PathBuf::from(path);
     }
-    let mut joined = PathBuf::new();
-    for part in base.join(path).components() {
+    lexical(&base.join(path))
+}
+
+/// Resolves `.` and `..` lexically, without accessing the disk.
+pub fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
         match part {
             Component::CurDir => {}
-            Component::ParentDir => drop(joined.pop()),
-            other => joined.push(other),
+            Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
         }
     }
-    joined
+    plain
 }
 
 fn is_odd_space(c: char) -> bool {

@@ -106,6 +106,14 @@ mod tests {
     }
 
     #[test]
+    fn words_are_separated_by_blanks_or_slashes() {
+        let alone = rank("oc", "oc o1").unwrap() + rank("o1", "oc o1").unwrap();
+        check("oc/o1", "oc o1", Some(alone));
+        check("oc o1", "oc o1", Some(alone));
+        check("oc/o1", "an a1", None);
+    }
+
+    #[test]
     fn letters_and_digits_may_be_swapped() {
         let swapped = rank("5gpt", "5gpt-x").unwrap() + 5.0;
         check("gpt5", "5gpt-x", Some(swapped));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::paths::lexical;
+use pinch_coding_agent::tools::path::lexical;
 
 /// The shells.
 pub(super) const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash"];

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use pinch_coding_agent::tools::path::lexical;
+
 use super::allowlist::matches_program;
 use super::analysis::{CommandSyntax, Expansion, analyze};
 use super::approvals::{AllowedProgram, arguments_hash};
@@ -11,7 +13,6 @@ use super::interpreters::{code_in_words, gives_code, is_script_runner};
 use super::safe_bins::SafeBins;
 use super::script::may_set;
 use super::skill_programs::SkillPrograms;
-use crate::paths::lexical;
 
 mod launching;
 

@@ -17,7 +17,7 @@ use super::{RpcClient, RpcError};
 use crate::entry::EntryId;
 use crate::event::SessionEvent;
 use crate::extension::InputSource;
-use crate::packages::source::{lexical, of_client};
+use crate::packages::source::of_client;
 use crate::protocol::command::{ExclusiveCommand, Mutation, RpcCommand, RpcRequest, RunCommand, UserInput};
 use crate::protocol::response::Answerer;
 use crate::protocol::results;
@@ -26,6 +26,7 @@ use crate::session::{
     AgentSession, CompactRequest, CycleDirection, EventListener, ForkAt, ForkError, HostRequest, Prompt, SessionError,
 };
 use crate::store::{SessionRef, StoreError};
+use crate::tools::path::lexical;
 
 /// A client and an idle session.
 pub(super) struct IdleServer<'a> {
