@@ -94,6 +94,15 @@ pub trait Extension: Send + Sync {
         Ok(())
     }
 
+    /// Starts the extension anew for the session that replaces the current one, which it was told of with [`Point::SessionShutdown`].
+    /// Returns what takes its place and is registered then, or `None` if the extension itself continues.
+    ///
+    /// # Errors
+    /// If this fails, the next session does not have the extension.
+    fn restart(&self) -> HandlerFuture<'_, Option<Arc<dyn Extension>>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// Closes the extension, which should stop everything it has running. It is not called afterwards.
     fn close(&self) -> HandlerFuture<'_, ()> {
         Box::pin(async { Ok(()) })

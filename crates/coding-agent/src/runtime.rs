@@ -32,9 +32,9 @@ use crate::event::SessionEvent;
 use crate::extension::SessionReason;
 use crate::packages::source::absolute;
 use crate::services::{DirectorySettings, ServiceOptions, Services};
-use crate::session::create::{Chooser, ModelChoice};
+use crate::session::create::{Chooser, ModelChoice, prepare};
 use crate::session::{
-    AgentSession, CreateError, Created, ForkAt, ForkError, Prompt, ScopedModel, SessionError, SessionOptions, create,
+    AgentSession, CreateError, Created, ForkAt, ForkError, Prompt, ScopedModel, SessionError, SessionOptions,
 };
 use crate::session_log::{NewSession, SessionLog};
 use crate::settings::{Settings, SettingsManager};
@@ -111,7 +111,8 @@ impl SessionSetup {
         };
         let AgentSessionOptions { services: service_options, session, store: given, .. } = options;
         let services = services.installed().await;
-        let current = create_on(services, log, &session).await?;
+        let mut current = prepare_on(services, log, &session).await?;
+        current.arrive(session.reason, None).await;
         let is_given = given.is_some() || service_options.agent_dir.is_none();
         let mut runtime =
             SessionRuntime { options: service_options, session_options: session, store, is_given, current };
@@ -120,10 +121,10 @@ impl SessionSetup {
     }
 }
 
-/// Creates a session on a log. If that fails, the error includes the problems in documents, which may be the cause.
-async fn create_on(services: Services, log: SessionLog, options: &SessionOptions) -> Result<Created, RuntimeError> {
+/// Prepares a session on a log. If that fails, the error includes the problems in documents, which may be the cause.
+async fn prepare_on(services: Services, log: SessionLog, options: &SessionOptions) -> Result<Created, RuntimeError> {
     let problems = services.problems();
-    create(services, log, options).await.map_err(|source| RuntimeError::Create { source, problems })
+    prepare(services, log, options).await.map_err(|source| RuntimeError::Create { source, problems })
 }
 
 /// Returns the store that options and settings select.
@@ -184,8 +185,7 @@ fn store_of(
     }
 }
 
-/// A session that can be replaced by another one. The next session is created before the current one is closed, so that a failure leaves
-/// the current one usable.
+/// A session that can be replaced by another one. If the next session cannot be created, the current one continues.
 pub struct SessionRuntime {
     options: ServiceOptions,
     session_options: SessionOptions,
@@ -388,13 +388,25 @@ impl SessionRuntime {
         // Write changed settings first, because they are read again.
         self.current.services.settings().flush().await;
         let services = Services::load_installing(&self.options, Path::new(log.cwd())).await;
-        let next = create_on(services, log, &options).await?;
+        let target = log.path().filter(|_| reason != SessionReason::Reload).map(Path::to_owned);
+        self.current.session.shut_down_for(reason, target.as_ref()).await;
+        let mut next = match prepare_on(services, log, &options).await {
+            Ok(next) => next,
+            Err(error) => {
+                self.current.session.revive().await;
+                return Err(error);
+            }
+        };
         self.end(reason).await;
         if reason != SessionReason::Reload {
             next.session.control().keep_switches_of(&self.current.session.control());
         }
-        self.current = next;
+        let previous = self.current.session.path().filter(|_| reason != SessionReason::Reload);
+        std::mem::swap(&mut self.current, &mut next);
+        // The old one no longer shows or asks anything.
+        drop(next);
         self.choose_models();
+        self.current.arrive(reason, previous).await;
         Ok(())
     }
 

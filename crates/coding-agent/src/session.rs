@@ -94,8 +94,6 @@ pub struct AgentSession {
     /// Resources found by extensions.
     found: Vec<ExtraPaths>,
     load_found: Option<LoadFound>,
-    /// File of the session that this one has just replaced.
-    left: Option<PathBuf>,
     is_shut_down: bool,
     _bound: ExtensionBinding,
 }
@@ -161,6 +159,14 @@ impl AgentSession {
     /// # Errors
     /// Fails if the log cannot be written.
     pub async fn start(parts: SessionParts) -> Result<Self, SessionError> {
+        let reason = parts.reason;
+        let mut session = Self::assemble(parts).await?;
+        session.arrive(reason, None).await;
+        Ok(session)
+    }
+
+    /// Like [`AgentSession::start`], without notifying the extensions: see [`AgentSession::arrive`].
+    pub(crate) async fn assemble(parts: SessionParts) -> Result<Self, SessionError> {
         let SessionParts { host, mut log, model, .. } = parts;
         let context = log.context();
         let is_new = context.messages.is_empty();
@@ -218,7 +224,7 @@ impl AgentSession {
             Arc::clone(&calls),
         );
         parts.extensions.bind(Some(Arc::new(bound)));
-        let mut session = Self {
+        Ok(Self {
             log,
             agent,
             system,
@@ -237,11 +243,8 @@ impl AgentSession {
             host,
             found: Vec::new(),
             load_found: parts.load_found,
-            left: None,
             is_shut_down: false,
-        };
-        session.arrive(parts.reason).await;
-        Ok(session)
+        })
     }
 
     /// Sends a prompt. Nothing happens until the run is polled; dropping it stops everything.

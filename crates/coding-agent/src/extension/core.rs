@@ -76,8 +76,22 @@ pub(super) struct Registry {
     pub(super) flags: Vec<(Arc<str>, Flag)>,
     pub(super) flag_values: HashMap<String, FlagValue>,
     pub(super) shortcuts: Vec<(Arc<str>, Shortcut)>,
-    pub(super) renderers: Vec<RegisteredRenderer>,
+    pub(super) renderers: Vec<(Arc<str>, RegisteredRenderer)>,
     providers: VecDeque<(Arc<str>, ProviderChange)>,
+}
+
+impl Registry {
+    /// Moves what an extension has registered from another registry.
+    pub(super) fn adopt(&mut self, extension: &Arc<str>, from: &mut Self) {
+        fn of<T>(extension: &Arc<str>, from: &mut Vec<(Arc<str>, T)>, to: &mut Vec<(Arc<str>, T)>) {
+            to.extend(from.extract_if(.., |(owner, _)| owner == extension));
+        }
+        of(extension, &mut from.tools, &mut self.tools);
+        of(extension, &mut from.commands, &mut self.commands);
+        of(extension, &mut from.flags, &mut self.flags);
+        of(extension, &mut from.shortcuts, &mut self.shortcuts);
+        of(extension, &mut from.renderers, &mut self.renderers);
+    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -181,7 +195,7 @@ impl Core {
         let owned = |extension: &Arc<str>| Arc::clone(extension);
         registry.commands.extend(brought.commands.into_iter().map(|command| (owned(extension), command)));
         registry.shortcuts.extend(brought.shortcuts.into_iter().map(|shortcut| (owned(extension), shortcut)));
-        registry.renderers.extend(brought.renderers);
+        registry.renderers.extend(brought.renderers.into_iter().map(|renderer| (owned(extension), renderer)));
         drop(registry);
         for change in brought.providers {
             self.change_provider(extension, change);
@@ -206,6 +220,15 @@ impl Core {
         Ok(())
     }
 
+    /// Removes what extensions have registered, except for the values of flags, and returns it. The listeners of `kept` ones stay.
+    pub(super) fn begin_registry(&self, kept: &[Arc<str>]) -> Registry {
+        locked(&self.listeners).retain(|(owner, ..)| kept.contains(owner));
+        let mut registry = locked(&self.registry);
+        let flag_values = registry.flag_values.clone();
+        let providers = std::mem::take(&mut registry.providers);
+        std::mem::replace(&mut *registry, Registry { flag_values, providers, ..Registry::default() })
+    }
+
     pub(super) fn registry<T>(&self, look: impl FnOnce(&mut Registry) -> T) -> T {
         look(&mut locked(&self.registry))
     }
@@ -220,6 +243,19 @@ impl Core {
 
     pub(super) fn take_provider_changes(&self) -> Vec<(Arc<str>, ProviderChange)> {
         locked(&self.registry).providers.drain(..).collect()
+    }
+
+    /// Applies the pending provider changes, unless that is up to the owner of the session.
+    pub(super) fn apply_provider_changes(&self) {
+        let Some(actions) = self.current().and_then(|(generation, _)| self.actions(generation)) else { return };
+        let models = actions.models();
+        for (extension, change) in self.take_provider_changes() {
+            match models.change(&change) {
+                Ok(true) => {}
+                Ok(false) => self.change_provider(&extension, change),
+                Err(error) => self.report(&extension, "load", &error),
+            }
+        }
     }
 
     /// Returns all commands with the names users call them by.

@@ -261,8 +261,8 @@ impl ExtensionCx {
     pub fn register_tool_renderer(&self, tool: impl Into<String>, look: ToolLook, renderer: Arc<dyn Renderer>) {
         let key = RendererKey::Tool(tool.into());
         self.core.registry(|registry| {
-            if !registry.renderers.iter().any(|known| known.key == key) {
-                registry.renderers.push(RegisteredRenderer { key, look, renderer });
+            if !registry.renderers.iter().any(|(_, known)| known.key == key) {
+                registry.renderers.push((Arc::clone(&self.name), RegisteredRenderer { key, look, renderer }));
             }
         });
     }

@@ -1,7 +1,7 @@
 //! Combining several extensions.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -33,11 +33,18 @@ pub struct Extensions(Arc<Loaded>);
 
 struct Loaded {
     core: Arc<Core>,
+    running: RwLock<CalledExtensions>,
+}
+
+/// The extensions that are called; others take their place when the session is replaced.
+#[derive(Default)]
+struct CalledExtensions {
     extensions: Vec<One>,
     points: Points,
 }
 
 /// A loaded extension.
+#[derive(Clone)]
 struct One {
     name: Arc<str>,
     points: Points,
@@ -58,42 +65,50 @@ impl Extensions {
     /// extension that fails here is skipped.
     pub fn load(host: &Host, extensions: impl IntoIterator<Item = Arc<dyn Extension>>) -> Self {
         let core = Arc::new(Core::new(host.clone(), Arc::new(NoUi)));
-        let mut loaded = Loaded { core: Arc::clone(&core), extensions: Vec::new(), points: Points::NONE };
-        for extension in extensions {
-            let Ok(name) = guarded_now(|| Ok(Arc::<str>::from(extension.name()))) else {
-                core.report(
-                    "unknown",
-                    "load",
-                    &ExtensionError::new("The extension panicked when it was asked for its name"),
-                );
-                continue;
-            };
-            let mut brought = Registrations::default();
-            let handle = ExtensionHandle::new(&core, Arc::clone(&name));
-            let registered = guarded_now(|| {
-                extension.register(&mut brought, &handle)?;
-                Ok(extension.points())
-            });
-            match registered {
-                Ok(points) => {
-                    for problem in core.take_in(&name, brought) {
-                        core.report(&name, "load", &ExtensionError::new(problem));
-                    }
-                    loaded.points = loaded.points.and(points);
-                    loaded.extensions.push(One { name, points, extension });
+        let extensions: Vec<One> = extensions.into_iter().filter_map(|one| register(&core, one)).collect();
+        let loaded = Arc::new(Loaded { core, running: RwLock::new(CalledExtensions::of(extensions)) });
+        loaded.core.set_onlooker(Arc::new(Watches(Arc::downgrade(&loaded))));
+        Self(loaded)
+    }
+
+    /// Starts the extensions anew for the next session: see [`Extension::restart`]. They keep their order and the flags of the command
+    /// line. One that fails is reported and left out.
+    pub(crate) async fn restart(&self) {
+        let core = &self.0.core;
+        let before = self.running(|running| running.extensions.clone());
+        let restart = async |one: &One| {
+            let watch = Stopwatch::start();
+            guarded(|| one.extension.restart(), &watch, Some(HANDLER_LIMIT)).await
+        };
+        let restarted = futures::future::join_all(before.iter().map(restart)).await;
+        let is_unchanged = |done: &Result<Option<Arc<dyn Extension>>, ExtensionError>| matches!(done, Ok(None));
+        if restarted.iter().all(is_unchanged) {
+            return;
+        }
+        let kept: Vec<Arc<str>> = before
+            .iter()
+            .zip(&restarted)
+            .filter(|(_, done)| is_unchanged(done))
+            .map(|(one, _)| Arc::clone(&one.name))
+            .collect();
+        let mut former = core.begin_registry(&kept);
+        let mut extensions = Vec::new();
+        for (one, done) in before.into_iter().zip(restarted) {
+            match done {
+                Ok(None) => {
+                    core.registry(|registry| registry.adopt(&one.name, &mut former));
+                    extensions.push(one);
                 }
-                Err(error) => {
-                    let error = ExtensionError::new(format!("Failed to load extension: {error}"));
-                    core.report(&name, "load", &error);
-                }
+                Ok(Some(next)) => extensions.extend(register(core, next)),
+                Err(error) => report_load(core, &one.name, &error),
             }
         }
-        let listens = [Point::UiPromptStart, Point::UiPromptEnd].into_iter().any(|point| loaded.points.has(point));
-        let loaded = Arc::new(loaded);
-        if listens {
-            core.set_onlooker(Arc::new(Watches(Arc::downgrade(&loaded))));
-        }
-        Self(loaded)
+        *self.0.running.write().unwrap_or_else(PoisonError::into_inner) = CalledExtensions::of(extensions);
+        core.apply_provider_changes();
+    }
+
+    fn running<T>(&self, look: impl FnOnce(&CalledExtensions) -> T) -> T {
+        look(&self.0.running.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sets the user interface for dialogs; until then, dialogs are unanswered.
@@ -108,17 +123,19 @@ impl Extensions {
 
     /// Returns whether any extension handles a point.
     pub fn wants(&self, point: Point) -> bool {
-        self.0.points.has(point)
+        self.running(|running| running.points.has(point))
     }
 
     /// Returns whether there are no extensions.
     pub fn is_empty(&self) -> bool {
-        self.0.extensions.is_empty()
+        self.running(|running| running.extensions.is_empty())
     }
 
     /// Returns the names of the extensions, in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.extensions.iter().map(|one| &*one.name)
+    pub fn names(&self) -> impl Iterator<Item = Arc<str>> + use<> {
+        let names: Vec<_> =
+            self.running(|running| running.extensions.iter().map(|one| Arc::clone(&one.name)).collect());
+        names.into_iter()
     }
 
     /// Returns the failures not reported yet, oldest first. A session emits them as events.
@@ -236,7 +253,7 @@ impl Extensions {
 
     /// Returns what extensions draw of a conversation. Tools and their renderers that are registered later are missing.
     pub fn renderers(&self) -> Renderers {
-        self.0.core.registry(|registry| Renderers::of(registry.renderers.iter()))
+        self.0.core.registry(|registry| Renderers::of(registry.renderers.iter().map(|(_, renderer)| renderer)))
     }
 
     /// Returns the pending provider changes with the name of the extension, for the owner of the models.
@@ -254,7 +271,8 @@ impl Extensions {
                 self.report(&one.name, "close", &error);
             }
         };
-        futures::future::join_all(self.0.extensions.iter().map(close)).await;
+        let all = self.running(|running| running.extensions.clone());
+        futures::future::join_all(all.iter().map(close)).await;
     }
 
     /// Binds the extensions to a session, or `None` when it is closed. Earlier contexts become stale.
@@ -272,12 +290,14 @@ impl Extensions {
         self.0.core.set_cancel(cancel.clone());
     }
 
-    fn wanting(&self, point: Point) -> impl Iterator<Item = &One> {
-        let any = self.wants(point);
-        self.0.extensions.iter().filter(move |one| any && one.points.has(point))
+    fn wanting(&self, point: Point) -> Vec<One> {
+        self.running(|running| match running.points.has(point) {
+            true => running.extensions.iter().filter(|one| one.points.has(point)).cloned().collect(),
+            false => Vec::new(),
+        })
     }
 
-    fn call<'h>(&'h self, one: &'h One, point: Point) -> HandlerCall<'h> {
+    fn call(&self, one: &One, point: Point) -> HandlerCall<'_> {
         let core = &self.0.core;
         let (generation, cancel) = core.current().unwrap_or_default();
         let watch = Stopwatch::start();
@@ -287,6 +307,44 @@ impl Extensions {
         cx.is_watched = !matches!(point, Point::UiPromptStart | Point::UiPromptEnd);
         HandlerCall { core, point, cx, watch, limit: one.extension.handler_limit() }
     }
+}
+
+impl CalledExtensions {
+    fn of(extensions: Vec<One>) -> Self {
+        let points = extensions.iter().fold(Points::NONE, |points, one| points.and(one.points));
+        Self { extensions, points }
+    }
+}
+
+/// Registers an extension. Returns `None` if that fails, which is reported.
+fn register(core: &Arc<Core>, extension: Arc<dyn Extension>) -> Option<One> {
+    let Ok(name) = guarded_now(|| Ok(Arc::<str>::from(extension.name()))) else {
+        let error = ExtensionError::new("The extension panicked when it was asked for its name");
+        core.report("unknown", "load", &error);
+        return None;
+    };
+    let mut brought = Registrations::default();
+    let handle = ExtensionHandle::new(core, Arc::clone(&name));
+    let registered = guarded_now(|| {
+        extension.register(&mut brought, &handle)?;
+        Ok(extension.points())
+    });
+    match registered {
+        Ok(points) => {
+            for problem in core.take_in(&name, brought) {
+                core.report(&name, "load", &ExtensionError::new(problem));
+            }
+            Some(One { name, points, extension })
+        }
+        Err(error) => {
+            report_load(core, &name, &error);
+            None
+        }
+    }
+}
+
+fn report_load(core: &Core, name: &str, error: &ExtensionError) {
+    core.report(name, "load", &ExtensionError::new(format!("Failed to load extension: {error}")));
 }
 
 /// Notifies extensions of the dialogs of others.

@@ -4,7 +4,7 @@
 //! hangs or sends invalid messages costs the session only its contribution: its tools return errors, and calls it guards are denied.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pinch_agent_core::hooks::{BeforeTool, FinishedCall, PendingCall, ToolPatch};
@@ -12,7 +12,6 @@ use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_stdx::host::Host;
 use serde_json::{Map, Value, json};
-use tokio::task::JoinSet;
 
 use super::boundary::{BeforeSettle, Boundary, BoundaryAction, TurnEnd};
 use super::cx::{ExtensionCx, ExtensionHandle};
@@ -47,6 +46,7 @@ mod providers;
 mod manifest;
 mod components;
 mod requests;
+mod restart;
 
 pub use hooks::HookSubscription;
 pub use link::MAX_LINE;
@@ -90,8 +90,10 @@ pub struct ProcessExtension {
     hooks: Vec<HookSubscription>,
     /// Converts events to their JSON mode format.
     writer: Mutex<EventWriter>,
-    /// The process lives as long as its tasks.
-    _tasks: JoinSet<()>,
+    /// The process, and those whose place it took.
+    processes: Mutex<restart::Processes>,
+    /// How it is started anew for the next session, if it is.
+    restart: OnceLock<(ProcessSpec, Host)>,
 }
 
 impl ProcessExtension {
@@ -113,8 +115,9 @@ impl ProcessExtension {
         let manifest = asking.await.map_err(|_| ExtensionError::TimedOut { limit: START_LIMIT })??;
         let (points, unknown) = subscriptions(&manifest)?;
         let hooks = hooks::hooks(&manifest)?;
-        let writer = Mutex::default();
-        Ok(Self { name: spec.name, link, manifest, points, unknown, hooks, writer, _tasks: tasks })
+        let processes = Mutex::new(restart::Processes::of(&link, tasks));
+        let (writer, restart) = (Mutex::default(), OnceLock::new());
+        Ok(Self { name: spec.name, link, manifest, points, unknown, hooks, writer, processes, restart })
     }
 
     /// Builds the message for a point: the header, the payload, and the facts about the session.
@@ -201,9 +204,14 @@ impl Extension for ProcessExtension {
         Ok(())
     }
 
+    fn restart(&self) -> HandlerFuture<'_, Option<Arc<dyn Extension>>> {
+        Box::pin(restart::restart(self))
+    }
+
     fn close(&self) -> HandlerFuture<'_, ()> {
         Box::pin(async {
-            self.link.close().await;
+            let links = self.processes.lock().unwrap_or_else(PoisonError::into_inner).links();
+            futures::future::join_all(links.iter().map(|link| link.close())).await;
             Ok(())
         })
     }

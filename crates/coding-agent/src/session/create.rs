@@ -160,6 +160,20 @@ pub struct Created {
     pub notes: Vec<String>,
 }
 
+impl Created {
+    /// Notifies the extensions of the session, and of the file of the one whose place it takes.
+    pub(crate) async fn arrive(&mut self, reason: SessionReason, previous: Option<PathBuf>) {
+        self.session.arrive(reason, previous).await;
+        self.notes.extend(self.services.take_problems());
+        let failures = self.session.control().extensions().take_failures();
+        self.notes.extend(
+            failures
+                .iter()
+                .map(|failed| format!("Extension {} failed at {}: {}", failed.extension, failed.event, failed.error)),
+        );
+    }
+}
+
 /// Why a session could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -216,6 +230,17 @@ pub enum CreateError {
 /// # Errors
 /// [`CreateError`]; nothing was written to the log.
 pub async fn create(services: Services, log: SessionLog, options: &SessionOptions) -> Result<Created, CreateError> {
+    let mut created = prepare(services, log, options).await?;
+    created.arrive(options.reason, None).await;
+    Ok(created)
+}
+
+/// Like [`create`], without notifying the extensions: see [`Created::arrive`].
+pub(crate) async fn prepare(
+    services: Services,
+    log: SessionLog,
+    options: &SessionOptions,
+) -> Result<Created, CreateError> {
     if let Some(path) = services.settings().unread_restriction() {
         return Err(CreateError::UnreadSettings { path });
     }
@@ -261,7 +286,7 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     let (known, telling, loading) = (Arc::clone(&services), Arc::clone(&services), Arc::clone(&services));
     let slash = services.slash_commands();
     let usual = SessionParts::new(host, log, choice.model, provider);
-    let session = AgentSession::start(SessionParts {
+    let session = AgentSession::assemble(SessionParts {
         thinking,
         usual_thinking: settings.default_thinking,
         find_model: Some(Arc::new(move |provider, id| {
@@ -276,7 +301,6 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
         allowed_tools: toolbox.allowed,
         prompt_for: Some(Arc::new(move |tools| system_prompt(&telling, sandbox.as_deref(), tools))),
         extensions: extensions.clone(),
-        reason: options.reason,
         templates: slash.templates,
         skills: slash.skills,
         load_found: Some(Arc::new(move |found| {
@@ -298,13 +322,6 @@ pub async fn create(services: Services, log: SessionLog, options: &SessionOption
     .await?;
     let control = session.control();
     control.begin_with_queue_modes(settings.steering_mode, settings.follow_up_mode);
-    notes.extend(services.take_problems());
-    notes.extend(
-        extensions
-            .take_failures()
-            .iter()
-            .map(|failed| format!("Extension {} failed at {}: {}", failed.extension, failed.event, failed.error)),
-    );
     Ok(Created { session, services, scope: choice.scope, shell: Arc::new(BashTool::new(&parts)), notes })
 }
 

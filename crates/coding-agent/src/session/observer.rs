@@ -18,10 +18,15 @@ struct RequestObserver {
     extensions: Extensions,
 }
 
+/// Returns whether an extension observes requests.
+pub(super) fn is_wanted(extensions: &Extensions) -> bool {
+    let points = [Point::BeforeProviderRequest, Point::BeforeProviderHeaders, Point::AfterProviderResponse];
+    points.into_iter().any(|point| extensions.wants(point))
+}
+
 /// Returns the observer of a session's requests, or the owner's if no extension observes them.
 pub(super) fn observer(owner: Option<Arc<dyn CallObserver>>, extensions: &Extensions) -> Option<Arc<dyn CallObserver>> {
-    let points = [Point::BeforeProviderRequest, Point::BeforeProviderHeaders, Point::AfterProviderResponse];
-    if !points.into_iter().any(|point| extensions.wants(point)) {
+    if !is_wanted(extensions) {
         return owner;
     }
     Some(Arc::new(RequestObserver { owner, extensions: extensions.clone() }))

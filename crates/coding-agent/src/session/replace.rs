@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pinch_llm::message::Message;
 
 use super::answering::answering;
-use super::{AgentSession, SessionError};
+use super::{AgentSession, SessionError, observer};
 use crate::entry::EntryId;
 use crate::extension::{BeforeFork, BeforeSwitch, Notification, ResourcesDiscover, SessionReason, SwitchDecision};
 use crate::recovery::RecoveryState;
@@ -53,9 +53,9 @@ impl AgentSession {
         let new = NewSession { parent_session: parent, ..NewSession::in_directory(self.log.cwd()) };
         self.ask_to_leave(SessionReason::New, None).await?;
         let log = self.log.create_sibling(new).await?;
-        self.leave_for(log, SessionReason::New).await;
+        let left = self.leave_for(log, SessionReason::New).await;
         self.note_model().await?;
-        self.arrive(SessionReason::New).await;
+        self.arrive(SessionReason::New, left).await;
         Ok(())
     }
 
@@ -90,9 +90,9 @@ impl AgentSession {
                     .await?
             }
         };
-        self.leave_for(log, SessionReason::Fork).await;
+        let left = self.leave_for(log, SessionReason::Fork).await;
         self.note_model().await.map_err(ForkError::Session)?;
-        self.arrive(SessionReason::Fork).await;
+        self.arrive(SessionReason::Fork, left).await;
         Ok(text)
     }
 
@@ -102,17 +102,31 @@ impl AgentSession {
     /// Fails with [`SessionError::SwitchCancelled`] if an extension cancels it, or if changes cannot be written to the log.
     pub async fn switch_to(&mut self, log: SessionLog) -> Result<(), SessionError> {
         self.ask_to_leave(SessionReason::Resume, log.path().map(PathBuf::from)).await?;
-        self.leave_for(log, SessionReason::Resume).await;
+        let left = self.leave_for(log, SessionReason::Resume).await;
         self.note_model().await?;
-        self.arrive(SessionReason::Resume).await;
+        self.arrive(SessionReason::Resume, left).await;
         Ok(())
     }
 
     /// Notifies extensions, once, that the session is closed. Call it before the program exits.
     pub async fn shut_down(&mut self, reason: SessionReason) {
+        self.shut_down_for(reason, None).await;
+    }
+
+    /// Notifies extensions, once, that the session is closed, and which one takes its place.
+    pub(crate) async fn shut_down_for(&mut self, reason: SessionReason, target: Option<&PathBuf>) {
         if !std::mem::replace(&mut self.is_shut_down, true) {
-            self.control.notify_extensions(Notification::SessionShutdown { reason, target: None }, &self.log).await;
+            self.control.notify_extensions(Notification::SessionShutdown { reason, target }, &self.log).await;
         }
+    }
+
+    /// Starts the extensions again after the session was shut down: nothing has taken its place.
+    pub(crate) async fn revive(&mut self) {
+        self.is_shut_down = false;
+        self.control.extensions().renew();
+        self.restart_extensions().await;
+        self.begin_with_tools();
+        self.arrive(SessionReason::Reload, None).await;
     }
 
     /// Asks extensions whether to leave the session for another one.
@@ -128,15 +142,15 @@ impl AgentSession {
         }
     }
 
-    /// Replaces the log and everything that depends on it.
-    async fn leave_for(&mut self, log: SessionLog, reason: SessionReason) {
+    /// Replaces the log and everything that depends on it. Returns the file of the session that is left.
+    async fn leave_for(&mut self, log: SessionLog, reason: SessionReason) -> Option<PathBuf> {
         let target = log.path().map(PathBuf::from);
         let notification = Notification::SessionShutdown { reason, target: target.as_ref() };
         self.control.notify_extensions(notification, &self.log).await;
         self.control.extensions().renew();
         self.control.drop_pending();
+        self.restart_extensions().await;
         let old = std::mem::replace(&mut self.log, log);
-        self.left = old.path().map(PathBuf::from);
         let session_id = &mut self.agent.options.session_id;
         if session_id.as_deref() == Some(old.id()) {
             *session_id = Some(self.log.id().to_owned());
@@ -153,29 +167,40 @@ impl AgentSession {
         let chosen = self.choose_model.as_ref().and_then(|choose| choose(&self.log));
         self.take_over(chosen, false).await;
         self.begin_with_tools();
+        old.path().map(PathBuf::from)
+    }
+
+    /// Starts the extensions anew, meanwhile answering those of the old ones that ask for something.
+    async fn restart_extensions(&mut self) {
+        let extensions = self.control.extensions();
+        let is_observed = observer::is_wanted(extensions);
+        answering(&self.control, &self.log, extensions.restart()).await;
+        if !is_observed {
+            let observer = &mut self.agent.options.observer;
+            *observer = observer::observer(observer.take(), extensions);
+        }
     }
 
     /// Makes the tools active that a session on the current log starts with.
     fn begin_with_tools(&mut self) {
         let (control, messages) = (&self.control, &self.agent.messages);
-        let (active, offered, prompt_for) = control.share(|state| {
+        let (active, all, offered, prompt_for) = control.share(|state| {
             let tooling = &mut state.tooling;
             tooling.begin_again(messages, control.extensions());
             let active = tooling.active(control.extensions());
             let offered = tooling.offered(&active);
-            (active, offered, tooling.prompt_for.clone())
+            (active, tooling.all(control.extensions()), offered, tooling.prompt_for.clone())
         });
         if let Some(make) = prompt_for {
             self.system = make(&offered);
         }
         self.agent.tools = offered;
         let system = self.system.clone();
-        control.update_snapshot(|now| (now.active_tools, now.system) = (active, system));
+        control.update_snapshot(|now| (now.active_tools, now.all_tools, now.system) = (active, all, system));
     }
 
     /// Notifies extensions of the current session, and loads the resources they return, from the next prompt on.
-    pub(super) async fn arrive(&mut self, reason: SessionReason) {
-        let previous = self.left.take();
+    pub(crate) async fn arrive(&mut self, reason: SessionReason, previous: Option<PathBuf>) {
         self.control.extensions().reset_ui();
         self.control
             .notify_extensions(Notification::SessionStart { reason, previous: previous.as_ref() }, &self.log)

@@ -18,6 +18,8 @@ mod extension_node;
 #[cfg(feature = "extension-process")]
 mod extension_process;
 #[cfg(feature = "extension-process")]
+mod extension_restart;
+#[cfg(feature = "extension-process")]
 mod extension_trust;
 mod folders;
 mod images;

@@ -37,7 +37,7 @@ impl Extensions {
     pub(crate) async fn notify(&self, notification: Notification<'_>) {
         let Some(point) = notification.point() else { return };
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             call.attempt(|| one.extension.notified(notification, &call.cx)).await;
         }
     }
@@ -47,7 +47,7 @@ impl Extensions {
         let point = Point::ResourcesDiscover;
         let mut all = Vec::new();
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let found = call.attempt(|| one.extension.resources_discover(ask, &call.cx)).await;
             let ResourcePaths { skills, prompts, themes } = found.unwrap_or_default();
             all.push(ExtraPaths { extension: short_name(&one.name).to_owned(), skills, prompts, themes });
@@ -58,7 +58,7 @@ impl Extensions {
     pub(crate) async fn before_switch(&self, to: &BeforeSwitch) -> SwitchDecision {
         let point = Point::SessionBeforeSwitch;
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let answer = call.attempt(|| one.extension.session_before_switch(to, &call.cx));
             if answer.await == Some(SwitchDecision::Cancel) {
                 return SwitchDecision::Cancel;
@@ -70,7 +70,7 @@ impl Extensions {
     pub(crate) async fn before_fork(&self, fork: &BeforeFork) -> SwitchDecision {
         let point = Point::SessionBeforeFork;
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let answer = call.attempt(|| one.extension.session_before_fork(fork, &call.cx));
             if answer.await == Some(SwitchDecision::Cancel) {
                 return SwitchDecision::Cancel;
@@ -82,7 +82,7 @@ impl Extensions {
     pub(crate) async fn before_compact(&self, ahead: &PendingCompaction<'_>) -> BeforeCompaction {
         let point = Point::SessionBeforeCompact;
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let answer = call.attempt(|| one.extension.session_before_compact(ahead, &call.cx));
             match answer.await {
                 None | Some(BeforeCompaction::Continue) => {}
@@ -96,7 +96,7 @@ impl Extensions {
         let point = Point::SessionBeforeTree;
         let mut all = MoveChanges::default();
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let answer = call.attempt(|| one.extension.session_before_tree(ahead, &call.cx));
             match answer.await {
                 None => {}
@@ -117,7 +117,7 @@ impl Extensions {
         let mut changed = self.context_without_system(messages).await;
         let point = Point::ContextWithSystem;
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let now = changed.as_deref().unwrap_or(messages);
             let answer = call.attempt(|| one.extension.context_with_system(now, &call.cx)).await;
             match answer {
@@ -142,7 +142,7 @@ impl Extensions {
         let mut now = without_system(messages);
         let mut is_changed = false;
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let answer = call.attempt(|| one.extension.context(&now, &call.cx)).await;
             if let Some(ContextAction::Replace(others)) = answer {
                 now = others;
@@ -157,7 +157,7 @@ impl Extensions {
         let point = Point::BeforeProviderRequest;
         let mut changed: Option<Value> = None;
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let now = changed.as_ref().unwrap_or(body);
             let answer = call.attempt(|| one.extension.before_provider_request(now, model, &call.cx)).await;
             if let Some(PayloadAction::Replace(other)) = answer {
@@ -171,7 +171,7 @@ impl Extensions {
     pub(crate) async fn before_headers(&self, headers: &mut HeaderMap, model: &Model) {
         let point = Point::BeforeProviderHeaders;
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let now = header_texts(headers);
             let answer = call.attempt(|| one.extension.before_provider_headers(&now, model, &call.cx)).await;
             for (name, value) in answer.unwrap_or_default() {
@@ -191,7 +191,7 @@ impl Extensions {
         let point = Point::BeforeAgentStart;
         let (mut messages, mut is_changed) = (Vec::new(), false);
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let answer = call.attempt(|| one.extension.before_agent_start(&start, &call.cx));
             let AgentStartAction { messages: said, system } = answer.await.unwrap_or_default();
             messages.extend(said);
@@ -207,7 +207,7 @@ impl Extensions {
         let point = Point::TurnEnd;
         let mut so_far = Boundary::default();
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let answer = call.attempt(|| one.extension.turn_end(turn, &so_far, &call.cx)).await;
             so_far.add(answer.unwrap_or_default());
         }
@@ -218,7 +218,7 @@ impl Extensions {
         let point = Point::AgentBeforeSettle;
         let mut so_far = Boundary::default();
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let answer = call.attempt(|| one.extension.agent_before_settle(ahead, &so_far, &call.cx)).await;
             so_far.add(answer.unwrap_or_default());
         }
@@ -235,7 +235,7 @@ impl Extensions {
         let point = Point::MessageEnd;
         let mut changed: Option<Arc<Message>> = None;
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let now = changed.as_ref().unwrap_or(message);
             let answer = call.attempt(|| one.extension.message_end(now, &call.cx)).await;
             match answer {
@@ -255,7 +255,7 @@ impl Extensions {
         let point = Point::ToolCall;
         let mut now = Cow::Borrowed(pending);
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             match call.ask(|| one.extension.tool_call(&now, &call.cx)).await {
                 Ok(BeforeTool::Allow) => {}
                 Ok(BeforeTool::Rewrite(input)) => now.to_mut().input = input,
@@ -289,7 +289,7 @@ impl Extensions {
         let mut all = ToolPatch::default();
         let mut now: Option<FinishedCall> = None;
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let seen = now.as_ref().unwrap_or(done);
             let answer = call.attempt(|| one.extension.tool_result(seen, &call.cx)).await;
             if let Some(patch) = answer.filter(|patch| *patch != ToolPatch::default()) {
@@ -304,7 +304,7 @@ impl Extensions {
     pub(crate) async fn user_bash(&self, command: &UserBash) -> UserBashAction {
         let point = Point::UserBash;
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             match call.ask(|| one.extension.user_bash(command, &call.cx)).await {
                 Ok(UserBashAction::Run) => {}
                 Ok(other) => return other,
@@ -320,7 +320,7 @@ impl Extensions {
     pub(crate) async fn input(&self, mut input: Input) -> InputOutcome {
         let point = Point::Input;
         for one in self.wanting(point) {
-            let call = self.call(one, point);
+            let call = self.call(&one, point);
             let answer = call.attempt(|| one.extension.input(&input, &call.cx)).await;
             match answer {
                 None | Some(InputAction::Continue) => {}

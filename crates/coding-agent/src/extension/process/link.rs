@@ -1,7 +1,7 @@
 //! JSON-RPC 2.0 with a process, one JSON message per line, in both directions.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures::FutureExt as _;
@@ -61,6 +61,8 @@ pub(super) struct Link {
     answering: Mutex<HashMap<String, Cancel>>,
     /// Number of its running commands.
     pub(super) n_commands: AtomicUsize,
+    /// Whether another process has taken its place.
+    is_retired: AtomicBool,
     /// Why it is not running.
     gone: OnceLock<String>,
     pub(super) closing: Notify,
@@ -92,6 +94,7 @@ impl Link {
             n_unread: AtomicUsize::new(0),
             answering: Mutex::default(),
             n_commands: AtomicUsize::new(0),
+            is_retired: AtomicBool::new(false),
             gone: OnceLock::new(),
             closing: Notify::new(),
             ended: Notify::new(),
@@ -116,6 +119,10 @@ impl Link {
     /// Returns the context that a request is for. `generation`: its session, which must be the current one of its kind; `within`: the session
     /// of the handler that makes the request, which may have been replaced since.
     pub(super) fn cx_of(&self, generation: Option<u64>, within: Option<u64>) -> Result<ExtensionCx, ExtensionError> {
+        // What it keeps of its session is not meant for the next one.
+        if generation.is_none() && self.is_retired.load(Ordering::Acquire) {
+            return Err(ExtensionError::Stale);
+        }
         locked(&self.sessions).cx_of(generation, within)
     }
 
@@ -219,6 +226,20 @@ impl Link {
 
     pub(super) fn progress(&self, call: &str) -> Option<Progress> {
         locked(&self.progress).get(call).cloned()
+    }
+
+    /// Marks the process as one whose place another one takes; it ends after its last command. Returns whether there is none.
+    pub(super) fn retire(&self) -> bool {
+        self.is_retired.store(true, Ordering::Release);
+        self.n_commands.load(Ordering::Acquire) == 0
+    }
+
+    /// Called when one of its commands has ended.
+    pub(super) fn command_ended(&self) {
+        let was_last = self.n_commands.fetch_sub(1, Ordering::AcqRel) == 1;
+        if was_last && self.is_retired.load(Ordering::Acquire) {
+            self.closing.notify_one();
+        }
     }
 
     /// Ends the process by closing its stdin, then SIGTERM, then SIGKILL. Returns when it has exited.

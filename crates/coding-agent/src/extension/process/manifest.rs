@@ -182,7 +182,7 @@ struct RunningCommand<'a>(&'a Link);
 
 impl Drop for RunningCommand<'_> {
     fn drop(&mut self) {
-        self.0.n_commands.fetch_sub(1, Ordering::AcqRel);
+        self.0.command_ended();
     }
 }
 

@@ -19,11 +19,15 @@ pub(in crate::extension) async fn start(
     has_ui: bool,
     host: &Host,
 ) -> (Vec<Arc<dyn Extension>>, Vec<String>) {
-    let (started, problems) = start_processes(entries, cwd, agent_dir, has_ui, host).await;
-    (started.into_iter().map(|one| -> Arc<dyn Extension> { one }).collect(), problems)
+    let (started, problems) = start_all(entries, cwd, agent_dir, has_ui, host).await;
+    let restarting = |(one, spec): (ProcessExtension, ProcessSpec)| -> Arc<dyn Extension> {
+        Arc::new(one.restarting(spec, host.clone()))
+    };
+    (started.into_iter().map(restarting).collect(), problems)
 }
 
-/// Like [`launch::start`](crate::extension::launch::start), for programs that also call the hooks of the processes.
+/// Like [`launch::start`](crate::extension::launch::start), for programs that also call the hooks of the processes, and let them serve
+/// several sessions.
 pub async fn start_processes(
     entries: &[ExtensionEntry],
     cwd: &Path,
@@ -31,6 +35,18 @@ pub async fn start_processes(
     has_ui: bool,
     host: &Host,
 ) -> (Vec<Arc<ProcessExtension>>, Vec<String>) {
+    let (started, problems) = start_all(entries, cwd, agent_dir, has_ui, host).await;
+    (started.into_iter().map(|(one, _)| Arc::new(one)).collect(), problems)
+}
+
+/// Returns the processes with their specifications, and what is wrong.
+async fn start_all(
+    entries: &[ExtensionEntry],
+    cwd: &Path,
+    agent_dir: &Path,
+    has_ui: bool,
+    host: &Host,
+) -> (Vec<(ProcessExtension, ProcessSpec)>, Vec<String>) {
     let (mut started, mut problems) = (Vec::new(), Vec::new());
     let mut specs = Vec::new();
     {
@@ -54,11 +70,11 @@ pub async fn start_processes(
             agent_dir: agent_dir.to_owned(),
             has_ui,
         };
-        (entry, ProcessExtension::start(spec, host).await)
+        (entry, ProcessExtension::start(spec.clone(), host).await.map(|started| (started, spec)))
     });
     for (entry, done) in futures::future::join_all(starting).await {
         match done {
-            Ok(extension) => started.push(Arc::new(extension)),
+            Ok(done) => started.push(done),
             Err(error) => problems.push(format!("Extension {} was not loaded: {error}", entry.path.display())),
         }
     }
