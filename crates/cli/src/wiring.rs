@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pinch_cli::options::CliOptions;
-use pinch_embed::coding_agent::extension::TrustPrompt;
 use pinch_embed::coding_agent::extension::ui::Ui;
+use pinch_embed::coding_agent::extension::{OutputListener, TrustPrompt};
 use pinch_embed::coding_agent::models::local_servers::LocalServer;
 use pinch_embed::coding_agent::packages::source::{PackageSource, absolute};
 use pinch_embed::coding_agent::resources::{CommandLinePaths, Without, trust};
@@ -214,6 +214,9 @@ fn session_options(options: &CliOptions, user: SessionUser) -> SessionOptions {
     (session.tools, session.without_tools) = chosen_tools(options);
     session.look_for_local_servers = !options.offline;
     session.flags = options.unknown.clone().into_iter().collect();
+    if !matches!(user, SessionUser::Person(_)) {
+        session.extension_output = Some(OutputListener::new(|line| tell(&line)));
+    }
     match user {
         SessionUser::Nobody => {}
         SessionUser::Client(ui) => session.ui = Some(ui),

@@ -10,8 +10,12 @@ let nextId = 1;
 /** How far the extension is: loaded, so that `initialize` was answered, and bound to a session. */
 export const progress = { isInitialized: false, isBound: false, start: { cwd: process.cwd(), hasUI: false } };
 
+// Standard output is reserved for messages. What the extension prints is for people, and goes to standard error.
+const out = process.stdout;
+Object.defineProperty(process, "stdout", { configurable: true, enumerable: true, get: () => process.stderr });
+
 export function send(message) {
-  process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  out.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 }
 
 // The session whose handler is running: several sessions may share this process.

@@ -36,7 +36,7 @@ if (!file) {
   process.exit(2);
 }
 
-// Standard output is reserved for messages.
+// The console keeps the standard output that it was made for.
 for (const name of ["log", "info", "debug"]) console[name] = console.error.bind(console);
 
 const methods = {

@@ -37,6 +37,7 @@ pub mod cx;
 pub mod command_cx;
 mod context;
 pub mod host;
+mod printed;
 #[cfg(feature = "extension-process")]
 pub mod process;
 pub mod launch;
@@ -56,6 +57,7 @@ pub use payloads::{
     SwitchDecision, UserBash, UserBashAction,
 };
 pub use points::{Point, Points};
+pub use printed::OutputListener;
 pub use register::{Flag, FlagKind, FlagValue, ProviderChange, Registrations};
 pub use trust::{ProjectTrust, TrustAction};
 pub use trust_prompt::TrustPrompt;

@@ -21,6 +21,7 @@ use super::payloads::{
     Notification, PayloadAction, ResourcePaths, ResourcesDiscover, SwitchDecision, UserBash, UserBashAction,
 };
 use super::points::{Point, Points};
+use super::printed::OutputListener;
 use super::register::Registrations;
 use super::trust::{ProjectTrust, TrustAction};
 use super::ui::Dialogs;
@@ -33,6 +34,7 @@ mod open_components;
 mod open_streams;
 mod points;
 mod screen;
+mod output;
 mod link;
 mod supervision;
 mod node_host;
@@ -94,6 +96,8 @@ pub struct ProcessExtension {
     processes: Mutex<restart::Processes>,
     /// How it is started anew for the next session, if it is.
     restart: OnceLock<(ProcessSpec, Host)>,
+    /// Receives what it prints.
+    listener: OnceLock<OutputListener>,
 }
 
 impl ProcessExtension {
@@ -116,8 +120,15 @@ impl ProcessExtension {
         let (points, unknown) = subscriptions(&manifest)?;
         let hooks = hooks::hooks(&manifest)?;
         let processes = Mutex::new(restart::Processes::of(&link, tasks));
-        let (writer, restart) = (Mutex::default(), OnceLock::new());
-        Ok(Self { name: spec.name, link, manifest, points, unknown, hooks, writer, processes, restart })
+        let (writer, restart, listener) = (Mutex::default(), OnceLock::new(), OnceLock::new());
+        Ok(Self { name: spec.name, link, manifest, points, unknown, hooks, writer, processes, restart, listener })
+    }
+
+    /// Passes on what the process prints on its error output, also before this call.
+    #[must_use]
+    pub fn printing_to(self, listener: OutputListener) -> Self {
+        self.link.output.listen(self.listener.get_or_init(|| listener).clone());
+        self
     }
 
     /// Builds the message for a point: the header, the payload, and the facts about the session.

@@ -20,7 +20,7 @@ use super::{AgentSession, SessionError, SessionParts};
 use crate::auth::{Authorised, RequestAuth};
 use crate::extension::host::GivenFlag;
 use crate::extension::ui::Ui;
-use crate::extension::{Extension, Extensions, SessionReason, TrustPrompt};
+use crate::extension::{Extension, Extensions, OutputListener, SessionReason, TrustPrompt};
 use crate::images::{ImageIntake, ImageProcessing};
 use crate::machine::Machine;
 use crate::machine::local::LocalMachine;
@@ -82,6 +82,8 @@ pub struct SessionOptions {
     pub flags: Vec<GivenFlag>,
     /// The user interface for extension dialogs; `None` if there is none.
     pub ui: Option<Arc<dyn Ui>>,
+    /// Receives what extensions in files print, line by line; `None` discards it.
+    pub extension_output: Option<OutputListener>,
     /// Asks the user through `ui` whether to trust undecided projects; `None` does not trust them.
     pub trust_prompt: Option<Arc<TrustPrompt>>,
     /// Why the session starts, reported to extensions.
@@ -108,6 +110,7 @@ impl Default for SessionOptions {
             extensions: Vec::new(),
             flags: Vec::new(),
             ui: None,
+            extension_output: None,
             trust_prompt: None,
             reason: SessionReason::Startup,
         }

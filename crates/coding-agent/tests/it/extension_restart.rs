@@ -1,8 +1,10 @@
 //! JavaScript extensions are loaded anew for every session.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use pinch_coding_agent::extension::OutputListener;
 use pinch_coding_agent::runtime::SessionTarget;
 use pinch_coding_agent::session::create::ModelChoice;
 use pinch_llm::provider::scripted::{ScriptedProvider, ScriptedReply};
@@ -47,6 +49,14 @@ struct Restarted {
 
 impl Restarted {
     async fn with(source: &str) -> Option<Self> {
+        Some(Self::printing(source).await?.0)
+    }
+
+    /// Also returns what the extension prints.
+    async fn printing(source: &str) -> Option<(Self, Arc<Mutex<Vec<String>>>)> {
+        let printed = Arc::<Mutex<Vec<String>>>::default();
+        let to = Arc::clone(&printed);
+        let listener = OutputListener::new(move |line| to.lock().unwrap().push(line.to_owned()));
         program("node")?;
         let folder = tempfile::tempdir().unwrap();
         let extensions = folder.path().join("agent/extensions");
@@ -61,9 +71,10 @@ impl Restarted {
         let client = RpcTestClient::adjusted(folder, replies, SessionTarget::New, |options| {
             let env = Host::system().env().clone();
             options.services.host = Host::builder().seed(1).home(&home).temp(&home).env(env).build();
-            options.session.model = ModelChoice::Exact(std::sync::Arc::new(ScriptedProvider::model("scripted")));
+            options.session.extension_output = Some(listener);
+            options.session.model = ModelChoice::Exact(Arc::new(ScriptedProvider::model("scripted")));
         });
-        Some(Self { client, notes })
+        Some((Self { client, notes }, printed))
     }
 
     /// Returns what the extension has noted since the last call, once the last of it ends this way.
@@ -159,4 +170,22 @@ async fn extensions_are_loaded_anew_by_a_reload_and_after_one_that_failed() {
     restarted.prompt("hi").await;
     let (done, _) = restarted.client.leave().await;
     done.unwrap();
+}
+
+#[tokio::test]
+async fn what_extensions_print_is_passed_on() {
+    let source = r#"
+        process.stdout.write("loaded\n");
+        export default function (pi) {
+          pi.on("session_start", ({ reason }) => { console.log(`log ${reason}`); console.error("error"); process.stdout.write("no end"); });
+        }"#;
+    let Some((stage, printed)) = Restarted::printing(source).await else { return };
+    let mut client = stage.client;
+    client.ask(json!({"id": 1, "type": "new_session"})).await;
+    let (done, lines) = client.leave().await;
+    done.unwrap();
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    let session =
+        |reason: &str| ["loaded".to_owned(), format!("log {reason}"), "error".to_owned(), "no end".to_owned()];
+    assert_eq!(*printed.lock().unwrap(), [session("startup"), session("new")].concat());
 }

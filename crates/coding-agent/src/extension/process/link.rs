@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 
 use super::open_components::OpenComponents;
 use super::open_streams::OpenStreams;
+use super::output::PendingOutput;
 use super::screen;
 use super::served::ServedSessions;
 use crate::extension::cx::{ExtensionCx, ExtensionHandle};
@@ -74,6 +75,8 @@ pub(super) struct Link {
     /// What it knows of the screen.
     screen: Mutex<Option<Arc<UiSnapshot>>>,
     pub(super) components: OpenComponents,
+    /// What it prints.
+    pub(super) output: PendingOutput,
     /// Answers of its providers that are being read.
     pub(super) streams: OpenStreams,
 }
@@ -102,6 +105,7 @@ impl Link {
             asker: Mutex::default(),
             screen: Mutex::default(),
             components: OpenComponents::default(),
+            output: PendingOutput::default(),
             streams: OpenStreams::default(),
         })
     }

@@ -50,6 +50,9 @@ pub(super) async fn restart(extension: &ProcessExtension) -> Result<Option<Arc<d
     };
     let ((), started) = tokio::join!(closing, ProcessExtension::start(spec.clone(), host));
     let mut next = started?.restarting(spec.clone(), host.clone());
+    if let Some(listener) = extension.listener.get() {
+        next = next.printing_to(listener.clone());
+    }
     let processes = next.processes.get_mut().unwrap_or_else(PoisonError::into_inner);
     processes.0.splice(0..0, former.0.into_iter().filter(|(link, _)| link.gone().is_none()));
     Ok(Some(Arc::new(next)))

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{ProcessExtension, ProcessSpec, node_host};
 use crate::extension::Extension;
+use crate::extension::printed::OutputListener;
 use crate::resources::ExtensionEntry;
 
 /// Implements [`launch::start`](crate::extension::launch::start).
@@ -18,10 +19,15 @@ pub(in crate::extension) async fn start(
     agent_dir: &Path,
     has_ui: bool,
     host: &Host,
+    output: Option<&OutputListener>,
 ) -> (Vec<Arc<dyn Extension>>, Vec<String>) {
     let (started, problems) = start_all(entries, cwd, agent_dir, has_ui, host).await;
     let restarting = |(one, spec): (ProcessExtension, ProcessSpec)| -> Arc<dyn Extension> {
-        Arc::new(one.restarting(spec, host.clone()))
+        let one = one.restarting(spec, host.clone());
+        Arc::new(match output {
+            Some(output) => one.printing_to(output.clone()),
+            None => one,
+        })
     };
     (started.into_iter().map(restarting).collect(), problems)
 }

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use super::link::{LineKind, Link, MAX_LINE, MAX_UNREAD, Serve, Served};
+use super::output::PendingOutput;
 use crate::extension::error::ExtensionError;
 
 /// Maximum unread lines to the process; further senders wait.
@@ -54,7 +55,7 @@ async fn watch(link: Arc<Link>, mut process: ChildTree, pipes: Pipes, lines: mps
         let last_line = Notify::new();
         let mut reading = std::pin::pin!(read(&link, stdout, &serve));
         let mut writing = std::pin::pin!(write(stdin, lines, &last_line));
-        let mut noting = std::pin::pin!(keep_tail(stderr, &mut tail));
+        let mut noting = std::pin::pin!(keep_tail(stderr, &mut tail, &link.output));
         let mut is_noted = false;
         loop {
             tokio::select! {
@@ -197,12 +198,14 @@ async fn write(stdin: Option<ChildStdin>, mut lines: mpsc::Receiver<Vec<u8>>, la
     std::future::pending().await
 }
 
-/// Keeps the last bytes of the error output.
-async fn keep_tail(stderr: Option<impl AsyncRead + Unpin>, tail: &mut Vec<u8>) {
+/// Passes the error output on, and keeps its last bytes.
+async fn keep_tail(stderr: Option<impl AsyncRead + Unpin>, tail: &mut Vec<u8>, output: &PendingOutput) {
     let Some(mut stderr) = stderr else { return };
     let mut buffer = vec![0; MAX_STDERR];
     while let Ok(n_read @ 1..) = stderr.read(&mut buffer).await {
+        output.push(&buffer[..n_read]);
         tail.extend_from_slice(&buffer[..n_read]);
         tail.drain(..tail.len().saturating_sub(MAX_STDERR));
     }
+    output.finish();
 }

@@ -63,7 +63,8 @@ async fn start(
         return Vec::new();
     };
     let (cwd, has_ui) = (services.cwd(), options.ui.is_some());
-    let (started, problems) = launch::start(entries, cwd, agent_dir, has_ui, services.host()).await;
+    let (started, problems) =
+        launch::start(entries, cwd, agent_dir, has_ui, services.host(), options.extension_output.as_ref()).await;
     notes.extend(problems);
     started
 }
