@@ -110,7 +110,7 @@ async fn grep_shows_text_in_any_encoding() {
     let long = format!("{}hit", "ä".repeat(600));
     let utf16: Vec<u8> = "\u{feff}hit in UTF-16\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let tree = FileTree::new(&[
-        ("binary", b"hit\0hit\n"),
+        ("binary", b"hit\0hit\ntwo\0x\n"),
         ("crlf.txt", b"one hit\r\nlone\rhit\n"),
         ("latin.txt", b"caf\xe9 hit\n"),
         ("long.txt", long.as_bytes()),
@@ -122,7 +122,8 @@ async fn grep_shows_text_in_any_encoding() {
         "ä".repeat(500)
     );
     assert_eq!(tree.text("grep", json!({"pattern": "hit"})).await, expected);
-    assert_eq!(tree.text("grep", json!({"pattern": "^hit$", "path": "binary"})).await, "binary:1: hit\nbinary:2: hit");
+    assert_eq!(tree.text("grep", json!({"pattern": "^hit$", "path": "binary"})).await, "No matches found");
+    assert_eq!(tree.text("grep", json!({"pattern": "^$|two", "path": "binary"})).await, "binary:2: two\0x");
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContex
 use ignore::overrides::{Override, OverrideBuilder};
 use pinch_stdx::fs::skip_hole;
 use pinch_stdx::pull::pulled;
+use regex::bytes::Regex;
 use tokio::sync::mpsc;
 
 use super::walk::{Rules, WalkEntries, path_of, relative};
@@ -180,8 +181,8 @@ pub(super) fn grep(
         let root = search.query.root.clone();
         if !root.is_dir() {
             let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            // A binary file that is named explicitly is searched; the text between its zero bytes counts as lines.
-            search.searcher.set_binary_detection(BinaryDetection::convert(0));
+            // A binary file that is named explicitly is searched, zero bytes being part of its lines.
+            search.searcher.set_binary_detection(BinaryDetection::none());
             search.skips_holes = true;
             search.file(&root, name, out);
             return Ok(());
@@ -222,7 +223,16 @@ fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
         .size_limit(MAX_PATTERN)
         .dfa_size_limit(MAX_PATTERN)
         .build(&query.pattern)
-        .map_err(|error| SearchError::pattern(&error))
+        .map_err(|error| invalid_pattern(&query.pattern, &error))
+}
+
+/// Describes an invalid pattern. The matcher wraps the pattern in a group and quotes it like that, so the error of the pattern by itself is
+/// preferred.
+fn invalid_pattern(pattern: &str, error: &grep_regex::Error) -> SearchError {
+    match Regex::new(pattern) {
+        Err(plain @ regex::Error::Syntax(_)) => SearchError::pattern(&plain),
+        _ => SearchError::pattern(error),
+    }
 }
 
 fn searcher(query: &GrepQuery) -> Searcher {
@@ -283,7 +293,7 @@ impl Read for WhileWanted {
             && skip_hole(&mut self.file)?
             && let Some(first) = buffer.first_mut()
         {
-            // The texts before and after a hole are not one line.
+            // A hole counts as one zero byte.
             *first = 0;
             return Ok(1);
         }
@@ -344,6 +354,13 @@ mod tests {
         assert_eq!(shorten("a\rb\n".as_bytes(), 3), ("a\rb".to_owned(), false));
         assert_eq!(shorten(b"\xff\xfe!", 5), ("\u{fffd}\u{fffd}!".to_owned(), false));
         assert_eq!(shorten(b"\xff\xfe!", 1), ("\u{fffd}".to_owned(), true));
+    }
+
+    #[test]
+    fn invalid_patterns_are_quoted_as_they_were_written() {
+        let invalid = |pattern: &str| matcher(&GrepQuery::new("/w".into(), pattern)).unwrap_err().to_string();
+        assert_eq!(invalid("("), "regex parse error:\n    (\n    ^\nerror: unclosed group");
+        assert_eq!(invalid("a\\nb"), "the literal \"\\n\" is not allowed in a regex");
     }
 
     #[track_caller]
