@@ -36,7 +36,7 @@ pub(super) async fn prepare(
     cancel.check().map_err(|_| ToolError::aborted())?;
     let tool = tool.ok_or_else(|| ToolError::new(format!("Tool {} not found", call.name)))?;
     if let Some(why) = &call.arguments_error {
-        return Err(ToolError::new(format!("Validation failed for tool \"{}\":\n  - root: {why}", call.name)).into());
+        return Err(ToolError::new(format!("Invalid arguments for tool \"{}\": {why}", call.name)).into());
     }
     let raw = tool.prepare(call.arguments.clone())?;
     let input = validate_tool_arguments(&call.name, &tool.spec().parameters, &raw)

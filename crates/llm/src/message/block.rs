@@ -129,7 +129,7 @@ impl ToolCall {
     ) -> Result<Map<String, Value>, crate::schema::ArgumentsError> {
         match &self.arguments_error {
             Some(why) => Err(crate::schema::ArgumentsError {
-                text: format!("Validation failed for tool \"{}\":\n  - root: {why}", self.name),
+                text: format!("Invalid arguments for tool \"{}\": {why}", self.name),
             }),
             None => crate::schema::validate_tool_arguments(&self.name, schema, &self.arguments),
         }
@@ -155,6 +155,6 @@ mod tests {
         assert_eq!(call.validated_arguments(&schema), Ok(Map::new()));
         call.arguments_error = Some("invalid JSON: x".into());
         let error = call.validated_arguments(&schema).unwrap_err();
-        assert_eq!(error.text, "Validation failed for tool \"t\":\n  - root: invalid JSON: x");
+        assert_eq!(error.text, "Invalid arguments for tool \"t\": invalid JSON: x");
     }
 }
