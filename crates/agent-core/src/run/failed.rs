@@ -20,5 +20,8 @@ pub(super) fn local_answer(agent: &Agent, stop: StopReason, text: String) -> Fin
         AssistantMessage::pending(model.api.clone(), model.provider.clone(), model.id.clone(), agent.host.now_ms());
     message.stop_reason = stop;
     message.error_message = Some(text);
+    message.thinking_level = Some(agent.thinking);
+    // Nothing was waited for.
+    message.duration_ms = Some(0);
     Finished { message: Arc::new(message), error: Some(Arc::new(error)) }
 }

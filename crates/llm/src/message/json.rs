@@ -121,8 +121,8 @@ impl Serialize for AssistantMessage {
         entry(&mut map, "errorMessage", self.error_message.as_ref())?;
         entry(&mut map, "diagnostics", self.diagnostics.as_ref())?;
         entry(&mut map, "providerThinkingLevel", self.provider_thinking_level.as_ref())?;
-        entry(&mut map, "thinkingLevel", self.thinking_level.map(ThinkingLevel::as_str))?;
         entry(&mut map, "durationMs", self.duration_ms)?;
+        entry(&mut map, "thinkingLevel", self.thinking_level.map(ThinkingLevel::as_str))?;
         map.end()
     }
 }
@@ -135,10 +135,10 @@ impl Serialize for ToolResult {
         map.serialize_entry("toolName", &self.tool_name)?;
         map.serialize_entry("content", &self.content)?;
         entry(&mut map, "details", self.details.as_ref())?;
-        map.serialize_entry("isError", &self.is_error)?;
-        map.serialize_entry("timestamp", &self.timestamp)?;
         entry(&mut map, "usage", self.usage.as_ref())?;
+        map.serialize_entry("isError", &self.is_error)?;
         entry(&mut map, "durationMs", self.duration_ms)?;
+        map.serialize_entry("timestamp", &self.timestamp)?;
         entry(&mut map, "nestedCalls", self.nested_calls.as_ref())?;
         map.end()
     }
@@ -237,7 +237,7 @@ impl Serialize for Cost {
         map.serialize_entry("cacheRead", &self.cache_read)?;
         map.serialize_entry("cacheWrite", &self.cache_write)?;
         map.serialize_entry("total", &self.total)?;
-        entry(&mut map, "totalFromProvider", self.total_from_provider.then_some(true))?;
+        entry(&mut map, "totalFromProvider", self.total_from_provider)?;
         map.end()
     }
 }

@@ -50,7 +50,8 @@ impl Usage {
         self.cost.cache_read += other.cost.cache_read;
         self.cost.cache_write += other.cost.cache_write;
         self.cost.total += other.cost.total;
-        self.cost.total_from_provider &= other.cost.total_from_provider;
+        let billed = self.cost.total_from_provider == Some(true) && other.cost.total_from_provider == Some(true);
+        self.cost.total_from_provider = Some(billed);
     }
 }
 
@@ -74,6 +75,6 @@ pub struct Cost {
     pub cache_write: f64,
     /// Total cost.
     pub total: f64,
-    /// Whether `total` was billed by the provider instead of computed from rates.
-    pub total_from_provider: bool,
+    /// Whether `total` was billed by the provider instead of computed from rates; `None` if it was neither, as in failed calls.
+    pub total_from_provider: Option<bool>,
 }

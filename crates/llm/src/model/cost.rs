@@ -99,7 +99,7 @@ impl Rates {
             cache_read: price(rates.cache_read, usage.cache_read),
             cache_write: price(rates.cache_write, usage.cache_write - long) + price(rates.input * 2.0, long),
             total: 0.0,
-            total_from_provider: false,
+            total_from_provider: Some(false),
         };
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
         cost

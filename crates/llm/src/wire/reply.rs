@@ -94,13 +94,15 @@ impl ReplyBuilder {
     pub fn start(&mut self, emit: &mut Emit) {
         if !self.started && !self.ended {
             self.started = true;
-            emit.push(StreamEvent::Start(Arc::new(self.message.clone())));
+            // The level is recorded when the answer ends, as in pi.
+            let message = AssistantMessage { thinking_level: None, ..self.message.clone() };
+            emit.push(StreamEvent::Start(Arc::new(message)));
         }
     }
 
     /// Sets the usage known so far, priced by the model's rates unless the provider billed it; emits it if it has changed.
     pub fn set_usage(&mut self, mut usage: Usage, emit: &mut Emit) {
-        if !usage.cost.total_from_provider {
+        if usage.cost.total_from_provider != Some(true) {
             usage.cost = self.rates.as_ref().unwrap_or(&self.model.rates).cost(&usage);
         }
         if usage != self.message.usage {

@@ -9,6 +9,7 @@ use pinch_llm::provider::ProviderRegistry;
 use pinch_llm::request::Request;
 use pinch_llm::stdx::cancel::Cancel;
 use pinch_testing::cases::compare::{same, subset};
+use pinch_testing::cases::shape;
 use pinch_testing::server::{Recorded, Server, ServerReply};
 use serde_json::{Value, json};
 
@@ -151,7 +152,10 @@ pub(super) fn check(expect: &Value, mut seen: ProviderOutput) -> CaseCheck {
             "requests" => same(expected, &seen.requests.len().into()),
             "events" => check_events(expected, &mut seen.events),
             "message" => check_message(expected, &mut seen.message),
-            "errorMessage" | "stopReason" | "usage" | "diagnostics" => same(&pattern(expected), &seen.message[name]),
+            "errorMessage" | "stopReason" | "usage" | "diagnostics" => {
+                let (expected, actual) = shape::compared(&pattern(expected), seen.message[name].clone());
+                same(&expected, &actual)
+            }
             "errorMessageContains" => {
                 let (part, text) = (expected.as_str().unwrap_or_default(), seen.message["errorMessage"].as_str());
                 let holds = text.is_some_and(|text| text.contains(part));

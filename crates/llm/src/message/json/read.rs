@@ -467,7 +467,7 @@ impl<'de> Deserialize<'de> for Usage {
                 cache_read: cost.cache_read.unwrap_or(0.0),
                 cache_write: cost.cache_write.unwrap_or(0.0),
                 total: cost.total.unwrap_or(0.0),
-                total_from_provider: cost.total_from_provider.unwrap_or(false),
+                total_from_provider: cost.total_from_provider,
             },
             cache_write_1h: wire.cache_write_1h.map(|n| count(Some(n))),
         })

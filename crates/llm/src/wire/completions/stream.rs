@@ -277,7 +277,7 @@ impl CompletionsDecoder {
         if let Some(total) = billed.filter(|_| self.reply.model.dialect.replies.billed_cost) {
             usage.cost = self.reply.model.rates.cost(&usage);
             usage.cost.total = total;
-            usage.cost.total_from_provider = true;
+            usage.cost.total_from_provider = Some(true);
         }
         self.reply.set_usage(usage, emit);
     }
