@@ -324,7 +324,7 @@ fn cut(tail: &OutputTail) -> (String, Option<(String, Value)>) {
 
 fn so_far(tail: &OutputTail) -> ToolOutput {
     let (text, notice) = cut(tail);
-    ToolOutput { details: notice.map(|(_, details)| details), ..ToolOutput::text(text) }
+    ToolOutput { details: Some(notice.map_or_else(|| json!({}), |(_, details)| details)), ..ToolOutput::text(text) }
 }
 
 /// Returns the result: the end of the output, a notice of truncation, and how the command ended.
