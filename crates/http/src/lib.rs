@@ -108,6 +108,12 @@ pub enum HttpError {
         /// Name of the encoding.
         name: String,
     },
+    /// The URL cannot be used.
+    #[error("Invalid URL: {cause}")]
+    Url {
+        /// The reason, without the URL.
+        cause: String,
+    },
     /// The request is invalid.
     #[error("Invalid request: {cause}")]
     Invalid {
@@ -290,7 +296,7 @@ async fn what_answered(error: &reqwest::Error, url: &str, env: &Env) -> Option<H
 
 fn send_error(error: reqwest::Error, url: &str) -> HttpError {
     if error.is_builder() {
-        return HttpError::Invalid { cause: root_cause(&error) };
+        return HttpError::Url { cause: root_cause(&error) };
     }
     if !error.is_connect() {
         // The URL may contain secrets.

@@ -9,6 +9,8 @@
 
 use std::sync::Arc;
 
+use pinch_stdx::text::prefix;
+
 pub mod fold;
 pub mod laws;
 pub mod stream;
@@ -21,6 +23,9 @@ use crate::ids::ToolCallId;
 use crate::message::{AssistantMessage, Block, StopReason, Usage};
 use crate::redact::Secrets;
 use crate::request::Request;
+
+/// Maximum bytes of the text of a failure.
+const MAX_ERROR_TEXT: usize = 8192;
 
 /// One event of an answer.
 #[derive(Clone, Debug)]
@@ -105,4 +110,25 @@ impl Finished {
             Arc::make_mut(error).text = text;
         }
     }
+
+    /// Cuts a long text of a failure. Some servers answer with whole pages or repeat the request; everything that is decided by the text
+    /// looks at its beginning.
+    pub(crate) fn limit_text(&mut self) {
+        if let Some(text) = self.message.error_message.as_deref().and_then(limited) {
+            Arc::make_mut(&mut self.message).error_message = Some(text);
+        }
+        if let Some(error) = &mut self.error
+            && let Some(text) = limited(&error.text)
+        {
+            Arc::make_mut(error).text = text;
+        }
+    }
+}
+
+/// Returns the beginning of a text that is too long, and how long it was.
+fn limited(text: &str) -> Option<String> {
+    (text.len() > MAX_ERROR_TEXT).then(|| {
+        let start = prefix(text, MAX_ERROR_TEXT);
+        format!("{start}… [first {} of {} bytes]", start.len(), text.len())
+    })
 }

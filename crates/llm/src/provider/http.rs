@@ -25,7 +25,7 @@ use crate::event::{Emit, EventStream, StreamEvent};
 use crate::frame::{FrameError, Frames};
 use crate::redact::Secrets;
 use crate::request::Request;
-use crate::wire::{Decoder, Encoding, FrameKind, HttpRequest, Signing, WireCall, WireFormat};
+use crate::wire::{Decoder, Encoding, FrameKind, HttpRequest, Signing, WireCall, WireFormat, address};
 
 /// Maximum bytes of an error body that are read.
 const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
@@ -113,6 +113,7 @@ fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp:
                 let is_end = matches!(event, StreamEvent::End(_));
                 if let StreamEvent::End(finished) = &mut event {
                     finished.hide(&request, std::mem::take(&mut sent));
+                    finished.limit_text();
                     // Release the connection of a failed call immediately.
                     if let Some(body) = body.take().filter(|_| finished.is_ok()) {
                         Box::pin(read_rest(body)).await;
@@ -347,9 +348,17 @@ fn network(request: &Request, error: HttpError) -> LlmError {
         HttpError::Connect { .. } | HttpError::Reset { .. } => LlmErrorKind::Connect,
         HttpError::Cut { .. } => LlmErrorKind::StreamCut,
         HttpError::Coding { .. } => LlmErrorKind::Protocol,
-        // `Invalid`, and variants added later.
+        // `Url`, `Invalid`, and variants added later.
         _ => LlmErrorKind::InvalidRequest,
     };
-    let text = error.to_string();
+    let text = match &error {
+        HttpError::Url { cause } => format!(
+            "Invalid base URL {:?} of provider {}: {cause}. Set baseUrl of the provider in models.json to a URL that begins with \
+             http:// or https://.",
+            address::base(request),
+            request.model.provider
+        ),
+        other => other.to_string(),
+    };
     LlmError { source: Some(Arc::new(error)), ..LlmError::new(provider_of(request), kind, text) }
 }

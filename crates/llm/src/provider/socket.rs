@@ -220,6 +220,7 @@ fn run(shared: Arc<SocketShared>, request: Request, cancel: Cancel, timestamp: i
                     StreamEvent::Start(_) if std::mem::replace(&mut started, true) => continue,
                     StreamEvent::End(finished) => {
                         finished.hide(&request, Secrets::default());
+                        finished.limit_text();
                         end(finished, turn.as_mut(), &request, began);
                         true
                     }

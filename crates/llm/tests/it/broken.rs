@@ -39,6 +39,32 @@ async fn a_connection_that_breaks_before_the_response_is_a_connect_error() {
 }
 
 #[tokio::test]
+async fn an_invalid_base_url_is_named_with_its_provider() {
+    for (url, cause) in [
+        ("htp:/x", "URL scheme is not allowed"),
+        ("127.0.0.1:1/v1", "relative URL without a base"),
+        ("  ", "relative URL without a base"),
+        (" http://127.0.0.1:1 ", "invalid port number"),
+    ] {
+        let error = end_of(request(model(APIS[0], url))).await.error.unwrap();
+        assert_eq!(error.kind, LlmErrorKind::InvalidRequest);
+        let provider = &error.provider;
+        let start = format!("Invalid base URL {url:?} of provider {provider}: {cause}. Set baseUrl ");
+        assert!(error.text.starts_with(&start), "{}", error.text);
+    }
+}
+
+#[tokio::test]
+async fn a_long_refusal_is_cut() {
+    let reply = ServerReply::status(400).send("é".repeat(50_000));
+    let end = end_with(APIS[0], reply).await;
+    let text = end.error.unwrap().text.clone();
+    assert!(text.len() < 8300 && text.starts_with("400 éé"), "{}", text.len());
+    assert!(text.ends_with("é… [first 8192 of 100004 bytes]"), "{}", &text[8100..]);
+    assert_eq!(end.message.error_message.as_deref(), Some(text.as_str()));
+}
+
+#[tokio::test]
 async fn a_valid_response_without_an_end_is_cut_off() {
     let anthropic =
         end_with(APIS[0], ServerReply::sse(anthropic::AnthropicResponse::new("m").text("a").frames().concat())).await;
