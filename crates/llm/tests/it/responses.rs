@@ -319,3 +319,37 @@ fn odd_event() -> impl Strategy<Value = Value> {
             event
         })
 }
+
+#[test]
+fn the_effort_is_announced_in_the_conversation_if_the_model_accepts_that() {
+    let answer = |model: &str, effort: Value| {
+        json!({"role": "assistant", "content": [{"type": "text", "text": "a"}], "api": "openai-responses", "provider": "p",
+               "model": model, "stopReason": "stop", "timestamp": 2, "providerThinkingLevel": effort})
+    };
+    let history = json!([
+        {"role": "user", "content": "1", "timestamp": 1}, answer("m", "low".into()),
+        {"role": "user", "content": "2", "timestamp": 3}, answer("other", "low".into()),
+        {"role": "user", "content": "3", "timestamp": 5},
+    ]);
+    let sent = |more: Value, level: ThinkingLevel, key: &str| {
+        let mut request = request(model_with("openai-responses", "https://api.openai.com/v1", more));
+        request.messages = messages(history.clone());
+        request.options.thinking = ThinkingChoice::Level(level);
+        request.auth.key = Some(key.to_owned().into());
+        let body = body(&request);
+        let items = body["input"].as_array().unwrap().iter();
+        let shown = items.map(|item| match item["type"].as_str() {
+            Some("configuration_update") => item["reasoning"]["effort"].as_str().unwrap().to_owned(),
+            _ => item["role"].as_str().unwrap()[..1].to_owned(),
+        });
+        (shown.collect::<Vec<_>>().join(" "), body["reasoning"]["effort"].as_str().map(str::to_owned))
+    };
+    let flag = json!({"compat": {"supportsMidConvoEffort": true}});
+    let medium = Some("medium".to_owned());
+    assert_eq!(sent(flag.clone(), ThinkingLevel::High, "k"), ("u low a u a u high".into(), medium.clone()));
+    assert_eq!(sent(flag.clone(), ThinkingLevel::Off, "k").0, "u a u a u");
+    assert_eq!(sent(json!({}), ThinkingLevel::High, "k"), ("u a u a u".into(), Some("high".into())));
+    let openai = json!({"provider": "openai", "compat": {"supportsMidConvoEffort": true}});
+    assert_eq!(sent(openai.clone(), ThinkingLevel::High, "subscription").0, "u a u a u");
+    assert_eq!(sent(openai, ThinkingLevel::High, "sk-1").0, "u a u a u high");
+}

@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::message::AssistantMessage;
 use crate::model::Model;
 use crate::model::thinking::{LevelRule, clamp};
 use crate::request::{Request, ThinkingChoice};
 use crate::thinking::ThinkingLevel;
-use crate::wire::effort;
+use crate::wire::{address, effort, headers};
 
 /// The recipient of request bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,36 @@ pub(in crate::wire) fn effort_of(request: &Request) -> ReasoningEffort {
             ReasoningEffort { summary: native.display.clone(), ..effort }
         }
     }
+}
+
+/// Effort of requests that announce their effort within the conversation. It never changes, so that cached prompts stay valid.
+const FIXED_EFFORT: &str = "medium";
+
+/// Returns the effort that a request announces at the end of its conversation, if the model accepts that. Subscriptions do not.
+pub(super) fn announced_effort(request: &Request) -> Option<String> {
+    let model = &*request.model;
+    let is_wanted = model.dialect.wire.mid_convo_effort && model.api == *"openai-responses";
+    let effort = effort_of(request).word.filter(|_| is_wanted)?;
+    let is_openai = model.provider == *"openai" && address::base(request) == "https://api.openai.com/v1";
+    let key = headers::key(request).ok().flatten();
+    let is_subscription = is_openai && key.is_some_and(|key| !key.reveal().starts_with("sk-"));
+    (!is_subscription).then_some(effort)
+}
+
+/// Returns the effort that precedes an answer, if the same model gave it after an announcement.
+pub(super) fn effort_before<'a>(model: &Model, answer: &'a AssistantMessage) -> Option<&'a str> {
+    let is_own = answer.provider == model.provider && answer.api == model.api && answer.model == model.id;
+    answer.provider_thinking_level.as_deref().filter(|_| is_own)
+}
+
+/// Encodes a change of the effort within a conversation.
+pub(super) fn effort_item(effort: &str) -> Value {
+    json!({"type": "configuration_update", "reasoning": {"effort": effort}})
+}
+
+/// Returns the effort to send with a request that announces it within the conversation.
+pub(super) fn fixed_effort(effort: &ReasoningEffort) -> ReasoningEffort {
+    ReasoningEffort { word: Some(FIXED_EFFORT.to_owned()), ..effort.clone() }
 }
 
 /// Writes the parameters that enable or disable thinking.

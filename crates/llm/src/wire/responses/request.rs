@@ -44,7 +44,9 @@ pub(in crate::wire) fn body(call: &WireCall<'_>, model_name: &str, relative: Rel
     if !prompt.trim().is_empty() {
         input.push(json!({"role": prompt_role(model), "content": prompt}));
     }
+    let announced = models::announced_effort(request);
     input.append(&mut items(call, &conversation, &grammar, Relaxed::FalseOrOmitted)?);
+    input.extend(announced.as_deref().map(models::effort_item));
     let tools = tools(call, listed_tools(request, &conversation), &grammar, Relaxed::FalseOrOmitted)?;
 
     let mut body = Map::new();
@@ -72,7 +74,8 @@ pub(in crate::wire) fn body(call: &WireCall<'_>, model_name: &str, relative: Rel
     if let Some(format) = &request.options.response_format {
         put("text", json!({"format": format.encode_responses(model.dialect.schema.strict)}));
     }
-    models::put_thinking(&mut body, model, &effort, relative);
+    let sent = announced.map(|_| models::fixed_effort(&effort));
+    models::put_thinking(&mut body, model, sent.as_ref().unwrap_or(&effort), relative);
     sampling::put(&mut body, request, effort.level_name());
     Ok(Value::Object(body))
 }
@@ -208,6 +211,7 @@ pub(in crate::wire) fn items(
     // Changes of the prompt are not counted, because they are absent for models without support for them.
     let mut number = 0;
     let mut n_changes = 0;
+    let announces = models::announced_effort(call.request).is_some();
     for message in &normalised {
         match &**message {
             Message::System(change) => {
@@ -220,7 +224,12 @@ pub(in crate::wire) fn items(
                 continue;
             }
             Message::User(user) => items.user(user),
-            Message::Assistant(answer) => items.assistant(answer, number),
+            Message::Assistant(answer) => {
+                let at = items.items.len();
+                items.assistant(answer, number);
+                let effort = models::effort_before(model, answer).filter(|_| announces && items.items.len() > at);
+                effort.into_iter().for_each(|effort| items.items.insert(at, models::effort_item(effort)));
+            }
             Message::ToolResult(result) => items.tool_result(result),
             Message::Other(_) => {}
         }

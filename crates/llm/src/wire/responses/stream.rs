@@ -14,6 +14,7 @@ use super::convert;
 use super::error::{self, Manner, ReportedError, ResponseFailure};
 use super::events::{ErrorEvent, Item, ResponseEvent, ResponseOutcome, read_part};
 use super::grammar::GrammarTools;
+use super::models;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::event::Emit;
 use crate::frame::Frame;
@@ -72,8 +73,10 @@ impl OutputKind {
 
 impl<M: Manner> ResponsesDecoder<M> {
     pub(in crate::wire) fn new(call: &WireCall<'_>, manner: M) -> Self {
+        let mut reply = ReplyBuilder::new(call.request, call.timestamp);
+        reply.message.provider_thinking_level = models::announced_effort(call.request);
         Self {
-            reply: ReplyBuilder::new(call.request, call.timestamp),
+            reply,
             manner,
             grammar: GrammarTools::of_request(call.request),
             open: Vec::new(),
