@@ -33,7 +33,13 @@ pub enum ValueError {
         /// Their names.
         names: Vec<String>,
     },
-    /// A command failed, printed nothing or timed out.
+    /// A command was stopped at its time limit.
+    #[error("from shell command: {command} (stopped after {} seconds)", COMMAND_LIMIT.as_secs())]
+    CommandTimeout {
+        /// The command.
+        command: String,
+    },
+    /// A command failed or printed nothing.
     #[error("from shell command: {command}")]
     Command {
         /// The command.
@@ -47,7 +53,7 @@ pub enum ValueError {
 /// [`ValueError`]. Its message never contains the value of a variable.
 pub async fn resolve(value: &str, env: &Env) -> Result<String, ValueError> {
     match value.strip_prefix('!') {
-        Some(command) => run(command, env).await.ok_or_else(|| ValueError::Command { command: command.to_owned() }),
+        Some(command) => run(command, env).await,
         None => interpolate(value, env),
     }
 }
@@ -119,8 +125,18 @@ impl Remembered {
     }
 }
 
-/// Runs a command as a process tree and returns its trimmed output, or `None` if it fails or prints nothing.
-async fn run(command: &str, env: &Env) -> Option<String> {
+/// Runs a command and returns its trimmed output, which must not be empty.
+async fn run(command: &str, env: &Env) -> Result<String, ValueError> {
+    let named = || command.to_owned();
+    match output_of(command, env).await {
+        Some((ProcessEnd::Exited(Exit::Code(0)), text)) if !text.is_empty() => Ok(text),
+        Some((ProcessEnd::TimedOut(_), _)) => Err(ValueError::CommandTimeout { command: named() }),
+        _ => Err(ValueError::Command { command: named() }),
+    }
+}
+
+/// Runs a command as a process tree and returns its end and its trimmed output, or `None` if it cannot be run or prints no text.
+async fn output_of(command: &str, env: &Env) -> Option<(ProcessEnd, String)> {
     let mut shell = shell(command);
     shell.env_clear().envs(env.iter());
     shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -132,8 +148,7 @@ async fn run(command: &str, env: &Env) -> Option<String> {
         output.extend_from_slice(&data[..data.len().min(room)]);
     };
     let ended = process.pump(&Cancel::new(), Some(COMMAND_LIMIT), GRACE, &mut keep).await.ok()?;
-    let text = String::from_utf8(output).ok()?.trim().to_owned();
-    (ended == ProcessEnd::Exited(Exit::Code(0)) && !text.is_empty()).then_some(text)
+    Some((ended, String::from_utf8(output).ok()?.trim().to_owned()))
 }
 
 #[cfg(not(windows))]
@@ -245,7 +260,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_command_is_stopped_at_its_time_limit() {
         let started = tokio::time::Instant::now();
-        assert!(found("!sleep 1000").await.is_err());
+        let error = found("!sleep 1000").await.unwrap_err();
+        assert_eq!(error, "from shell command: sleep 1000 (stopped after 10 seconds)");
         assert!(started.elapsed() < COMMAND_LIMIT + GRACE * 2);
     }
 }
