@@ -287,7 +287,7 @@ impl AgentDefaults {
             allowed_models: node.get("modelPolicy").get("allow").texts(problems),
             workspace: node.get("workspace").text(problems),
             skip_bootstrap: node.get("skipBootstrap").flag(problems).unwrap_or(false),
-            timeout_seconds: node.get("timeoutSeconds").number(problems),
+            timeout_seconds: node.get("timeoutSeconds").seconds(problems),
             runtime: node.get("runtime").text(problems),
             subagent_limits: SubagentLimits::read(&node.get("subagents"), problems),
             subagents: SubagentChoices::read(&node.get("subagents"), problems),

@@ -108,7 +108,7 @@ impl CompactionConfig {
                 "custom" => Some(IdentifierPolicy::Custom(instructions.clone().unwrap_or_default())),
                 _ => None,
             });
-        let timeout = node.get("timeoutSeconds").number(problems).filter(|seconds| seconds.is_finite());
+        let timeout = node.get("timeoutSeconds").seconds(problems);
         Self {
             reserve_tokens_floor: node.get("reserveTokensFloor").count(problems),
             mode: mode.unwrap_or(default.mode),

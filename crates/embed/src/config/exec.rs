@@ -89,7 +89,7 @@ impl ExecConfig {
     pub(super) fn read(exec: &Node<'_>, problems: &mut Vec<Problem>) -> Self {
         let modes = MODE_KEYS.into_iter().filter_map(|key| Some((key.to_owned(), exec.get(key).value()?.clone())));
         let modes = modes.collect();
-        let seconds = exec.get("timeoutSeconds").number(problems).filter(|seconds| *seconds >= 0.0);
+        let seconds = exec.get("timeoutSeconds").seconds(problems);
         Self {
             host: exec.get("host").value().and_then(Value::as_str).and_then(|word| match word.trim() {
                 "auto" => Some(ConfiguredHost::Auto),
@@ -245,6 +245,17 @@ mod tests {
         let back = read(&json!({"security": "allowlist"})).over(&own);
         assert_eq!(back.configured_modes(), Ok(Some((ExecSecurity::Allowlist, ExecAsk::OnMiss))));
         assert!(!ExecConfig::default().sets_modes());
+    }
+
+    #[test]
+    fn a_negative_time_limit_is_reported() {
+        let used = UsedKeys::default();
+        let mut problems = Vec::new();
+        let value = json!({"timeoutSeconds": -5});
+        let config = ExecConfig::read(&Node::root(&value, Path::new("pinch.json"), &used), &mut problems);
+        assert_eq!((config.timeout, problems.len()), (None, 1));
+        let text = problems[0].to_string();
+        assert!(text.ends_with("timeoutSeconds: must be a non-negative number of seconds"), "{text}");
     }
 
     #[test]

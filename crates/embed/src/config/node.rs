@@ -111,6 +111,12 @@ impl<'a> Node<'a> {
         self.read_whole(problems, "a number", Value::as_f64)
     }
 
+    /// Reads a length of time in seconds.
+    pub(super) fn seconds(&self, problems: &mut Vec<Problem>) -> Option<f64> {
+        let seconds = |value: &Value| value.as_f64().filter(|seconds| *seconds >= 0.0);
+        self.read_whole(problems, "a non-negative number of seconds", seconds)
+    }
+
     /// Reads a non-negative integer.
     pub(super) fn count(&self, problems: &mut Vec<Problem>) -> Option<u64> {
         let whole = |value: &Value| value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64));

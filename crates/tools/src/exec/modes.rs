@@ -40,6 +40,15 @@ pub struct UnknownMode {
     pub expected: &'static str,
 }
 
+/// Returns the names known for a configuration key.
+fn expected(key: &str) -> &'static str {
+    match key {
+        "security" => "deny, allowlist, full",
+        "ask" => "off, on-miss, always",
+        _ => "deny, allowlist, ask, auto, full",
+    }
+}
+
 impl FromStr for ExecSecurity {
     type Err = UnknownMode;
 
@@ -48,7 +57,7 @@ impl FromStr for ExecSecurity {
             "deny" => Self::Deny,
             "allowlist" => Self::Allowlist,
             "full" => Self::Full,
-            _ => return Err(UnknownMode { word: word.to_owned(), expected: "deny, allowlist, full" }),
+            _ => return Err(UnknownMode { word: word.to_owned(), expected: expected("security") }),
         })
     }
 }
@@ -61,7 +70,7 @@ impl FromStr for ExecAsk {
             "off" => Self::Off,
             "on-miss" => Self::OnMiss,
             "always" => Self::Always,
-            _ => return Err(UnknownMode { word: word.to_owned(), expected: "off, on-miss, always" }),
+            _ => return Err(UnknownMode { word: word.to_owned(), expected: expected("ask") }),
         })
     }
 }
@@ -107,6 +116,16 @@ pub enum ModeError {
     /// Both ways of setting them are used.
     #[error("tools.exec.mode replaces tools.exec.security and tools.exec.ask; set one or the other")]
     Mixed,
+    /// A mode is not a text.
+    #[error("tools.exec.{key}: {value} is not a text; expected one of {expected}")]
+    NoText {
+        /// The configuration key.
+        key: &'static str,
+        /// The value as JSON.
+        value: String,
+        /// The known names.
+        expected: &'static str,
+    },
     /// A mode name is unknown.
     #[error("tools.exec.{key}: {error}")]
     Unknown {
@@ -125,10 +144,7 @@ pub fn configured_modes(exec: &Value) -> Result<(ExecSecurity, ExecAsk), ModeErr
     let word = |key: &'static str| match &exec[key] {
         Value::Null => Ok(None),
         Value::String(word) => Ok(Some(word.trim().to_ascii_lowercase())),
-        other => {
-            let error = UnknownMode { word: other.to_string(), expected: "a word" };
-            Err(ModeError::Unknown { key, error })
-        }
+        other => Err(ModeError::NoText { key, value: other.to_string(), expected: expected(key) }),
     };
     let (mode, security, ask) = (word("mode")?, word("security")?, word("ask")?);
     let Some(mode) = mode else {
@@ -148,7 +164,7 @@ pub fn configured_modes(exec: &Value) -> Result<(ExecSecurity, ExecAsk), ModeErr
         "ask" | "auto" => (ExecSecurity::Allowlist, ExecAsk::OnMiss),
         "full" => (ExecSecurity::Full, ExecAsk::Off),
         _ => {
-            let error = UnknownMode { word: mode, expected: "deny, allowlist, ask, auto, full" };
+            let error = UnknownMode { word: mode, expected: expected("mode") };
             return Err(ModeError::Unknown { key: "mode", error });
         }
     })
@@ -218,6 +234,8 @@ mod tests {
         assert_eq!(read(json!({"security": "deny"})), Ok((ExecSecurity::Deny, ExecAsk::OnMiss)));
         let mixed = "tools.exec.mode replaces tools.exec.security and tools.exec.ask; set one or the other";
         assert_eq!(read(json!({"mode": "full", "ask": "off"})), Err(mixed.to_owned()));
+        let number = "tools.exec.security: 5 is not a text; expected one of deny, allowlist, full";
+        assert_eq!(read(json!({"security": 5})).unwrap_err().to_string(), number);
         let unknown = "tools.exec.security: unknown mode \"most\"; expected one of deny, allowlist, full";
         assert_eq!(read(json!({"security": "most"})), Err(unknown.to_owned()));
         assert!(read(json!({"ask": 1})).is_err());
