@@ -345,7 +345,7 @@ mod tests {
             problems,
             [
                 "pinch.json:auth: the key appears twice; the last value is used. Remove one of them",
-                "pinch.json:agents.defaults.timeoutSeconds: must be a number, not a text. Correct it; until then it is ignored",
+                "pinch.json:agents.defaults.timeoutSeconds: must be a non-negative number of seconds, not a text. Correct it; until then it is ignored",
                 "pinch.json:agents.defaults.thinkingDefault: \"much\" is not one of off, minimal, low, medium, adaptive, high, xhigh, max, ultra. \
                  Correct it; until then it is ignored",
                 "pinch.json:agents.list[1].id: \"a\" is already the name of another agent. Give each agent a unique name",
