@@ -131,7 +131,12 @@ impl Client {
             return Ok(Arc::clone(model));
         }
         if catalog.providers().any(|known| *known == *provider) {
-            return missing(provider, format!("provider \"{provider}\" has no model \"{id}\" in the catalog"));
+            return missing(
+                provider,
+                format!(
+                    "provider \"{provider}\" has no model \"{id}\" in the catalog: add it with ClientBuilder::model"
+                ),
+            );
         }
         missing(
             provider,

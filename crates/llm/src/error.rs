@@ -103,7 +103,7 @@ impl Error for LlmError {
 
 /// The kind of a failure.
 ///
-/// Exhaustive on purpose: code that maps kinds to decisions has to decide about each.
+/// Later versions may add kinds. [`LlmError::retryable`] and [`retry`] decide for kinds that a caller does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LlmErrorKind {

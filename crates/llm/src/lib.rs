@@ -1,16 +1,6 @@
-//! A client for language models: one conversation in, one stream of events out, for every provider's wire format.
+#![doc = include_str!("../README.md")]
 //!
-//! ```no_run
-//! use pinch_llm::stdx::host::Host;
-//! use pinch_llm::{Client, LlmError};
-//!
-//! # async fn example() -> Result<(), LlmError> {
-//! let client = Client::from_env(&Host::system());
-//! let reply = client.chat("anthropic/claude-sonnet-4-5").system("Be brief.").user("What is a crab?").send().await?;
-//! println!("{} (${:.4})", reply.text(), reply.cost.total);
-//! # Ok(())
-//! # }
-//! ```
+//! ## Where to start
 //!
 //! [`client`] is the main entry point. Below it, a [`Provider`](provider::Provider) streams a [`Request`](request::Request) as
 //! [`StreamEvent`](event::StreamEvent)s; most providers are a [`WireFormat`](wire::WireFormat) over HTTP, and you can add your own.
@@ -59,8 +49,3 @@ pub use error::{LlmError, LlmErrorKind};
 
 pub use pinch_http as http;
 pub use pinch_stdx as stdx;
-
-/// Compiles the README's examples as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

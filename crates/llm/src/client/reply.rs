@@ -6,13 +6,13 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{LlmError, LlmErrorKind};
 use crate::event::Finished;
-use crate::message::{AssistantMessage, Cost, StopReason, ToolCall, Usage};
+use crate::message::{AssistantMessage, Cost, Message, StopReason, ToolCall, Usage};
 
 /// A model's complete answer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Reply {
-    /// The complete message: pass it to [`Chat::message`](crate::client::Chat::message) to continue the conversation.
+    /// The complete message. To continue the conversation, pass the reply to [`Chat::message`](crate::client::Chat::message).
     pub message: Arc<AssistantMessage>,
     /// Tokens of the request and the answer.
     pub usage: Usage,
@@ -63,5 +63,17 @@ impl Reply {
             let error = LlmError::new(self.message.provider.clone(), LlmErrorKind::Protocol, text);
             LlmError { source: Some(Arc::new(why)), ..error }
         })
+    }
+}
+
+impl From<Reply> for Message {
+    fn from(reply: Reply) -> Self {
+        Self::Assistant(reply.message)
+    }
+}
+
+impl From<&Reply> for Message {
+    fn from(reply: &Reply) -> Self {
+        Self::Assistant(Arc::clone(&reply.message))
     }
 }

@@ -71,7 +71,7 @@ async fn a_conversation_continues_with_the_reply_and_the_results_of_its_calls() 
     assert_eq!(reply.stop_reason, StopReason::ToolUse);
     let calls: Vec<_> = reply.tool_calls().cloned().collect();
     assert_eq!((calls.len(), calls[0].name.as_str()), (1, "add"));
-    let chat = chat.message(reply.message).message(ToolResult::text(&calls[0], "2", false, 0));
+    let chat = chat.message(&reply).message(ToolResult::text(&calls[0], "2", false, 0));
     assert_eq!(chat.send().await.unwrap().text(), "2");
     let bodies: Vec<_> = server.requests().iter().map(|request| request.json()).collect();
     assert_eq!(
@@ -122,7 +122,10 @@ async fn an_unknown_model_fails_before_anything_is_sent() {
     for (name, text) in [
         ("gpt", "\"gpt\" does not name a model: write it as provider/model"),
         ("nobody/m", "unknown provider \"nobody\": add it with ClientBuilder::server or ClientBuilder::model"),
-        ("anthropic/nothing", "provider \"anthropic\" has no model \"nothing\" in the catalog"),
+        (
+            "anthropic/nothing",
+            "provider \"anthropic\" has no model \"nothing\" in the catalog: add it with ClientBuilder::model",
+        ),
     ] {
         let error = client.chat(name).user("hi").send().await.unwrap_err();
         assert_eq!((error.kind, error.text.as_str()), (LlmErrorKind::ModelNotFound, text));
