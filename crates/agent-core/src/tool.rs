@@ -74,13 +74,13 @@ pub struct ToolSpec {
 
 impl ToolSpec {
     /// Creates a parallel, mutating tool whose label is its name.
-    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Schema) -> Self {
+    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: impl Into<Schema>) -> Self {
         let name = name.into();
         Self {
             label: name.clone(),
             name,
             description: description.into(),
-            parameters,
+            parameters: parameters.into(),
             mode: ToolMode::Parallel,
             effect: ToolEffect::Mutates,
             constrained_sampling: None,
