@@ -6,8 +6,6 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its answer")]
 
-use std::sync::Arc;
-
 use futures::future::BoxFuture;
 use pinch_coding_agent::agent_core::tool::{JsonObject, Tool, ToolCx, ToolError, ToolOutput, ToolSpec};
 use pinch_coding_agent::llm::schema::Schema;
@@ -40,7 +38,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent_dir = host.home().ok_or("there is no home directory")?.join(".pinch/agent");
     let parameters = json!({"type": "object", "properties": {"order": {"type": "integer"}}, "required": ["order"]});
     let spec = ToolSpec::new("order_status", "Look up the status of an order", Schema::new(parameters));
-    let mut options = AgentSessionOptions::new(host, "/tmp", agent_dir).tool(Arc::new(OrderStatus(spec)));
+    let mut options = AgentSessionOptions::new(host, "/tmp", agent_dir).tool(OrderStatus(spec));
     if let Some(model) = std::env::args().nth(1) {
         options = options.model_named(model);
     }

@@ -1,7 +1,8 @@
-//! Coding agent sessions: conversations with a model that can read, edit and run things in a directory.
+#![doc = include_str!("../README.md")]
 //!
-//! Start with [`create_agent_session`]: it combines credentials, models, settings, tools, resources and a session log, loaded from the
-//! user's files or supplied by the caller. The parts are also usable on their own:
+//! ## Modules
+//!
+//! [`create_agent_session`] is the entry point. The parts are also usable on their own:
 //!
 //! * [`runtime`], [`session`], [`event`]: the session, its inputs and its events;
 //! * [`services`], [`settings`], [`auth`], [`models`]: what the sessions of a directory share;
@@ -65,8 +66,3 @@ pub use pinch_session::{compaction, entry, recovery, session_log, store};
 pub use pinch_stdx as stdx;
 pub use pinch_stdx::host::Host;
 pub use runtime::{AgentSessionOptions, SessionRuntime, create_agent_session};
-
-/// Runs the README's examples as doc tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

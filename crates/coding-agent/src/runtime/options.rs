@@ -111,8 +111,8 @@ impl AgentSessionOptions {
 
     /// Adds an active tool, which replaces a built-in one of the same name.
     #[must_use]
-    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
-        self.session.custom_tools.push(tool);
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.session.custom_tools.push(Arc::new(tool));
         self
     }
 

@@ -73,7 +73,12 @@ pub const GROUPS: &[KeyGroup] = &[
                 "",
                 "Server that `pinch update --models` fetches model catalogs from; unset: `https://pi.dev`",
             ),
-            key("enabledModels", ValueType::Texts, "", "Patterns of the models to cycle through, as for `--models`"),
+            key(
+                "enabledModels",
+                ValueType::Texts,
+                "",
+                "Patterns of the models to cycle through, as for `--models`; new sessions use the first one unless the default model is among them",
+            ),
             key(
                 "thinkingBudgets.minimal",
                 ValueType::Count,

@@ -98,7 +98,7 @@ async fn a_session_in_memory_neither_reads_nor_writes_files() {
         .resources(ResourceLoader::in_memory(resources))
         .store(Arc::clone(&store) as Arc<dyn SessionStore>)
         .provider(Arc::clone(&provider) as Arc<_>)
-        .tool(Arc::new(tool));
+        .tool(tool);
     let mut agent = create_agent_session(options).await.unwrap();
     assert_eq!(agent.take_notes(), Vec::<String>::new());
     assert_eq!(agent.session().model().id.as_str(), "faux-1");
