@@ -1,4 +1,6 @@
-//! HTTP for model calls: sends a request and returns status, headers and the body chunk by chunk. The only user of reqwest.
+#![doc = include_str!("../README.md")]
+//!
+//! ## Modules
 //!
 //! * [`HttpClient`]: pooled connections, proxies from an environment that the caller passes in, no redirects;
 //! * [`Timeouts`], [`idle`]: time limits of a call and their enforcement;
@@ -85,7 +87,7 @@ pub enum HttpError {
     Connect {
         /// The system's error.
         cause: String,
-        /// The address, if it is on this machine or its network; empty otherwise.
+        /// The address, if it is on this machine or its network, and the proxy, if one is set; empty otherwise.
         place: String,
     },
     /// The connection broke before the response started. The text does not name the cause, because recorded cases expect exactly this text
@@ -170,7 +172,7 @@ impl HttpClient {
             Ok(response) => response,
             Err(error) => {
                 let answered = what_answered(&error, &url, env).await;
-                return Err(answered.unwrap_or_else(|| send_error(error, &url)));
+                return Err(answered.unwrap_or_else(|| send_error(error, &url, env)));
             }
         };
         let coding = Coding::of(response.headers())?;
@@ -294,7 +296,7 @@ async fn what_answered(error: &reqwest::Error, url: &str, env: &Env) -> Option<H
     Some(HttpError::Connect { cause: format!("{who} {answer}"), place: near_place(url) })
 }
 
-fn send_error(error: reqwest::Error, url: &str) -> HttpError {
+fn send_error(error: reqwest::Error, url: &str, env: &Env) -> HttpError {
     if error.is_builder() {
         return HttpError::Url { cause: root_cause(&error) };
     }
@@ -303,7 +305,10 @@ fn send_error(error: reqwest::Error, url: &str) -> HttpError {
         return HttpError::Reset { source: Box::new(error.without_url()) };
     }
     let cause = if error.is_timeout() { "connect timeout".into() } else { root_cause(&error) };
-    HttpError::Connect { cause, place: near_place(url) }
+    let proxies = Proxies::of(env);
+    let proxy = proxies.set_for(url).map(url_parts::without_secrets);
+    let proxy = proxy.map(|proxy| format!("; a proxy is set: {proxy}")).unwrap_or_default();
+    HttpError::Connect { cause, place: near_place(url) + &proxy }
 }
 
 /// Returns the URL if it is on this machine or its network.
@@ -320,8 +325,3 @@ fn root_cause(error: &dyn Error) -> String {
     }
     cause.to_string()
 }
-
-/// Compiles the README's examples as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

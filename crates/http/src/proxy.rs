@@ -26,6 +26,11 @@ impl Proxies {
         self.http.as_ref().is_some_and(|url| url.starts_with("https://"))
     }
 
+    /// Returns the proxy that is set for a URL, if any, whether or not an exception applies to its host.
+    pub(super) fn set_for(&self, url: &str) -> Option<&str> {
+        if url.starts_with("https://") { self.https.as_deref() } else { self.http.as_deref() }
+    }
+
     /// Returns the proxy for tunnels.
     pub(super) fn for_tunnels(&self) -> Option<String> {
         self.https.clone()
