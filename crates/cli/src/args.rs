@@ -30,7 +30,7 @@ pub(crate) enum CliCommand {
     /// Explain which tools an embedded agent may use, and which rule decides
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// List the skills of embedded agents
+    /// List the skills of embedded agents, and install the programs they need
     #[command(subcommand)]
     Skills(skills::SkillsCommand),
     /// Print shell completions or the manual page

@@ -32,7 +32,11 @@ pub(crate) fn no_key(provider: &ProviderId, agent_dir: &Path) -> CommandFailure 
     let file = agent_dir.join("auth.json");
     let hint = match pinch_embed::llm::keys::remedy(provider.as_str()) {
         Some(remedy) => format!("{}, add one to {}, or use --api-key", lower_first(&remedy), file.display()),
-        None => format!("add one to {}, or use --api-key", file.display()),
+        None => format!(
+            "set the variable that \"apiKey\" in {} names, add a key to {}, or use --api-key",
+            agent_dir.join("models.json").display(),
+            file.display()
+        ),
     };
     CommandFailure::configuration(format!("No API key found for {provider}\nhint: {hint}"))
 }

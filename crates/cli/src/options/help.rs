@@ -12,7 +12,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("auth", "Log in and out, and check or print credentials"),
     ("export", "Export a session to HTML"),
     ("sessions", "Maintain session files"),
-    ("skills", "List the skills of embedded agents"),
+    ("skills", "List the skills of embedded agents, and install the programs they need"),
     ("policy", "Explain which tools an embedded agent may use, and which rule decides"),
     ("doctor", "Check directories, API keys, servers and sandbox support"),
     ("completions", "Print shell completions or the manual page"),

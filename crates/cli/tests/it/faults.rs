@@ -74,6 +74,31 @@ async fn unknown_models_and_missing_keys_are_errors() {
     fails(&user, &["--model", "zz", "-p", "x"], 1, unknown).await;
     let no_key = "Error: No API key found for anthropic\nhint: set ANTHROPIC_API_KEY, add one to HOME/agent/auth.json, or use --api-key";
     fails(&user, &["--model", "anthropic/claude-sonnet-4-5", "-p", "x"], 2, no_key).await;
+    let lab = r#"{"providers": {"lab": {"baseUrl": "http://127.0.0.1:1", "api": "anthropic-messages", "apiKey": "$LAB_KEY", "models": [{"id": "m"}]}}}"#;
+    user.write("agent/models.json", lab);
+    let no_key = "Error: No API key found for lab\nhint: set the variable that \"apiKey\" in HOME/agent/models.json names, \
+                  add a key to HOME/agent/auth.json, or use --api-key";
+    fails(&user, &["--model", "lab/m", "-p", "x"], 2, no_key).await;
+}
+
+#[tokio::test]
+async fn a_connection_error_names_the_proxy_without_its_password() {
+    let user = TestUser::new().await;
+    let settings = r#"{"httpProxy": "http://me:secret@127.0.0.1:1", "retry": {"enabled": false}}"#;
+    user.write("agent/settings.json", settings);
+    let ran = user.run(&["--model", "local/m1", "-p", "x"]).await;
+    assert!(ran.err.contains("Connection refused") && ran.err.contains("; a proxy is set: http://"), "{}", ran.err);
+    assert!(ran.err.contains("127.0.0.1:1") && !ran.err.contains("secret"), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn a_base_url_without_a_scheme_is_named() {
+    let user = TestUser::new().await;
+    let lab = r#"{"providers": {"lab": {"baseUrl": "127.0.0.1:1", "api": "anthropic-messages", "apiKey": "k", "models": [{"id": "m"}]}}}"#;
+    user.write("agent/models.json", lab);
+    let text =
+        "Invalid request: relative URL without a base: \"127.0.0.1:1/v1/messages\" must begin with http:// or https://";
+    fails(&user, &["--model", "lab/m", "-p", "x"], 3, text).await;
 }
 
 #[tokio::test]

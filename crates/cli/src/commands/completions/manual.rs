@@ -25,10 +25,11 @@ fn usage(entry: &CommandEntry) -> String {
     if !entry.commands.is_empty() {
         usage.push_str(" COMMAND");
     }
+    usage.push_str(" [OPTIONS]");
     for argument in &entry.arguments {
-        let _written = write!(usage, " {}", argument.name);
+        let _written = write!(usage, " {}", argument.usage);
     }
-    usage + " [OPTIONS]"
+    usage
 }
 
 fn variable_names(variable: &Variable) -> String {

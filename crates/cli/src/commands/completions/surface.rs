@@ -49,6 +49,8 @@ impl OptionSurface {
 #[derive(Clone, Debug)]
 pub(super) struct Argument {
     pub(super) name: String,
+    /// How a usage line writes it: `NAME`, `[NAME]` if it is optional, with `...` if it can be repeated.
+    pub(super) usage: String,
     pub(super) values: Values,
     pub(super) about: String,
 }
@@ -151,7 +153,9 @@ fn walk(above: &[String], command: &clap::Command, into: &mut Vec<CommandEntry>)
         let takes_value = arg.get_action().takes_values();
         let values = if takes_value && !words.is_empty() { Values::Words(words) } else { values(&long, name) };
         if arg.is_positional() {
-            arguments.push(Argument { name: name.to_owned(), values, about: about(arg.get_help()) });
+            let repeated = if matches!(arg.get_action(), clap::ArgAction::Append) { "..." } else { "" };
+            let usage = if arg.is_required_set() { format!("{name}{repeated}") } else { format!("[{name}{repeated}]") };
+            arguments.push(Argument { name: name.to_owned(), usage, values, about: about(arg.get_help()) });
             continue;
         }
         let names = arg.get_short().map(|short| format!("-{short}")).into_iter().chain([long]);
@@ -202,6 +206,7 @@ fn of_packages(command: packages::CommandSurface) -> CommandEntry {
             .argument
             .map(|name| Argument {
                 name: name.to_owned(),
+                usage: if command.name == "update" { format!("[{name}]") } else { name.to_owned() },
                 values: values("", &name.to_uppercase()),
                 about: "Source of the package: npm:NAME, git:HOST/PATH, a URL, or a directory".to_owned(),
             })
