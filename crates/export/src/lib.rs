@@ -1,4 +1,6 @@
-//! A session as a single HTML page: readable offline and without scripts, with all branches, in light and dark colors.
+#![doc = include_str!("../README.md")]
+//!
+//! ## Guarantees
 //!
 //! The page is written entry by entry, so memory use is bounded by the longest entry plus a line per entry. Equal sessions give equal
 //! pages.
@@ -156,8 +158,3 @@ fn answers(log: &SessionLog, outline: &EntryOutline, at: usize, entry: &Entry) -
     }
     Ok(found)
 }
-
-/// Runs the README's examples as doc tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -1,6 +1,4 @@
-//! The machine that tools act on: the local computer, or a sandbox that looks like one.
-//!
-//! Tools get a [`Machine`] when they are built. To run them over ssh or in a container, implement the trait; the tools do not change.
+#![doc = include_str!("../README.md")]
 
 use std::fmt;
 use std::io;
@@ -276,8 +274,3 @@ fn name(error: &io::Error) -> (&'static str, String) {
     };
     (code, text.to_owned())
 }
-
-/// Compiles the README's examples as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

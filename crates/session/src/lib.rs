@@ -1,4 +1,6 @@
-//! Sessions: stored conversations and the contexts built from them.
+#![doc = include_str!("../README.md")]
+//!
+//! ## Modules
 //!
 //! * [`entry`]: the lines of a session file;
 //! * [`store`]: session stores, behind one trait;
@@ -6,8 +8,6 @@
 //! * [`totals`]: the cost of a session;
 //! * [`recovery`]: decisions after a failed answer;
 //! * [`compaction`]: summarizing conversations that get too long.
-//!
-//! The crate runs no tools and knows no settings or credentials; `pinch-coding-agent` builds its sessions on it and re-exports its modules.
 
 pub mod entry;
 
@@ -22,8 +22,3 @@ pub mod recovery;
 pub mod compaction;
 
 pub use pinch_llm as llm;
-
-/// Runs the README's examples as doc tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -1,4 +1,6 @@
-//! Test support for pinch and programs built on it.
+#![doc = include_str!("../README.md")]
+//!
+//! ## Modules
 //!
 //! * `server` (feature `server`): a real HTTP server on the loopback interface whose responses the test releases chunk by chunk;
 //! * [`wires`]: responses in the formats of providers;

@@ -1,4 +1,6 @@
-//! Tools of an embedded agent, and the rules that decide which tools a caller is offered and which calls take effect.
+#![doc = include_str!("../README.md")]
+//!
+//! ## Modules
 //!
 //! * [`policy`] decides which tools a run is offered, and explains why.
 //! * [`arguments`] accepts the parameter names of other agents' file tools.
@@ -45,8 +47,3 @@ pub mod web;
 
 #[cfg(feature = "cron")]
 pub mod cron;
-
-/// Runs the README's examples as doc tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
