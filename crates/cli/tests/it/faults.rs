@@ -94,11 +94,18 @@ async fn a_connection_error_names_the_proxy_without_its_password() {
 #[tokio::test]
 async fn a_base_url_without_a_scheme_is_named() {
     let user = TestUser::new().await;
-    let lab = r#"{"providers": {"lab": {"baseUrl": "127.0.0.1:1", "api": "anthropic-messages", "apiKey": "k", "models": [{"id": "m"}]}}}"#;
-    user.write("agent/models.json", lab);
-    let text =
-        "Invalid request: relative URL without a base: \"127.0.0.1:1/v1/messages\" must begin with http:// or https://";
-    fails(&user, &["--model", "lab/m", "-p", "x"], 3, text).await;
+    for (url, cause, shown) in [
+        ("127.0.0.1:1", "relative URL without a base", "127.0.0.1:1"),
+        ("htp://me:secret@127.0.0.1:1", "URL scheme is not allowed", "htp://127.0.0.1:1"),
+    ] {
+        let lab = json!({"baseUrl": url, "api": "anthropic-messages", "apiKey": "k", "models": [{"id": "m"}]});
+        user.write("agent/models.json", &json!({"providers": {"lab": lab}}).to_string());
+        let text = format!(
+            "Invalid base URL \"{shown}\" of provider lab: {cause}. Set baseUrl of the provider in models.json to a URL that begins \
+             with http:// or https://."
+        );
+        fails(&user, &["--model", "lab/m", "-p", "x"], 3, &text).await;
+    }
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use futures::future::Either;
 use http::HeaderMap;
 use http::Method;
 use pinch_http::idle::{Interrupted, Watch};
+use pinch_http::url_parts;
 use pinch_http::{HttpClient, HttpError, IncomingResponse, Outgoing};
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::json::write;
@@ -355,7 +356,7 @@ fn network(request: &Request, error: HttpError) -> LlmError {
         HttpError::Url { cause } => format!(
             "Invalid base URL {:?} of provider {}: {cause}. Set baseUrl of the provider in models.json to a URL that begins with \
              http:// or https://.",
-            address::base(request),
+            url_parts::without_secrets(address::base(request)),
             request.model.provider
         ),
         other => other.to_string(),
