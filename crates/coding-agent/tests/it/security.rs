@@ -24,8 +24,8 @@ impl FileTree {
     async fn soon(&self, tool: &str, input: Value) -> String {
         let began = Instant::now();
         let text = tokio::time::timeout(PATIENCE, self.text(tool, input.clone())).await;
-        let text = text.unwrap_or_else(|_| panic!("{tool} hangs on {input}"));
-        assert!(began.elapsed() < PATIENCE, "{tool} took {:?} for {input}", began.elapsed());
+        let text = text.unwrap_or_else(|_| panic!("{tool} hangs on {:.200}", input.to_string()));
+        assert!(began.elapsed() < PATIENCE, "{tool} took {:?} for {:.200}", began.elapsed(), input.to_string());
         text
     }
 

@@ -23,6 +23,8 @@ const BATCH: usize = 32;
 const WAITING: usize = 4;
 /// Maximum bytes of a line and its context. A file with longer ones cannot be searched.
 const MAX_HEAP: usize = 64 * 1024 * 1024;
+/// Maximum bytes of a pattern that is quoted in its error as it was written.
+const MAX_QUOTED: usize = 4096;
 /// Maximum bytes of a compiled pattern.
 const MAX_PATTERN: usize = 16 * 1024 * 1024;
 
@@ -227,10 +229,11 @@ fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
 }
 
 /// Describes an invalid pattern. The matcher wraps the pattern in a group and quotes it like that, so the error of the pattern by itself is
-/// preferred.
+/// preferred, unless finding it again takes long.
 fn invalid_pattern(pattern: &str, error: &grep_regex::Error) -> SearchError {
-    match Regex::new(pattern) {
-        Err(plain @ regex::Error::Syntax(_)) => SearchError::pattern(&plain),
+    let alone = (pattern.len() <= MAX_QUOTED).then(|| Regex::new(pattern));
+    match alone {
+        Some(Err(plain @ regex::Error::Syntax(_))) => SearchError::pattern(&plain),
         _ => SearchError::pattern(error),
     }
 }
