@@ -15,6 +15,12 @@ function* alternatives(specifier, { parentURL }) {
   }
 }
 
+// What Node says about its own features is for developers of Node. Warnings of extensions are shown.
+const { emitWarning } = process;
+process.emitWarning = (warning, options, ...more) => {
+  if ((options?.type ?? options) !== "ExperimentalWarning") emitWarning.call(process, warning, options, ...more);
+};
+
 // Node itself neither strips types in node_modules nor knows TypeScript's way to name files. Versions without these functions do without.
 nodeModule.registerHooks?.({
   resolve(specifier, context, next) {

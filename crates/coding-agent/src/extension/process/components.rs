@@ -50,7 +50,8 @@ pub(super) fn action(method: &str, params: &Value) -> Result<ComponentAction, Ex
     })
 }
 
-/// Shows a component until the process or the user closes it. Returns `{closed}`: whether the user did.
+/// Shows a component until the process or the user closes it. Returns `{closed}`: whether the process did not. Without a terminal that can
+/// show it, it ends at once, as in pi.
 pub(super) async fn show(
     link: &Link,
     ui: &Dialogs,
@@ -58,7 +59,7 @@ pub(super) async fn show(
     place: ComponentPlace,
 ) -> Result<Value, ExtensionError> {
     let Some(mut component) = ui.component(place) else {
-        return Err(ExtensionError::refused("There is no terminal that can show a component"));
+        return Ok(json!({"closed": true}));
     };
     let Some(mut ended) = link.components.open(&id, component.pen()) else {
         return Err(ExtensionError::refused("Too many components at once, or an id that is in use"));
