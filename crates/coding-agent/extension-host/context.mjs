@@ -1,11 +1,28 @@
 // The contexts of handlers, tools and commands.
 
-import { progress, request, requestNow } from "./link.mjs";
+import { progress, reportFailure, request, requestNow } from "./link.mjs";
 import { makeModelRegistry } from "./models.mjs";
 import { registerProvider, unregisterProvider } from "./registrations.mjs";
 import { screen } from "./screen.mjs";
 import { makeSessionManager } from "./session.mjs";
 import { makeUi } from "./ui.mjs";
+
+/** What the system prompt is made of, as far as pinch says it. Only sections may be changed: each other change would be lost. */
+export function promptOptions({ cwd, selectedTools }) {
+  const none = () => Object.freeze([]);
+  return Object.freeze({
+    cwd,
+    selectedTools: Object.freeze(selectedTools),
+    hiddenTools: none(),
+    toolSnippets: Object.freeze({}),
+    toolGuidelines: Object.freeze({}),
+    promptGuidelines: none(),
+    appendSystemPrompt: "",
+    sections: {},
+    contextFiles: none(),
+    skills: none(),
+  });
+}
 
 /** The context of a handler, tool or command. What it asks for goes to the session it was made for, or fails. */
 export function makeContext(facts = {}, signal) {
@@ -28,8 +45,15 @@ export function makeContext(facts = {}, signal) {
     hasPendingMessages: () => askNow("hasPendingMessages"),
     shutdown: () => ask("shutdown"),
     getContextUsage: () => askNow("getContextUsage"),
-    compact: (options = {}) => ask("compact", { customInstructions: options.customInstructions }),
+    compact({ customInstructions, onComplete, onError } = {}) {
+      if (!onComplete && !onError) return ask("compact", { customInstructions });
+      // The session compacts once it is idle, which it would never be if the handler waited.
+      ask("compact", { customInstructions, wait: true }).then(onComplete, (error) => onError?.(error)).catch(reportFailure);
+    },
     getSystemPrompt: () => askNow("getSystemPrompt"),
+    get thinkingLevel() {
+      return askNow("getThinkingLevel");
+    },
     getModel: () => askNow("getModel"),
     sessionManager: makeSessionManager(facts, askNow),
     modelRegistry: { ...makeModelRegistry(ask, askNow), registerProvider, unregisterProvider },
@@ -40,20 +64,35 @@ export function makeContext(facts = {}, signal) {
   };
 }
 
+/** The context of the session that a command has changed to. It also has what `pi` could only do for the session that was left. */
+function makeReplacedContext(facts, signal) {
+  const ask = (method, params) => request(method, { generation: facts.generation, ...params });
+  return Object.assign(makeCommandContext(facts, signal), {
+    sendMessage: (message, options = {}) => ask("sendMessage", { message, ...options }),
+    sendUserMessage: (content, options = {}) => ask("sendUserMessage", { content, ...options }),
+  });
+}
+
 /** The context of a command: it may also replace the session. */
 export function makeCommandContext(facts, signal) {
   const ask = (method, params) => request(`session/${method}`, { generation: facts.generation, ...params });
   const leave = async (method, params, options = {}) => {
     const left = await ask(method, params);
     if (!left.cancelled && options.withSession) {
-      await options.withSession(makeCommandContext({ ...facts, generation: left.generation }, signal));
+      await options.withSession(makeReplacedContext({ ...facts, ...left.session, generation: left.generation }, signal));
     }
     return { cancelled: left.cancelled, selectedText: left.text, editorText: left.text };
   };
   // A copy would look up what the context looks up only when asked.
   return Object.assign(makeContext(facts, signal), {
+    getSystemPromptOptions: () =>
+      promptOptions(requestNow("getSystemPromptOptions", facts.generation === undefined ? {} : { generation: facts.generation })),
     waitForIdle: () => ask("waitForIdle"),
-    compact: (options = {}) => ask("compact", { customInstructions: options.customInstructions }),
+    async compact({ customInstructions, onComplete, onError } = {}) {
+      const done = ask("compact", { customInstructions });
+      if (!onComplete && !onError) return done;
+      await done.then(onComplete, (error) => onError?.(error));
+    },
     newSession: (options = {}) => leave("new", { parentSession: options.parentSession }, options),
     fork: (entryId, options = {}) => leave("fork", { entryId, position: options.position }, options),
     navigateTree: (targetId, options = {}) =>

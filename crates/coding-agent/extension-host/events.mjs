@@ -1,6 +1,6 @@
 // Events of sessions.
 
-import { makeContext } from "./context.mjs";
+import { makeContext, promptOptions } from "./context.mjs";
 import { bind, handlers } from "./registrations.mjs";
 
 // Merges the answers of several handlers of an event. For events not listed, the last answer wins.
@@ -35,6 +35,7 @@ function merge(event, payload, answers, answer) {
 export async function runEvent({ name, payload, ctx }, signal) {
   const event = { type: name, ...payload };
   if (name === "session_start") await bind();
+  if (name === "before_agent_start") event.systemPromptOptions = promptOptions(event.systemPromptOptions);
   const input = name === "tool_call" ? JSON.stringify(event.input) : undefined;
   const answers = [];
   for (const handler of handlers.get(name) ?? []) {
@@ -49,10 +50,12 @@ export async function runEvent({ name, payload, ctx }, signal) {
     return { action: "transform", text: event.text, images: event.images };
   }
   if (name === "before_provider_request") return last;
-  if (name === "before_agent_start" && answers.length > 0) {
+  if (name === "before_agent_start") {
+    const { sections } = event.systemPromptOptions;
+    if (answers.length === 0 && Object.keys(sections).length === 0) return undefined;
     // All messages are added; the last system prompt wins, since its handler saw the others.
     const messages = answers.flatMap((answer) => answer.messages ?? answer.message ?? []);
-    return { messages, systemPrompt: answers.findLast((answer) => answer.systemPrompt !== undefined)?.systemPrompt };
+    return { messages, systemPrompt: answers.findLast((answer) => answer.systemPrompt !== undefined)?.systemPrompt, sections };
   }
   return answers.length > 1 ? Object.assign({}, ...answers) : last;
 }

@@ -113,6 +113,11 @@ function report(event, error) {
   void request("report", { event, error }).catch((failure) => console.error(`${error} (${failure.message})`));
 }
 
+/** Reports an error that no handler waits for. */
+export function reportFailure(error) {
+  report("promise", error instanceof Error ? error.message : String(error));
+}
+
 export function fatal(error) {
   console.error(error?.stack ?? String(error));
   process.exit(1);
@@ -166,7 +171,7 @@ function handleInbox() {
 export function serve(methods) {
   served = methods;
   // Much that pi does at once is a request here, and extensions do not wait for it. A failure must not end the process.
-  process.on("unhandledRejection", (error) => report("promise", error instanceof Error ? error.message : String(error)));
+  process.on("unhandledRejection", reportFailure);
   process.stdin.on("data", (chunk) => {
     feed(chunk);
     handleInbox();

@@ -31,6 +31,28 @@ function onlyAtStart(what) {
   if (progress.isInitialized) throw new Error(`${what} must be called while the extension is loaded`);
 }
 
+/** Reports that pinch has no use for something, which must not keep the extension from loading. */
+function reportIgnored(event, what) {
+  const params = { event, error: `${what} is not supported by pinch, and ignored` };
+  if (progress.isBound) void request("report", params);
+  else late.push({ method: "report", params });
+}
+
+/** Registers something that pi draws, which concerns only those who see the screen. */
+function ignoreDrawing(name) {
+  return (type) => {
+    drawings.add(typeof type === "string" ? `${name}("${type}")` : name);
+    if (progress.isBound) reportDrawings();
+  };
+}
+
+const drawings = new Set();
+
+function reportDrawings() {
+  for (const what of drawings) if (progress.start.hasUI) reportIgnored(what.split("(")[0], `pi.${what}`);
+  drawings.clear();
+}
+
 export function describeTool({ name, label, description, parameters, executionMode, outputSchema, renderShell, ...tool }) {
   const parts = { call: tool.renderCall, result: tool.renderResult };
   const renders = Object.keys(parts).filter((part) => parts[part]);
@@ -41,10 +63,7 @@ export function registerProvider(name, config) {
   const { streamSimple, stream = streamSimple, oauth, refreshModels, images, classifiers, ...definition } = config;
   if (stream) streamers.set(name, stream);
   for (const [what, given] of Object.entries({ oauth, refreshModels, images, classifiers })) {
-    if (!given) continue;
-    const params = { event: "registerProvider", error: `${what} of provider ${name} is not supported by pinch, and ignored` };
-    if (progress.isBound) void request("report", params);
-    else late.push({ method: "report", params });
+    if (given) reportIgnored("registerProvider", `${what} of provider ${name}`);
   }
   const provider = { name, config: definition, streams: streamers.has(name) };
   if (!progress.isInitialized) providers.push(provider);
@@ -100,8 +119,16 @@ export const pi = {
     onlyAtStart("pi.registerMessageRenderer");
     renderers.set(type, renderer);
   },
+  registerEntryRenderer: ignoreDrawing("registerEntryRenderer"),
+  registerMarkdownTransformer: ignoreDrawing("registerMarkdownTransformer"),
+  registerToolRenderer: ignoreDrawing("registerToolRenderer"),
   registerProvider,
   unregisterProvider,
+  registerVirtualModel: ({ provider, id }) => reportIgnored("registerVirtualModel", `virtual model ${provider}/${id}`),
+  unregisterVirtualModel() {},
+  registerMcpServer: (name) => reportIgnored("registerMcpServer", `MCP server ${name}`),
+  unregisterMcpServer() {},
+  getMcpServers: () => [],
   sendMessage: (message, options = {}) => request("sendMessage", { message, ...options }),
   sendUserMessage: (content, options = {}) => request("sendUserMessage", { content, ...options }),
   appendEntry: (customType, data) => request("appendEntry", { customType, data }),
@@ -131,6 +158,7 @@ export const pi = {
 /** Tells pinch what was registered before there was a session. */
 export async function bind() {
   progress.isBound = true;
+  reportDrawings();
   for (const { method, params } of late.splice(0)) await request(method, params);
   for (const topic of topics.keys()) await request("events/subscribe", { topic });
 }

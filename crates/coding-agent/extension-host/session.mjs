@@ -21,11 +21,38 @@ export function makeSessionManager(facts, ask) {
     return path.reverse();
   };
   const getLeafEntry = () => branch().at(-1);
+  const context = forTheMoment(() => ask("getContext"));
+  /** The entries that the model's context is made of: those before the latest compaction only as far as it keeps them. */
+  const buildContextEntries = () => {
+    const path = branch();
+    const at = path.findLastIndex((entry) => entry.type === "compaction");
+    if (at < 0) return [...path];
+    const before = path.slice(0, at);
+    const first = before.findIndex((entry) => entry.id === path[at].firstKeptEntryId);
+    const kept = first < 0 ? [] : before.slice(first).filter((entry) => entry.message?.role !== "system");
+    return [path[at], ...kept, ...path.slice(at + 1)];
+  };
+  const buildSessionContext = () => {
+    const { messages, thinkingLevel, model } = context();
+    return { messages: [...messages], thinkingLevel, model };
+  };
   return {
     getEntries: () => [...entries()],
     getBranch,
     getLeafEntry,
     getLeafId: () => getLeafEntry()?.id ?? null,
+    getEntryCount: () => entries().length,
+    getChildren: (parentId) => entries().filter((entry) => entry.parentId === parentId),
+    getHeader: () => ask("getHeader"),
+    buildContextEntries,
+    buildSessionContext,
+    buildSessionProjection() {
+      const { messages, entryIds } = context();
+      const of = (id) => messages.filter((_, at) => entryIds[at] === id);
+      const projected = buildContextEntries().map((sourceEntry) => ({ sourceEntry, messages: of(sourceEntry.id) }));
+      return { entries: projected, ...buildSessionContext() };
+    },
+    isPersisted: () => facts.sessionFile !== undefined,
     getEntry: (id) => byId().get(id),
     getLabel: (id) => labels().get(id)?.label || undefined,
     getTree() {

@@ -183,6 +183,17 @@ impl PromptSections {
         }
     }
 
+    /// Replaces the section of a name, or adds one, between tags with its name. Without a text the section is removed.
+    pub fn replace_wrapped(&mut self, name: &str, text: &str) {
+        let wrapped = format!("<{name}>\n{text}\n</{name}>");
+        let sections = Arc::make_mut(&mut self.sections);
+        match sections.iter().position(|(known, _)| known == name) {
+            Some(at) if text.is_empty() => drop(sections.remove(at)),
+            Some(at) => sections[at].1 = wrapped,
+            None => self.push_wrapped(name, text),
+        }
+    }
+
     fn add(&mut self, name: &str, text: String) {
         Arc::make_mut(&mut self.sections).push((name.to_owned(), text));
     }

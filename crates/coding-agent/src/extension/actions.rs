@@ -17,9 +17,11 @@ use pinch_stdx::cancel::Cancel;
 
 use super::error::ExtensionError;
 use super::models::KnownModels;
+use crate::compaction::Compacted;
 use crate::compaction::estimate::ContextUsage;
-use crate::entry::{CustomMessage, Entry, EntryBody, EntryId};
+use crate::entry::{CustomMessage, Entry, EntryBody, EntryId, Header};
 use crate::prompt::PromptSections;
+use crate::session_log::Context;
 use crate::tools::facts::SessionDetails;
 
 /// The state of a session at one moment.
@@ -148,6 +150,10 @@ pub enum SessionAction {
     Entries,
     /// List the entries of the active branch. Answered with [`ActionOutcome::Entries`].
     Branch,
+    /// Return the messages of the active branch. Answered with [`ActionOutcome::Context`].
+    Context,
+    /// Return the header. Answered with [`ActionOutcome::Header`].
+    Header,
     /// Report the context usage. Answered with [`ActionOutcome::Usage`].
     ContextUsage,
     /// Compact the conversation once the session is idle. With `wait`, answered with [`ActionOutcome::Compacted`] afterwards, otherwise
@@ -189,15 +195,14 @@ pub enum ActionOutcome {
     Found(bool),
     /// Entries, oldest first.
     Entries(Vec<Arc<Entry>>),
+    /// The messages that a branch gives the model.
+    Context(Box<Context>),
+    /// The header of the session.
+    Header(Box<Header>),
     /// Usage of the context window.
     Usage(Option<ContextUsage>),
     /// The conversation was compacted.
-    Compacted {
-        /// Text of the summary.
-        summary: String,
-        /// Tokens of the context before compaction.
-        tokens_before: u64,
-    },
+    Compacted(Box<Compacted>),
     /// The session or position was replaced, unless cancelled.
     Replaced {
         /// Whether an extension cancelled it.

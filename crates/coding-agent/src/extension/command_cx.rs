@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::actions::{ActionOutcome, NavigateTree, SessionAction};
 use super::cx::ExtensionCx;
 use super::error::ExtensionError;
+use crate::compaction::Compacted;
 use crate::entry::EntryId;
 
 /// The context of a command, which may also wait until the session is idle, and replace it. Handlers cannot do that, because the session
@@ -46,14 +47,14 @@ impl CommandCx {
         self.act(SessionAction::WaitForIdle).await.map(drop)
     }
 
-    /// Compacts the conversation and returns the summary.
+    /// Compacts the conversation, once the session is idle.
     ///
     /// # Errors
     /// Fails if nothing was compacted.
-    pub async fn compact(&self, focus: Option<String>) -> Result<String, ExtensionError> {
+    pub async fn compact(&self, focus: Option<String>) -> Result<Compacted, ExtensionError> {
         match self.act(SessionAction::Compact { focus, wait: true }).await? {
-            ActionOutcome::Compacted { summary, .. } => Ok(summary),
-            _ => Ok(String::new()),
+            ActionOutcome::Compacted(done) => Ok(*done),
+            _ => Err(ExtensionError::new("The session was not compacted")),
         }
     }
 

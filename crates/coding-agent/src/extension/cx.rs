@@ -22,9 +22,10 @@ use super::register::{FlagValue, ProviderChange};
 use super::rendering::{RegisteredRenderer, Renderer, RendererKey, ToolLook};
 use super::ui::Dialogs;
 use crate::compaction::estimate::ContextUsage;
-use crate::entry::{CustomMessage, Entry, EntryBody, EntryId};
+use crate::entry::{CustomMessage, Entry, EntryBody, EntryId, Header};
 use crate::extension::exec::{self, ExecOptions, ExecOutput};
 use crate::models::ProviderDefinition;
+use crate::session_log::Context;
 
 /// A handle to the session that a handler was called for. Cheap to clone. Once the session is replaced or closed, every method that reads
 /// or changes it fails with [`ExtensionError::Stale`].
@@ -379,6 +380,28 @@ impl ExtensionCx {
     /// [`ExtensionError`].
     pub async fn branch(&self) -> Result<Vec<Arc<Entry>>, ExtensionError> {
         Ok(entries(self.act(SessionAction::Branch).await?))
+    }
+
+    /// Returns the messages of the active branch, with the model and the thinking level.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn conversation(&self) -> Result<Context, ExtensionError> {
+        match self.act(SessionAction::Context).await? {
+            ActionOutcome::Context(context) => Ok(*context),
+            _ => Ok(Context::default()),
+        }
+    }
+
+    /// Returns the header of the session.
+    ///
+    /// # Errors
+    /// [`ExtensionError`].
+    pub async fn header(&self) -> Result<Header, ExtensionError> {
+        match self.act(SessionAction::Header).await? {
+            ActionOutcome::Header(header) => Ok(*header),
+            _ => Err(ExtensionError::new("The session has no header")),
+        }
     }
 
     /// Returns the context usage, or `None` if the size of the window is unknown.

@@ -1,5 +1,6 @@
 //! Payloads of the points, and answers of extensions.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use serde_json::Value;
 use super::points::Point;
 use super::ui::Dialog;
 use crate::compaction::hooks::MovedLeaf;
-use crate::compaction::{Compacted, CompactionReason};
-use crate::entry::{CustomMessage, EntryId};
+use crate::compaction::{CompactError, Compacted, CompactionReason};
+use crate::entry::{CustomMessage, Entry, EntryId};
 use crate::event::SessionEvent;
 use crate::machine::Machine;
 use crate::prompt::PromptSections;
@@ -105,13 +106,24 @@ pub enum Notification<'a> {
         target: Option<&'a PathBuf>,
     },
     /// The conversation was compacted.
-    Compacted(&'a Compacted),
+    Compacted {
+        /// What was done.
+        done: &'a Compacted,
+        /// The entry of the summary.
+        entry: &'a Arc<Entry>,
+        /// Whether a failed prompt is retried now.
+        will_retry: bool,
+    },
     /// A compaction failed or was cancelled.
     CompactFailed {
         /// What triggered it.
         reason: CompactionReason,
-        /// The error message.
-        error: &'a str,
+        /// The error.
+        error: &'a CompactError,
+        /// The error message for people, which says what failed.
+        message: &'a str,
+        /// Whether an extension made the summary.
+        from_extension: bool,
     },
     /// The leaf moved.
     Moved(&'a MovedLeaf),
@@ -151,7 +163,7 @@ impl Notification<'_> {
             Self::TurnStart { .. } => Point::TurnStart,
             Self::SessionStart { .. } => Point::SessionStart,
             Self::SessionShutdown { .. } => Point::SessionShutdown,
-            Self::Compacted(_) => Point::SessionCompact,
+            Self::Compacted { .. } => Point::SessionCompact,
             Self::CompactFailed { .. } => Point::SessionCompactFailed,
             Self::Moved(_) => Point::SessionTree,
             Self::Response { .. } => Point::AfterProviderResponse,
@@ -259,6 +271,8 @@ pub struct AgentStartAction {
     pub messages: Vec<CustomMessage>,
     /// Another system prompt, for this prompt only.
     pub system: Option<PromptSections>,
+    /// Sections to add to the system prompt, by name, for this prompt only. Those of the same name are replaced.
+    pub sections: BTreeMap<String, String>,
 }
 
 /// What to do with a complete message.

@@ -382,7 +382,7 @@ impl Extension for ProcessExtension {
         cx: &'a ExtensionCx,
     ) -> HandlerFuture<'a, AgentStartAction> {
         Box::pin(async move {
-            let payload = json_of::agent_start(start);
+            let payload = json_of::agent_start(start, &*cx.session()?);
             json_of::agent_start_answer(&self.ask_living(Point::BeforeAgentStart, payload, cx).await?)
         })
     }

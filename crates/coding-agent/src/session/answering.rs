@@ -34,6 +34,8 @@ pub(super) fn answer_queries(control: &SessionControl, log: &SessionLog) {
         let answer = match act {
             SessionAction::Branch => ActionOutcome::Entries(log.active_branch().entries().collect()),
             SessionAction::Entries => ActionOutcome::Entries(log.entries().collect()),
+            SessionAction::Context => ActionOutcome::Context(Box::new(log.context())),
+            SessionAction::Header => ActionOutcome::Header(Box::new(log.header().clone())),
             _ => {
                 let context_window = control.peek(|state| state.now.model.context_window);
                 ActionOutcome::Usage(usage_of(log, &log.context(), context_window))

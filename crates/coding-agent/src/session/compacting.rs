@@ -95,19 +95,23 @@ impl Summariser {
             return Err(nothing);
         }
         emitter.event(SessionEvent::CompactionStart { reason: wanted.reason }).await;
+        let mut from_extension = false;
         let made = match preparation {
-            Ok(preparation) => self.make(log, preparation, wanted, emitter, cancel).await,
+            Ok(preparation) => self.make(log, preparation, wanted, &mut from_extension, emitter, cancel).await,
             Err(nothing) => Err(nothing),
         };
         match &made {
             Ok(done) => {
                 self.hooks.compacted(done);
-                self.control.notify_extensions(Notification::Compacted(done), log).await;
+                if let Some(entry) = log.entry(&done.entry_id) {
+                    let notification = Notification::Compacted { done, entry: &entry, will_retry: wanted.will_retry };
+                    self.control.notify_extensions(notification, log).await;
+                }
             }
             Err(error) => {
                 self.hooks.compaction_failed(wanted.reason, error);
-                let text = error.to_string();
-                let notification = Notification::CompactFailed { reason: wanted.reason, error: &text };
+                let (reason, message) = (wanted.reason, &*failure_text(error, wanted.reason));
+                let notification = Notification::CompactFailed { reason, error, message, from_extension };
                 self.control.notify_extensions(notification, log).await;
             }
         }
@@ -120,6 +124,7 @@ impl Summariser {
         log: &mut SessionLog,
         preparation: Preparation,
         wanted: CompactionTask<'_>,
+        from_extension: &mut bool,
         emitter: &dyn EventListener,
         cancel: &Cancel,
     ) -> Result<Compacted, CompactError> {
@@ -134,7 +139,10 @@ impl Summariser {
         let before = cancel.run(answering(&self.control, log, asking)).await;
         let made: Summarised = match before.map_err(|_| CompactError::Cancelled)? {
             BeforeCompaction::Cancel => return Err(CompactError::Cancelled),
-            BeforeCompaction::Instead(made) => *made,
+            BeforeCompaction::Instead(made) => {
+                *from_extension = true;
+                *made
+            }
             BeforeCompaction::Continue => {
                 match answering(&self.control, log, self.hooks.summarise(&ahead, cancel)).await {
                     Some(made) => made?,

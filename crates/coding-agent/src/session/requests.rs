@@ -90,7 +90,11 @@ impl RequestQueue {
         act: SessionAction,
     ) -> Result<oneshot::Receiver<Result<ActionOutcome, ExtensionError>>, ExtensionError> {
         let queue = match act {
-            SessionAction::Entries | SessionAction::Branch | SessionAction::ContextUsage => &mut self.queries,
+            SessionAction::Entries
+            | SessionAction::Branch
+            | SessionAction::Context
+            | SessionAction::Header
+            | SessionAction::ContextUsage => &mut self.queries,
             _ => &mut self.requests,
         };
         check_room(self.is_closed, queue.len())?;

@@ -37,7 +37,7 @@ impl AgentSession {
             SessionAction::Compact { focus, .. } => {
                 let request = CompactRequest { cancel: cancel.child(), ..CompactRequest::manual(focus) };
                 let done = self.compact_with(request, emitter).await.map_err(ExtensionError::refused)?;
-                Ok(ActionOutcome::Compacted { summary: done.summary, tokens_before: done.tokens_before })
+                Ok(ActionOutcome::Compacted(Box::new(done)))
             }
             SessionAction::NewSession { parent } => match self.begin_new(parent).await {
                 Ok(()) => Ok(left(None)),

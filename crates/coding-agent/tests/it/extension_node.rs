@@ -413,3 +413,78 @@ async fn answers_may_be_longer_than_other_lines() {
     assert_eq!(failures(&stage.ask("/count").await), []);
     assert_eq!(stage.scene.session.log().name().as_deref(), Some("18 MiB"));
 }
+
+#[tokio::test]
+async fn a_handler_learns_of_the_compaction_that_it_requested() {
+    let text = r#"
+        export default function (pi) {
+          const seen = [];
+          pi.on("session_compact", ({ type, ...event }) => {
+            const { id, parentId, timestamp, firstKeptEntryId, ...entry } = event.compactionEntry;
+            const ids = [id, parentId, timestamp, firstKeptEntryId].map((one) => typeof one);
+            seen.push({ ...event, compactionEntry: entry, ids });
+          });
+          pi.on("session_compact_failed", ({ type, ...event }) => void seen.push(event));
+          pi.on("agent_end", (event, ctx) => {
+            const compact = (next) => ctx.compact({
+              customInstructions: "f",
+              onComplete: (result) => { seen.push(Object.keys(result)); next(); },
+              onError: (error) => { seen.push(error.message); next(); },
+            });
+            if (seen.length === 0) seen.push(compact(() => compact(() => pi.appendEntry("seen", seen))) ?? null);
+          });
+        }"#;
+    let replies = [Reply::text("1"), Reply::text("SUMMARY"), Reply::text("S2")];
+    let Some((mut stage, _folder)) = stage(text, replies).await else { return };
+    stage.scene.session.compaction_mut().settings.keep_recent_tokens = 1;
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    // The session answers what the callbacks ask for.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while states(&stage).is_empty() && Instant::now() < deadline {
+        pull(stage.scene.session.run_requests(&Cancel::new())).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    insta::assert_snapshot!(states(&stage).join("\n"));
+}
+
+#[tokio::test]
+async fn an_extension_adds_sections_to_the_system_prompt_and_reads_what_it_is_made_of() {
+    let text = r#"
+        export default function (pi) {
+          pi.on("before_agent_start", (event, ctx) => {
+            const { selectedTools, sections } = event.systemPromptOptions;
+            sections.guidance = `Tools: ${selectedTools}`;
+            let refused;
+            try { selectedTools.push("x"); } catch (error) { refused = error.name; }
+            pi.appendEntry("start", [event.messageType, refused]);
+          });
+          pi.registerCommand("look", { handler: (args, ctx) => pi.appendEntry("look", Object.keys(ctx.getSystemPromptOptions())) });
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("1")]).await else { return };
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    assert_eq!(failures(&stage.ask("/look").await), []);
+    let request = stage.scene.provider.requests().remove(0);
+    let Message::System(sent) = &*request.messages[0] else { panic!("{request:?}") };
+    insta::assert_snapshot!(format!("{}\n{}", states(&stage).join("\n"), sent.content.text("")));
+}
+
+#[tokio::test]
+async fn a_session_manager_shows_what_the_model_sees() {
+    let text = r#"
+        export default function (pi) {
+          pi.on("agent_end", (event, { sessionManager: log }) => {
+            const { entries, messages, thinkingLevel } = log.buildSessionProjection();
+            const first = log.getEntries()[0];
+            pi.appendEntry("seen", {
+              header: Object.keys(log.getHeader()), isOurs: log.getHeader().id === log.getSessionId(),
+              entries: log.buildContextEntries().map(({ type }) => type), count: log.getEntryCount(),
+              projected: entries.map((entry) => entry.messages.map(({ role }) => role).join()),
+              roles: messages.map(({ role }) => role), same: log.buildSessionContext().messages.length === messages.length,
+              thinkingLevel, children: log.getChildren(first.id).length,
+            });
+          });
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("1")]).await else { return };
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    insta::assert_snapshot!(states(&stage).join("\n"));
+}

@@ -311,8 +311,8 @@ impl Extension for PluginHooks {
     fn notified<'a>(&'a self, notification: Notification<'a>, cx: &'a ExtensionCx) -> HandlerFuture<'a, ()> {
         Box::pin(async move {
             match notification {
-                Notification::Compacted(done) => self.compaction_ended(Ok(done), cx),
-                Notification::CompactFailed { error, .. } => self.compaction_ended(Err(error), cx),
+                Notification::Compacted { done, .. } => self.compaction_ended(Ok(done), cx),
+                Notification::CompactFailed { error, .. } => self.compaction_ended(Err(&error.to_string()), cx),
                 _ => {}
             }
             Ok(())

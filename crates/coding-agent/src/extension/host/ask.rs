@@ -193,10 +193,14 @@ impl Extensions {
         for one in self.wanting(point) {
             let call = self.call(&one, point);
             let answer = call.attempt(|| one.extension.before_agent_start(&start, &call.cx));
-            let AgentStartAction { messages: said, system } = answer.await.unwrap_or_default();
+            let AgentStartAction { messages: said, system, sections } = answer.await.unwrap_or_default();
             messages.extend(said);
             if let Some(system) = system {
                 start.system = system;
+                is_changed = true;
+            }
+            for (name, text) in &sections {
+                start.system.replace_wrapped(name, text);
                 is_changed = true;
             }
         }

@@ -10,8 +10,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, MoveChanges, PendingCompaction, PendingMove};
-use crate::compaction::{ByExtension, Compacted, Summarised};
+use crate::compaction::{ByExtension, CompactError, Compacted, Summarised};
 use crate::entry::{CustomMessage, EntryId};
+
+use crate::extension::actions::SessionSnapshot;
 use crate::extension::{
     AgentStartAction, AnswerOutcome, BeforeAgentStart, Boundary, BoundaryAction, ContextAction, Draft, ExtensionError,
     Input, InputAction, MessageAction, Notification, ResourcePaths, SwitchDecision, TrustAction, TurnEnd,
@@ -83,10 +85,22 @@ pub(super) fn notification(notification: &Notification<'_>) -> Option<Value> {
         Notification::SessionShutdown { reason, target } => {
             object([("reason", Some(reason.as_str().into())), ("targetSessionFile", path(*target))])
         }
-        Notification::Compacted(done) => {
-            json!({"compactionEntry": compacted(done), "fromExtension": done.from_extension})
+        Notification::Compacted { done, entry, will_retry } => json!({
+            "compactionEntry": entry.to_value(),
+            "fromExtension": done.from_extension,
+            "reason": done.reason.as_str(),
+            "willRetry": will_retry,
+        }),
+        Notification::CompactFailed { reason, error, message, from_extension } => {
+            let is_aborted = matches!(error, CompactError::Cancelled);
+            object([
+                ("reason", Some(reason.as_str().into())),
+                ("errorMessage", (!is_aborted).then(|| Value::from(*message))),
+                ("aborted", Some(is_aborted.into())),
+                ("willRetry", Some(false.into())),
+                ("fromExtension", Some((*from_extension).into())),
+            ])
         }
-        Notification::CompactFailed { reason, error } => json!({"reason": reason.as_str(), "errorMessage": error}),
         Notification::Moved(moved) => object([
             ("newLeafId", Some(value(&moved.new_leaf.as_ref().map(EntryId::as_str)))),
             ("oldLeafId", Some(value(&moved.old_leaf.as_ref().map(EntryId::as_str)))),
@@ -110,12 +124,14 @@ pub(super) fn notification(notification: &Notification<'_>) -> Option<Value> {
     })
 }
 
-fn compacted(done: &Compacted) -> Value {
+/// Serializes the result of a compaction.
+pub(super) fn compacted(done: &Compacted) -> Value {
     object([
-        ("id", Some(done.entry_id.as_str().into())),
         ("summary", Some(done.summary.as_str().into())),
         ("firstKeptEntryId", Some(done.first_kept_entry_id.as_str().into())),
         ("tokensBefore", Some(done.tokens_before.into())),
+        ("estimatedTokensAfter", Some(done.estimated_tokens_after.into())),
+        ("usage", done.usage.as_ref().map(value)),
         ("details", done.details.clone()),
     ])
 }
@@ -221,13 +237,25 @@ pub(super) fn context_answer(answer: &Value, before: &[Arc<Message>]) -> Handler
     Ok(ContextAction::Replace(messages.into_iter().enumerate().map(known).collect()))
 }
 
-pub(super) fn agent_start(start: &BeforeAgentStart) -> Value {
+/// Serializes what the system prompt is made of, as far as sessions know it.
+pub(super) fn prompt_options(session: &SessionSnapshot) -> Value {
+    let tools: Value = session.active_tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+    json!({"cwd": session.cwd.to_string_lossy(), "selectedTools": tools})
+}
+
+pub(super) fn agent_start(start: &BeforeAgentStart, session: &SessionSnapshot) -> Value {
+    let custom = start.message_type.as_deref().map(|custom_type| {
+        let blocks = std::iter::once(Block::text(&*start.prompt)).chain(start.images.iter().cloned().map(Block::Image));
+        json!({"role": "custom", "customType": custom_type, "content": blocks.collect::<Vec<_>>()})
+    });
     let system: Vec<&str> = start.system.sections().map(|(_, text)| text).collect();
     object([
         ("prompt", Some(start.prompt.as_str().into())),
         ("images", images(&start.images)),
         ("systemPrompt", Some(system.join("\n\n").into())),
-        ("messageType", start.message_type.as_deref().map(Value::from)),
+        ("systemPromptOptions", Some(prompt_options(session))),
+        ("messageType", Some(if custom.is_some() { "custom" } else { "user" }.into())),
+        ("message", custom),
     ])
 }
 
@@ -236,7 +264,8 @@ pub(super) fn agent_start_answer(answer: &Value) -> HandlerResult<AgentStartActi
     let more: Vec<Value> = member(answer, "messages")?.unwrap_or_default();
     let messages = one.into_iter().chain(&more).map(custom).collect::<HandlerResult<_>>()?;
     let system: Option<String> = member(answer, "systemPrompt")?;
-    Ok(AgentStartAction { messages, system: system.map(PromptSections::text) })
+    let sections = member(answer, "sections")?.unwrap_or_default();
+    Ok(AgentStartAction { messages, system: system.map(PromptSections::text), sections })
 }
 
 /// Serializes the combined result so far, after a turn or before the session becomes idle.

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::components;
 use super::link::{Link, ProcessRequest};
-use super::manifest::tool_of;
+use super::manifest::{facts, tool_of};
 use super::models;
-use super::points::{custom, member, needed, object, value};
+use super::points::{compacted, custom, member, needed, object, prompt_options, value};
 use super::providers;
 use super::renderers;
 use crate::entry::EntryId;
@@ -135,8 +135,25 @@ pub(super) async fn serve(link: Arc<Link>, request: ProcessRequest) -> Done {
             let texts: Vec<&str> = session.system.sections().map(|(_, text)| text).collect();
             Ok(texts.join("\n\n").into())
         }
+        "getSystemPromptOptions" => Ok(prompt_options(&*cx.session()?)),
         "getEntries" => Ok(cx.entries().await?.iter().map(|entry| entry.to_value()).collect()),
         "getBranch" => Ok(cx.branch().await?.iter().map(|entry| entry.to_value()).collect()),
+        "getHeader" => {
+            let header = cx.header().await?;
+            Ok(serde_json::from_str(&header.to_line()).unwrap_or_default())
+        }
+        "getContext" => {
+            let context = cx.conversation().await?;
+            let model = context
+                .model
+                .map(|model| json!({"provider": model.provider.as_str(), "modelId": model.model_id.as_str()}));
+            Ok(json!({
+                "messages": context.messages,
+                "entryIds": context.entry_ids.iter().map(EntryId::as_str).collect::<Vec<_>>(),
+                "thinkingLevel": context.thinking_level,
+                "model": model,
+            }))
+        }
         "getContextUsage" => Ok(cx.context_usage().await?.map_or(
             Value::Null,
             |usage| json!({"tokens": usage.tokens, "contextWindow": usage.context_window, "percent": usage.percent()}),
@@ -145,7 +162,13 @@ pub(super) async fn serve(link: Arc<Link>, request: ProcessRequest) -> Done {
         "hasPendingMessages" => cx.has_pending_messages().map(Value::from),
         "abort" => cx.abort().await.map(done),
         "shutdown" => cx.shutdown().await.map(done),
-        "compact" => cx.request_compaction(member(&params, "customInstructions")?).await.map(done),
+        "compact" => {
+            let focus: Option<String> = member(&params, "customInstructions")?;
+            match member(&params, "wait")?.unwrap_or(false) {
+                true => CommandCx::new(cx).compact(focus).await.map(|done| compacted(&done)),
+                false => cx.request_compaction(focus).await.map(done),
+            }
+        }
         "events/emit" => {
             cx.emit(&needed::<String>(&params, "topic")?, params.get("data").unwrap_or(&Value::Null));
             Ok(Value::Null)
@@ -293,12 +316,13 @@ async fn session(link: &Link, cx: &CommandCx, method: &str, params: &Value) -> D
         object([
             ("cancelled", Some(left.cancelled.into())),
             ("text", left.text.map(Value::from)),
+            ("session", Some(facts(link, &left.cx))),
             ("generation", Some(generation.into())),
         ])
     };
     match method {
         "waitForIdle" => cx.wait_for_idle().await.map(|()| Value::Null),
-        "compact" => cx.compact(member(params, "customInstructions")?).await.map(|summary| json!({"summary": summary})),
+        "compact" => cx.compact(member(params, "customInstructions")?).await.map(|done| compacted(&done)),
         "new" => cx.new_session(member(params, "parentSession")?).await.map(left),
         "fork" => {
             let entry: String = needed(params, "entryId")?;

@@ -94,7 +94,7 @@ impl Extension for Probe {
             Notification::Thinking { level, previous } => format!("level {} {}", level.as_str(), previous.as_str()),
             Notification::TurnStart { turn_index, .. } => format!("turn_start {turn_index}"),
             Notification::Response { status, .. } => format!("response {status}"),
-            Notification::Compacted(done) => format!("compacted {}", done.from_extension),
+            Notification::Compacted { done, .. } => format!("compacted {}", done.from_extension),
             Notification::CompactFailed { error, .. } => format!("compact failed {error}"),
             Notification::Event(SessionEvent::InfoChanged { name }) => format!("name {name:?}"),
             other => other.point().unwrap().name().to_owned(),
@@ -179,7 +179,7 @@ impl Extension for Probe {
         self.note(format!("before_start {} {:?}", start.prompt, start.message_type));
         let text: Vec<&str> = start.system.sections().map(|(_, text)| text).collect();
         let system = Some(SystemPrompt::text(tagged(&text.join("\n"), self.name)));
-        self.answer(AgentStartAction { messages: vec![custom(self.name)], system }, cx)
+        self.answer(AgentStartAction { messages: vec![custom(self.name)], system, ..AgentStartAction::default() }, cx)
     }
 
     fn turn_end<'a>(
