@@ -4,7 +4,7 @@ import { progress, reportFailure, request, requestNow } from "./link.mjs";
 import { makeModelRegistry } from "./models.mjs";
 import { registerProvider, unregisterProvider } from "./registrations.mjs";
 import { screen } from "./screen.mjs";
-import { makeSessionManager } from "./session.mjs";
+import { makeSessionDraft, makeSessionManager } from "./session.mjs";
 import { makeUi } from "./ui.mjs";
 
 /** What the system prompt is made of, as far as pinch says it. Only sections may be changed: each other change would be lost. */
@@ -93,7 +93,11 @@ export function makeCommandContext(facts, signal) {
       if (!onComplete && !onError) return done;
       await done.then(onComplete, (error) => onError?.(error));
     },
-    newSession: (options = {}) => leave("new", { parentSession: options.parentSession }, options),
+    async newSession(options = {}) {
+      const { log, entries } = makeSessionDraft();
+      await options.setup?.(log);
+      return leave("new", { parentSession: options.parentSession, entries }, options);
+    },
     fork: (entryId, options = {}) => leave("fork", { entryId, position: options.position }, options),
     navigateTree: (targetId, options = {}) =>
       leave("navigate", {

@@ -36,6 +36,10 @@ export async function runEvent({ name, payload, ctx }, signal) {
   const event = { type: name, ...payload };
   if (name === "session_start") await bind();
   if (name === "before_agent_start") event.systemPromptOptions = promptOptions(event.systemPromptOptions);
+  if (name === "turn_end" || name === "agent_before_settle") {
+    const { sessionManager } = makeContext(ctx, signal);
+    Object.defineProperty(event, "context", { enumerable: true, get: () => sessionManager.previewContext() });
+  }
   const input = name === "tool_call" ? JSON.stringify(event.input) : undefined;
   const answers = [];
   for (const handler of handlers.get(name) ?? []) {

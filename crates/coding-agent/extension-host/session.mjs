@@ -52,6 +52,13 @@ export function makeSessionManager(facts, ask) {
       const projected = buildContextEntries().map((sourceEntry) => ({ sourceEntry, messages: of(sourceEntry.id) }));
       return { entries: projected, ...buildSessionContext() };
     },
+    /** What the model would see after a turn, for events that may ask for another one. */
+    previewContext() {
+      const { llmMessages } = context();
+      const { entries, messages } = this.buildSessionProjection();
+      const canContinue = llmMessages.some(({ role }) => role !== "system") && llmMessages.at(-1).role !== "assistant";
+      return { contextEntries: entries, contextMessages: messages, llmMessages: [...llmMessages], canContinue };
+    },
     isPersisted: () => facts.sessionFile !== undefined,
     getEntry: (id) => byId().get(id),
     getLabel: (id) => labels().get(id)?.label || undefined,
@@ -72,4 +79,21 @@ export function makeSessionManager(facts, ask) {
     getSessionName: () => ask("getSessionName"),
     getCwd: () => facts.cwd ?? progress.start.cwd,
   };
+}
+
+/** A session that does not exist yet: what is appended to it is what it begins with. */
+export function makeSessionDraft() {
+  const entries = [];
+  const append = (type, members) => void entries.push({ type, ...members });
+  const log = {
+    appendMessage: (message) => append("message", { message }),
+    appendCustomEntry: (customType, data) => append("custom", { customType, data }),
+    appendCustomMessageEntry: (customType, content, display = true, details = undefined) =>
+      append("custom_message", { customType, content, display, details }),
+    appendSessionInfo: (name) => append("session_info", { name }),
+    appendModelChange: (provider, modelId) => append("model_change", { provider, modelId }),
+    appendThinkingLevelChange: (thinkingLevel) => append("thinking_level_change", { thinkingLevel }),
+    getEntries: () => [...entries],
+  };
+  return { log, entries };
 }

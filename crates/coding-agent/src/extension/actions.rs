@@ -168,6 +168,8 @@ pub enum SessionAction {
     NewSession {
         /// The parent session.
         parent: Option<String>,
+        /// The entries that it begins with.
+        entries: Vec<EntryBody>,
     },
     /// Fork a branch into a new session.
     Fork {

@@ -7,7 +7,7 @@ use super::actions::{ActionOutcome, NavigateTree, SessionAction};
 use super::cx::ExtensionCx;
 use super::error::ExtensionError;
 use crate::compaction::Compacted;
-use crate::entry::EntryId;
+use crate::entry::{EntryBody, EntryId};
 
 /// The context of a command, which may also wait until the session is idle, and replace it. Handlers cannot do that, because the session
 /// waits for them.
@@ -63,7 +63,19 @@ impl CommandCx {
     /// # Errors
     /// [`ExtensionError`]; the session is unchanged.
     pub async fn new_session(&self, parent: Option<String>) -> Result<Replaced, ExtensionError> {
-        self.leave(SessionAction::NewSession { parent }).await
+        self.new_session_with(parent, Vec::new()).await
+    }
+
+    /// Starts a new session that begins with these entries.
+    ///
+    /// # Errors
+    /// [`ExtensionError`]; the session is unchanged.
+    pub async fn new_session_with(
+        &self,
+        parent: Option<String>,
+        entries: Vec<EntryBody>,
+    ) -> Result<Replaced, ExtensionError> {
+        self.leave(SessionAction::NewSession { parent, entries }).await
     }
 
     /// Forks the branch up to an entry into a new session; `before` excludes the entry, a user message, so that it can be edited.

@@ -6,7 +6,7 @@ use pinch_llm::message::Message;
 
 use super::answering::answering;
 use super::{AgentSession, SessionError, observer};
-use crate::entry::EntryId;
+use crate::entry::{EntryBody, EntryId};
 use crate::extension::{BeforeFork, BeforeSwitch, Notification, ResourcesDiscover, SessionReason, SwitchDecision};
 use crate::recovery::RecoveryState;
 use crate::resources::ExtraPaths;
@@ -50,9 +50,21 @@ impl AgentSession {
     /// Fails with [`SessionError::SwitchCancelled`] if an extension cancels it, or if the store cannot create the session; the old session
     /// is kept.
     pub async fn begin_new(&mut self, parent: Option<String>) -> Result<(), SessionError> {
+        self.begin_with(parent, Vec::new()).await
+    }
+
+    /// Switches to a new session that begins with these entries.
+    pub(super) async fn begin_with(
+        &mut self,
+        parent: Option<String>,
+        entries: Vec<EntryBody>,
+    ) -> Result<(), SessionError> {
         let new = NewSession { parent_session: parent, ..NewSession::in_directory(self.log.cwd()) };
         self.ask_to_leave(SessionReason::New, None).await?;
-        let log = self.log.create_sibling(new).await?;
+        let mut log = self.log.create_sibling(new).await?;
+        for entry in entries {
+            log.append(entry).await?;
+        }
         let left = self.leave_for(log, SessionReason::New).await;
         self.note_model().await?;
         self.arrive(SessionReason::New, left).await;

@@ -39,7 +39,7 @@ impl AgentSession {
                 let done = self.compact_with(request, emitter).await.map_err(ExtensionError::refused)?;
                 Ok(ActionOutcome::Compacted(Box::new(done)))
             }
-            SessionAction::NewSession { parent } => match self.begin_new(parent).await {
+            SessionAction::NewSession { parent, entries } => match self.begin_with(parent, entries).await {
                 Ok(()) => Ok(left(None)),
                 Err(SessionError::SwitchCancelled) => Ok(stayed()),
                 Err(error) => Err(ExtensionError::refused(error)),

@@ -11,6 +11,7 @@ use pinch_coding_agent::extension::ui::{Dialog, DialogReply, Ui, UiUpdate};
 use pinch_llm::message::Message;
 use pinch_llm::provider::scripted::{ScriptedReply as Reply, ScriptedStep};
 use pinch_stdx::cancel::Cancel;
+use pinch_testing::logs::text_of;
 
 use crate::extension_hooks::{failures, pull};
 use crate::extension_process::{ProcessFixture, RecordingUi, program};
@@ -472,6 +473,11 @@ async fn an_extension_adds_sections_to_the_system_prompt_and_reads_what_it_is_ma
 async fn a_session_manager_shows_what_the_model_sees() {
     let text = r#"
         export default function (pi) {
+          let preview;
+          pi.on("turn_end", ({ context }) => {
+            const { contextEntries, contextMessages, llmMessages, canContinue } = context;
+            preview = [contextEntries.length, contextMessages.length, llmMessages.length, canContinue];
+          });
           pi.on("agent_end", (event, { sessionManager: log }) => {
             const { entries, messages, thinkingLevel } = log.buildSessionProjection();
             const first = log.getEntries()[0];
@@ -480,11 +486,47 @@ async fn a_session_manager_shows_what_the_model_sees() {
               entries: log.buildContextEntries().map(({ type }) => type), count: log.getEntryCount(),
               projected: entries.map((entry) => entry.messages.map(({ role }) => role).join()),
               roles: messages.map(({ role }) => role), same: log.buildSessionContext().messages.length === messages.length,
-              thinkingLevel, children: log.getChildren(first.id).length,
+              preview, thinkingLevel, children: log.getChildren(first.id).length,
             });
           });
         }"#;
     let Some((mut stage, _folder)) = stage(text, [Reply::text("1")]).await else { return };
     assert_eq!(failures(&stage.ask("hi").await), []);
     insta::assert_snapshot!(states(&stage).join("\n"));
+}
+
+#[tokio::test]
+async fn a_command_prepares_the_next_session_and_goes_on_in_it() {
+    let text = r#"
+        export default function (pi) {
+          pi.on("session_start", ({ reason }, { sessionManager: log }) => {
+            if (reason === "new") pi.appendEntry("start", log.getEntries().map(({ type }) => type));
+          });
+          pi.registerCommand("hand", { handler: async (args, ctx) => {
+            const before = ctx.sessionManager.getSessionId();
+            await ctx.newSession({
+              setup: async (log) => {
+                log.appendMessage({ role: "user", content: [{ type: "text", text: "before" }], timestamp: 1 });
+                log.appendSessionInfo("handed over");
+              },
+              withSession: async (next) => {
+                const { sessionManager: log } = next;
+                const content = `${log.getSessionId() !== before} ${log.getSessionName()}`;
+                await next.sendMessage({ customType: "note", content, display: true });
+                await next.sendUserMessage("go on");
+              },
+            });
+          } });
+          pi.registerCommand("bad", { handler: (args, ctx) => ctx.newSession({ setup: (log) => log.appendMessage("text") }) });
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("1"), Reply::text("2")]).await else { return };
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    assert_eq!(failures(&stage.ask("/hand").await), []);
+    let request = stage.scene.provider.requests().pop().unwrap();
+    let messages = request.messages.iter().filter(|message| !matches!(***message, Message::System(_)));
+    let texts: Vec<String> = messages.map(|message| text_of(message)).collect();
+    assert_eq!(texts, ["before", "true handed over", "go on"]);
+    assert_eq!(states(&stage), [r#"start ["message","session_info","model_change","thinking_level_change"]"#]);
+    let failed = failures(&stage.ask("/bad").await);
+    assert!(failed[0].error.contains("cannot begin with this entry of type message"), "{failed:?}");
 }

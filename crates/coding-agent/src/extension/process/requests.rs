@@ -16,7 +16,7 @@ use super::models;
 use super::points::{compacted, custom, member, needed, object, prompt_options, value};
 use super::providers;
 use super::renderers;
-use crate::entry::EntryId;
+use crate::entry::{Entry, EntryBody, EntryId};
 use crate::extension::actions::{DeliverAs, NavigateTree};
 use crate::extension::command_cx::{CommandCx, Replaced};
 use crate::extension::component::ComponentPlace;
@@ -25,6 +25,7 @@ use crate::extension::rendering::ToolLook;
 use crate::extension::snapshot::WorkingIndicator;
 use crate::extension::ui::{Dialogs, NoteKind, UiUpdate, WidgetPlace};
 use crate::extension::{ExecOptions, ExtensionError, FlagValue};
+use crate::session_log::convert_to_llm;
 
 type Done = Result<Value, ExtensionError>;
 
@@ -149,6 +150,7 @@ pub(super) async fn serve(link: Arc<Link>, request: ProcessRequest) -> Done {
                 .map(|model| json!({"provider": model.provider.as_str(), "modelId": model.model_id.as_str()}));
             Ok(json!({
                 "messages": context.messages,
+                "llmMessages": convert_to_llm(&context.messages),
                 "entryIds": context.entry_ids.iter().map(EntryId::as_str).collect::<Vec<_>>(),
                 "thinkingLevel": context.thinking_level,
                 "model": model,
@@ -310,6 +312,27 @@ async fn ui(link: &Link, ui: &Dialogs, method: &str, params: &Value) -> Done {
     }
 }
 
+/// Parses an entry that a new session begins with, in the format of the log without ids.
+fn first_entry(from: Value) -> Result<EntryBody, ExtensionError> {
+    let kind: String = needed(&from, "type")?;
+    let mut whole =
+        object([("id", Some("new".into())), ("parentId", Some(Value::Null)), ("timestamp", Some("".into()))]);
+    if let (Value::Object(whole), Value::Object(from)) = (&mut whole, from) {
+        whole.extend(from);
+    }
+    match Entry::from_value(&whole).map(|entry| entry.body) {
+        Some(
+            body @ (EntryBody::Message(_)
+            | EntryBody::Custom { .. }
+            | EntryBody::CustomMessage(_)
+            | EntryBody::SessionInfo { .. }
+            | EntryBody::ModelChange { .. }
+            | EntryBody::ThinkingLevelChange { .. }),
+        ) => Ok(body),
+        _ => Err(ExtensionError::new(format!("A new session cannot begin with this entry of type {kind}"))),
+    }
+}
+
 async fn session(link: &Link, cx: &CommandCx, method: &str, params: &Value) -> Done {
     let left = |left: Replaced| {
         let generation = link.generation(&left.cx);
@@ -323,7 +346,11 @@ async fn session(link: &Link, cx: &CommandCx, method: &str, params: &Value) -> D
     match method {
         "waitForIdle" => cx.wait_for_idle().await.map(|()| Value::Null),
         "compact" => cx.compact(member(params, "customInstructions")?).await.map(|done| compacted(&done)),
-        "new" => cx.new_session(member(params, "parentSession")?).await.map(left),
+        "new" => {
+            let entries: Vec<Value> = member(params, "entries")?.unwrap_or_default();
+            let entries = entries.into_iter().map(first_entry).collect::<Result<_, _>>()?;
+            cx.new_session_with(member(params, "parentSession")?, entries).await.map(left)
+        }
         "fork" => {
             let entry: String = needed(params, "entryId")?;
             let before = member::<String>(params, "position")?.as_deref() != Some("at");
