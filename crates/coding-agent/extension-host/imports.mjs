@@ -15,15 +15,53 @@ function* alternatives(specifier, { parentURL }) {
   }
 }
 
+/** Other names of libraries, as in pi, which extensions import however they were written. */
+const ALIASES = [
+  [/^@mariozechner\/pi-(ai|tui|agent-core|coding-agent)(?=\/|$)/, "@earendil-works/pi-$1"],
+  [/^@sinclair\/typebox(?=\/|$)/, "typebox"],
+];
+const PI_AI = "@earendil-works/pi-ai";
+/** What extensions get as pi-ai: all of its older functions, and `Type`. */
+const VIEW = "pinch-view:pi-ai";
+
+function canonical(specifier) {
+  return ALIASES.reduce((name, [pattern, replacement]) => name.replace(pattern, replacement), specifier);
+}
+
 // What Node says about its own features is for developers of Node. Warnings of extensions are shown.
 const { emitWarning } = process;
 process.emitWarning = (warning, options, ...more) => {
   if ((options?.type ?? options) !== "ExperimentalWarning") emitWarning.call(process, warning, options, ...more);
 };
 
+/** Resolves an import like Node, or beside the user's packages; `undefined` if there is nothing. */
+function find(specifier, context, next) {
+  for (const [name, parentURL] of [[specifier, context.parentURL], ...alternatives(specifier, context)]) {
+    try {
+      return next(name, { ...context, parentURL });
+    } catch {
+      // The caller has another name to try.
+    }
+  }
+  return undefined;
+}
+
 // Node itself neither strips types in node_modules nor knows TypeScript's way to name files. Versions without these functions do without.
 nodeModule.registerHooks?.({
   resolve(specifier, context, next) {
+    const { parentURL: parent = "" } = context;
+    // The libraries themselves mean what they say.
+    const isOurs = /\/node_modules\/(@earendil-works|@mariozechner|typebox)\//.test(parent) || parent.startsWith(VIEW);
+    const name = isOurs ? specifier : canonical(specifier);
+    if (!isOurs && name === PI_AI) {
+      const found = [`${PI_AI}/compat`, "typebox"].map((part) => find(part, context, next));
+      // Old versions have everything in one.
+      if (found.every(Boolean)) return { url: `${VIEW}?${found.map(({ url }) => encodeURIComponent(url)).join("&")}`, shortCircuit: true };
+    }
+    if (name !== specifier) {
+      const found = find(name, context, next);
+      if (found) return found;
+    }
     try {
       return next(specifier, context);
     } catch (error) {
@@ -38,6 +76,10 @@ nodeModule.registerHooks?.({
     }
   },
   load(url, context, next) {
+    if (url.startsWith(VIEW)) {
+      const [compat, typebox] = url.slice(VIEW.length + 1).split("&").map((part) => JSON.stringify(decodeURIComponent(part)));
+      return { format: "module", source: `export * from ${compat};\nexport { Type } from ${typebox};`, shortCircuit: true };
+    }
     const isTypeScript = url.startsWith("file:") && /\.m?ts$/.test(new URL(url).pathname);
     if (!isTypeScript || !nodeModule.stripTypeScriptTypes) return next(url, context);
     const text = readFileSync(fileURLToPath(url), "utf8");

@@ -14,6 +14,7 @@ mod extension_hooks;
 #[cfg(feature = "extension-process")]
 mod extension_component;
 #[cfg(feature = "extension-process")]
+mod extension_imports;
 mod extension_node;
 #[cfg(feature = "extension-process")]
 mod extension_process;
