@@ -20,13 +20,19 @@ pub enum Access {
 /// Creates a directory with its parents, accessible only to the user (0700). An existing directory is not changed.
 ///
 /// # Errors
-/// Returns the system's error.
+/// Returns the system's error, or [`io::ErrorKind::NotADirectory`] if the path is a file.
 pub fn create_private_dir(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
+    builder.create(path).map_err(|error| match error.kind() {
+        // "File exists" would not say what is wrong with it.
+        io::ErrorKind::AlreadyExists => {
+            io::Error::new(io::ErrorKind::NotADirectory, "it exists and is not a directory")
+        }
+        _ => error,
+    })
 }
 
 /// Makes files created with these options readable only by the user (0600).
@@ -87,5 +93,13 @@ mod tests {
         file.set_permissions(std::fs::Permissions::from_mode(0o644)).unwrap();
         make_private(&file);
         assert_eq!(mode(&path), 0o600);
+    }
+
+    #[test]
+    fn a_file_in_place_of_a_directory_is_named_as_such() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = create_private_dir(file.path()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
+        assert_eq!(error.to_string(), "it exists and is not a directory");
     }
 }
