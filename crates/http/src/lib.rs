@@ -306,7 +306,7 @@ fn send_error(error: reqwest::Error, url: &str, env: &Env) -> HttpError {
     }
     let cause = if error.is_timeout() { "connect timeout".into() } else { root_cause(&error) };
     let proxies = Proxies::of(env);
-    let proxy = proxies.set_for(url).map(url_parts::without_secrets);
+    let proxy = proxies.used_for(url).map(url_parts::without_secrets);
     let proxy = proxy.map(|proxy| format!("; a proxy is set: {proxy}")).unwrap_or_default();
     HttpError::Connect { cause, place: near_place(url) + &proxy }
 }

@@ -1,5 +1,6 @@
 //! Proxies from the environment.
 
+use hyper_util::client::proxy::matcher::Matcher;
 use pinch_stdx::host::Env;
 
 /// The proxy variables of an environment.
@@ -26,9 +27,13 @@ impl Proxies {
         self.http.as_ref().is_some_and(|url| url.starts_with("https://"))
     }
 
-    /// Returns the proxy that is set for a URL, if any, whether or not an exception applies to its host.
-    pub(super) fn set_for(&self, url: &str) -> Option<&str> {
-        if url.starts_with("https://") { self.https.as_deref() } else { self.http.as_deref() }
+    /// Returns the proxy that requests to a URL use, if any.
+    pub(super) fn used_for(&self, url: &str) -> Option<&str> {
+        let proxy = if url.starts_with("https://") { self.https.as_deref() } else { self.http.as_deref() }?;
+        // The matcher that reqwest uses for its exceptions.
+        let exceptions = self.none_for.as_deref().unwrap_or_default();
+        let matcher = Matcher::builder().all("http://proxy").no(exceptions).build();
+        matcher.intercept(&url.parse().ok()?).map(|_| proxy)
     }
 
     /// Returns the proxy for tunnels.
@@ -56,5 +61,23 @@ mod tests {
         assert_eq!((proxies.http.as_deref(), proxies.https.as_deref()), (Some("http://a"), Some("http://s")));
         assert_eq!(proxies.to_reqwest().unwrap().len(), 2);
         assert!(Proxies::of(&Env::default()).to_reqwest().unwrap().is_empty());
+    }
+
+    #[test]
+    fn exempt_hosts_use_no_proxy() {
+        let used = |no_proxy: &str, url: &str| {
+            let env = [("HTTP_PROXY", "http://p"), ("HTTPS_PROXY", "http://s"), ("NO_PROXY", no_proxy)];
+            Proxies::of(&env.into_iter().collect()).used_for(url).map(str::to_owned)
+        };
+        assert_eq!(used("", "http://a.test/v1").as_deref(), Some("http://p"));
+        assert_eq!(used("a.test, 10.0.0.0/8", "https://b.test:8443/v1").as_deref(), Some("http://s"));
+        for (no_proxy, url) in [
+            ("a.test", "http://a.test:8080/v1"),
+            (".a.test", "https://sub.a.test/v1"),
+            ("b.test,10.0.0.0/8", "http://10.1.2.3/v1"),
+            ("*", "https://b.test/v1"),
+        ] {
+            assert_eq!(used(no_proxy, url), None, "{no_proxy} {url}");
+        }
     }
 }
