@@ -60,6 +60,16 @@ impl Message {
         }
     }
 
+    /// Returns the text of a user message, an answer or a tool result, with `separator` between its blocks. Other messages have none.
+    pub fn text(&self, separator: &str) -> String {
+        match self {
+            Self::User(user) => user.content.text(separator),
+            Self::Assistant(answer) => answer.text(separator),
+            Self::ToolResult(result) => block::join_text(&result.content, separator),
+            Self::System(_) | Self::Other(_) => String::new(),
+        }
+    }
+
     /// Creates a user message of one text block.
     pub fn user(text: impl Into<String>, timestamp: i64) -> Self {
         Self::User(UserMessage::new(Content::Blocks(vec![Block::text(text)]), timestamp))

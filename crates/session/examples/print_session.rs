@@ -23,12 +23,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = Arc::new(JsonlStore::flat(path.parent().unwrap_or(Path::new("."))));
     let log = SessionLog::open(&Host::system(), store, &SessionRef::Path(path), "/").await?;
     for message in log.context().messages {
-        let text = match &*message {
-            Message::User(user) => user.content.text(""),
-            Message::Assistant(answer) => answer.text(""),
-            _ => continue,
-        };
-        println!("{}: {text}\n", message.role());
+        if matches!(*message, Message::User(_) | Message::Assistant(_)) {
+            println!("{}: {}\n", message.role(), message.text(""));
+        }
     }
     println!("{} entries, {}", log.entry_ids().len(), log.name().as_deref().unwrap_or("no name"));
     Ok(())

@@ -58,7 +58,7 @@ pub(crate) fn lacks(summary: &str, messages: &[Arc<Message>], identifiers: &Iden
 fn identifiers_of(messages: &[Arc<Message>]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for message in messages.iter().rev().take(RECENT).rev() {
-        let text = text_of(message);
+        let text = message.text("\n");
         for matched in IDENTIFIER.find_iter(&text) {
             let matched = matched.as_str().trim_end_matches(['.', ',', ';', ':', ')', ']']);
             if found.len() < MAX_IDENTIFIERS && !found.iter().any(|known| known == matched) {
@@ -71,18 +71,9 @@ fn identifiers_of(messages: &[Arc<Message>]) -> Vec<String> {
 
 fn words_of_request(messages: &[Arc<Message>]) -> Vec<String> {
     let newest = messages.iter().rev().find(|message| matches!(***message, Message::User(_)));
-    let text = newest.map(|message| text_of(message).to_lowercase()).unwrap_or_default();
+    let text = newest.map(|message| message.text("\n").to_lowercase()).unwrap_or_default();
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() > 1);
     words.filter(|word| !STOP_WORDS.contains(word)).take(MAX_WORDS).map(str::to_owned).collect()
-}
-
-fn text_of(message: &Message) -> String {
-    match message {
-        Message::User(user) => user.content.text("\n"),
-        Message::Assistant(answer) => answer.text("\n"),
-        Message::ToolResult(result) => pinch_llm::message::block::join_text(&result.content, "\n"),
-        Message::System(_) | Message::Other(_) => String::new(),
-    }
 }
 
 #[cfg(test)]

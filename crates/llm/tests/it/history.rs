@@ -248,3 +248,12 @@ fn white_space_around_call_ids_does_not_separate_calls_from_results() {
         assert_eq!(seen, json!(["c1", "c1", "found", null]), "{call:?} {result:?}");
     }
 }
+
+#[test]
+fn a_message_returns_its_text_whatever_its_role() {
+    let call = json!({"role": "toolResult", "toolCallId": "c", "toolName": "t", "isError": false, "timestamp": 0,
+        "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
+    let result: Message = serde_json::from_value(call).unwrap();
+    assert_eq!(result.text("-"), "a-b");
+    assert_eq!(Message::user("hello", 0).text("-"), "hello");
+}
