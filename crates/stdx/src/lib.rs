@@ -1,6 +1,6 @@
-//! Extensions to the standard library for every layer of pinch.
+#![doc = include_str!("../README.md")]
 //!
-//! This crate has no pinch concepts: no models, no messages, no sessions. It offers
+//! ## Modules
 //!
 //! * [`host`]: the clock, ids, environment and home directory, as a value that tests can fake;
 //! * [`cancel`]: a cancellation token with a typed reason and a deadline;
@@ -13,15 +13,6 @@
 //! * [`address`]: which addresses belong to this machine and its networks;
 //! * [`fs`]: whole-file replacement and locks;
 //! * [`process`]: child processes whose whole tree can be stopped.
-//!
-//! ```
-//! use pinch_stdx::cancel::{Cancel, CancelReason};
-//!
-//! let cancel = Cancel::new();
-//! let child = cancel.child();
-//! cancel.cancel(CancelReason::User);
-//! assert_eq!(child.reason(), Some(CancelReason::User));
-//! ```
 
 #[doc(hidden)]
 pub use serde;
@@ -47,8 +38,3 @@ pub mod address;
 pub mod fs;
 
 pub mod process;
-
-/// Compiles the README's examples as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

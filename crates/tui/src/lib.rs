@@ -1,6 +1,6 @@
-//! A terminal user interface for coding agents: widgets for drawing and editing, and the interactive mode and agent chat of `pinch`.
+#![doc = include_str!("../README.md")]
 //!
-//! Every module can be used separately:
+//! ## Modules
 //!
 //! * [`text`]: width, wrapping, truncation, and sanitising of untrusted text;
 //! * [`hyperlink`]: clickable links;
@@ -18,10 +18,10 @@
 //! * [`app`]: the interactive mode;
 //! * [`chat`]: a chat with agents, wherever they run.
 //!
-//! Everything is drawn as rows: a [`Row`] is a line of styled text that is no wider than the width it was laid out for.
+//! ## Drawing and keys
 //!
-//! A part takes the width and a [`theme::Palette`], and returns rows; what reacts to keys takes [`key::KeyPress`]es. A select list above an
-//! editor, without a terminal:
+//! A component takes a width and a [`theme::Palette`], and returns [`Row`]s; one that reacts to keys takes [`key::KeyPress`]es. A select
+//! list above an editor, without a terminal:
 //!
 //! ```
 //! use std::time::Duration;
@@ -45,8 +45,8 @@
 //! assert_eq!((rows[1].to_string().trim_end(), cursor), ("x", Some((1, 1))));
 //! ```
 //!
-//! The [`terminal`] part connects rows and keys to a terminal: see `examples/notebook.rs` in this crate, and `examples/review` in the
-//! repository, a program outside the workspace that uses the editor, Markdown, a select list, a loader, images and the diff view.
+//! [`terminal`] connects rows and keys to a terminal: a [`terminal::TerminalDevice`] reads keys, and a [`terminal::InlineScreen`] or
+//! [`terminal::Fullscreen`] turns rows into the bytes to write.
 
 pub mod text;
 
@@ -116,8 +116,3 @@ pub use pinch_coding_agent as coding_agent;
 
 /// A row of the screen: a single line of styled text.
 pub type Row = ratatui_core::text::Line<'static>;
-
-/// Tests the examples in the README.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
