@@ -9,7 +9,7 @@ use pinch_tui::editor::{Editor, EditorEvent};
 use pinch_tui::key::{Key, KeyCode};
 use pinch_tui::keymap::Keymap;
 use pinch_tui::markdown::{Markdown, MarkdownOptions};
-use pinch_tui::terminal::{Cursor, InlineScreen, QUERIES, TerminalCapabilities, TerminalDevice, TerminalInput};
+use pinch_tui::terminal::{InlineScreen, QUERIES, TerminalCapabilities, TerminalDevice, TerminalInput};
 use pinch_tui::theme::{ColorRole, Palette};
 
 #[tokio::main(flavor = "current_thread")]
@@ -25,8 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     loop {
         let columns = screen.size().width();
         let (live, at) = editor.rows(columns, 10, &theme, theme.fg(ColorRole::Border));
-        let (row, column) = at.unwrap_or_default();
-        let frame = screen.draw(&finished, &live, Cursor { row, column, visible: true });
+        let frame = screen.draw(&finished, &live, at.into());
         device.write(&frame)?;
         finished.clear();
         match device.next().await {

@@ -220,7 +220,7 @@ pub async fn configure(
 }
 
 fn draw(front: &mut Front, (live, cursor): (Vec<Row>, Option<(usize, usize)>)) -> io::Result<()> {
-    let cursor = cursor.map(|(row, column)| Cursor { row, column, visible: true });
+    let cursor = cursor.map(Cursor::from);
     let frame = ScreenFrame { live, cursor, title: "pinch config".to_owned(), ..ScreenFrame::default() };
     front.draw(&frame, 0)
 }

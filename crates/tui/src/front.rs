@@ -450,7 +450,7 @@ impl Front {
             self.drawn_at = Some(Instant::now());
             return self.device.write(&bytes);
         }
-        let hidden = Cursor { row: 0, column: 0, visible: false };
+        let hidden = Cursor::default();
         let is_hidden = self.resizing.is_some();
         let mut bytes = frame.images.before.clone();
         bytes.extend(match &mut self.display {

@@ -38,8 +38,10 @@ use crate::hyperlink::Hyperlinks;
 use crate::image::{DrawnImage, anchor};
 use crate::text::{grapheme_width, row_width};
 
-/// A cursor position in the live area.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A cursor position in the live area. The default is a hidden cursor at its beginning.
+///
+/// What [`Editor::rows`](crate::editor::Editor::rows) returns converts into one: a visible cursor, or a hidden one if there is no position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// Row, starting at the top of the live area.
     pub row: usize,
@@ -49,7 +51,33 @@ pub struct Cursor {
     pub visible: bool,
 }
 
+impl From<(usize, usize)> for Cursor {
+    /// Creates a visible cursor from a row and a column.
+    fn from((row, column): (usize, usize)) -> Self {
+        Self { row, column, visible: true }
+    }
+}
+
+impl From<Option<(usize, usize)>> for Cursor {
+    fn from(at: Option<(usize, usize)>) -> Self {
+        at.map(Self::from).unwrap_or_default()
+    }
+}
+
 /// State of the screen, and the bytes that change it.
+///
+/// A frame consists of the rows of the live area, at the bottom, which change, and of finished rows, which move into the scrollback:
+///
+/// ```
+/// use pinch_tui::Row;
+/// use pinch_tui::terminal::{Cursor, InlineScreen, Size};
+///
+/// let mut screen = InlineScreen::new(Size::new(40, 10), true);
+/// let bytes = screen.draw(&[Row::from("an answer")], &[Row::from("> question")], Cursor::from((0, 2)));
+/// // The caller writes the bytes to the terminal, with `TerminalDevice::write` or its own means.
+/// let text = String::from_utf8_lossy(&bytes);
+/// assert!(text.contains("an answer") && text.contains("> question"));
+/// ```
 #[derive(Debug)]
 pub struct InlineScreen {
     size: Size,
@@ -71,7 +99,7 @@ impl InlineScreen {
     /// Creates a screen whose first frame begins in the row of the cursor. `reflows`: whether the terminal rewraps its rows when its width
     /// changes, as nearly all do.
     pub fn new(size: Size, reflows: bool) -> Self {
-        let cursor = Cursor { row: 0, column: 0, visible: true };
+        let cursor = Cursor::from((0, 0));
         Self { size, synchronized: false, links: None, reflows, drawn: Vec::new(), stale: false, cursor }
     }
 
@@ -130,11 +158,13 @@ impl InlineScreen {
     pub fn restart(&mut self) {
         self.drawn.clear();
         self.stale = true;
-        self.cursor = Cursor { row: 0, column: 0, visible: true };
+        self.cursor = Cursor::from((0, 0));
     }
 
-    /// Returns the bytes that add finished rows above the live area and make the live area show `live`. The rows must not be wider than the
-    /// screen; if `live` is higher than the screen, its upper rows are omitted.
+    /// Returns the bytes that add `finished` rows above the live area and make the live area show `live`.
+    ///
+    /// `finished` are new rows only: those of earlier frames are in the scrollback. `live` are all rows of the live area, and `cursor` is a
+    /// position in them. The rows must not be wider than the screen; if `live` is higher than the screen, its upper rows are omitted.
     pub fn draw(&mut self, finished: &[Row], live: &[Row], cursor: Cursor) -> Vec<u8> {
         self.draw_with_images(finished, live, &[], cursor)
     }

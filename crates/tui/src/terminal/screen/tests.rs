@@ -223,3 +223,10 @@ fn images_are_drawn_over_rows_on_the_screen_and_the_cursor_is_restored() {
     harness.draw(&["more"], &texts("live", 1), HIDDEN);
     assert_eq!(harness.everything()[1..], ["  IMAGE", "", "", "SECOND", "      IMAGE", "after", "more", "live0"]);
 }
+
+#[test]
+fn positions_convert_into_cursors() {
+    assert_eq!(Cursor::from((2, 3)), Cursor { row: 2, column: 3, visible: true });
+    assert_eq!(Cursor::from(Some((2, 3))), Cursor { row: 2, column: 3, visible: true });
+    assert_eq!(Cursor::from(None), Cursor { row: 0, column: 0, visible: false });
+}
