@@ -79,6 +79,28 @@ async fn unknown_models_and_missing_keys_are_errors() {
     let no_key = "Error: No API key found for lab\nhint: set the variable that \"apiKey\" in HOME/agent/models.json names, \
                   add a key to HOME/agent/auth.json, or use --api-key";
     fails(&user, &["--model", "lab/m", "-p", "x"], 2, no_key).await;
+    let bare = r#"{"providers": {"lab": {"baseUrl": "http://127.0.0.1:1", "api": "anthropic-messages", "models": [{"id": "m"}]}}}"#;
+    user.write("agent/models.json", bare);
+    let no_key = "Error: No API key found for lab\nhint: set \"apiKey\" of lab in HOME/agent/models.json, \
+                  add a key to HOME/agent/auth.json, or use --api-key";
+    fails(&user, &["--model", "lab/m", "-p", "x"], 2, no_key).await;
+}
+
+#[tokio::test]
+async fn a_file_given_as_session_directory_is_named_as_such() {
+    let user = TestUser::new().await;
+    let text = "Error: cannot create /dev/null: it exists and is not a directory";
+    fails(&user, &["--session-dir", "/dev/null", "--model", "local/m1", "-p", "x"], 4, text).await;
+}
+
+#[tokio::test]
+async fn a_connection_error_does_not_name_a_proxy_that_the_host_is_exempt_from() {
+    let user = TestUser::new().await;
+    let settings = r#"{"httpProxy": "http://127.0.0.1:2", "retry": {"enabled": false}}"#;
+    user.write("agent/settings.json", settings);
+    let mut command = user.command(&["--model", "nowhere/m1", "-p", "x"]);
+    let ran = user.ran(command.env("NO_PROXY", "127.0.0.1").output().await.unwrap());
+    assert!(ran.err.contains("Connection refused") && !ran.err.contains("proxy"), "{}", ran.err);
 }
 
 #[tokio::test]
