@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 use crate::compaction::hooks::{BeforeCompaction, BeforeMove, MoveChanges, PendingCompaction, PendingMove};
 use crate::compaction::{ByExtension, CompactError, Compacted, Summarised};
 use crate::entry::{CustomMessage, EntryId};
-
 use crate::extension::actions::SessionSnapshot;
 use crate::extension::{
     AgentStartAction, AnswerOutcome, BeforeAgentStart, Boundary, BoundaryAction, ContextAction, Draft, ExtensionError,
