@@ -64,12 +64,12 @@ mod tests {
     fn the_hint_about_a_missing_key_names_models_json_only_if_the_provider_is_defined_there() {
         let dir = tempfile::tempdir().unwrap();
         let text = || no_key(&"echo".into(), dir.path()).to_string().replace(&dir.path().display().to_string(), "DIR");
-        let elsewhere = "No API key found for echo\nhint: add a key to DIR/auth.json, or use --api-key";
+        let elsewhere = "Error: No API key found for echo\nhint: add a key to DIR/auth.json, or use --api-key";
         assert_eq!(text(), elsewhere);
         std::fs::write(dir.path().join("models.json"), r#"{"providers": {"lab": {"apiKey": "$LAB"}}}"#).unwrap();
         assert_eq!(text(), elsewhere);
         std::fs::write(dir.path().join("models.json"), r#"{"providers": {"echo": {"apiKey": "$ECHO"}}}"#).unwrap();
-        let defined = "No API key found for echo\nhint: set the variable that \"apiKey\" in DIR/models.json names, \
+        let defined = "Error: No API key found for echo\nhint: set the variable that \"apiKey\" in DIR/models.json names, \
                        add a key to DIR/auth.json, or use --api-key";
         assert_eq!(text(), defined);
     }
