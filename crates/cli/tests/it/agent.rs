@@ -338,8 +338,7 @@ async fn unusable_directories_are_errors() {
     let no_folder = "Error: not a directory: HOME/notes";
     fails(&user, &[&ask[..], &["--state-dir", "notes"]].concat(), 1, no_folder).await;
     user.write(".pinch/agents/ops/sessions", "a file, not a folder");
-    let no_lock =
-        "Error: cannot lock the session file HOME/.pinch/agents/ops/sessions/s1.jsonl: File exists (os error 17)";
+    let no_lock = "Error: cannot lock the session file HOME/.pinch/agents/ops/sessions/s1.jsonl: HOME/.pinch/agents/ops/sessions exists and is not a directory";
     fails(&user, &[&ask[..], &["--agent", "ops"]].concat(), 4, no_lock).await;
     std::fs::create_dir_all(user.path(".pinch/agents/main/sessions/s1.jsonl")).unwrap();
     let no_file = "Error: cannot read HOME/.pinch/agents/main/sessions/s1.jsonl: not a regular file";

@@ -89,7 +89,7 @@ async fn unknown_models_and_missing_keys_are_errors() {
 #[tokio::test]
 async fn a_file_given_as_session_directory_is_named_as_such() {
     let user = TestUser::new().await;
-    let text = "Error: cannot create /dev/null: it exists and is not a directory";
+    let text = "Error: cannot create /dev/null: /dev/null exists and is not a directory";
     fails(&user, &["--session-dir", "/dev/null", "--model", "local/m1", "-p", "x"], 4, text).await;
 }
 

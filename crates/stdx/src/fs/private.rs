@@ -29,7 +29,7 @@ pub fn create_private_dir(path: &Path) -> io::Result<()> {
     builder.create(path).map_err(|error| match error.kind() {
         // "File exists" would not say what is wrong with it.
         io::ErrorKind::AlreadyExists => {
-            io::Error::new(io::ErrorKind::NotADirectory, "it exists and is not a directory")
+            io::Error::new(io::ErrorKind::NotADirectory, format!("{} exists and is not a directory", path.display()))
         }
         _ => error,
     })
@@ -100,6 +100,6 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = create_private_dir(file.path()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
-        assert_eq!(error.to_string(), "it exists and is not a directory");
+        assert_eq!(error.to_string(), format!("{} exists and is not a directory", file.path().display()));
     }
 }
