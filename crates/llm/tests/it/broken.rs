@@ -40,16 +40,17 @@ async fn a_connection_that_breaks_before_the_response_is_a_connect_error() {
 
 #[tokio::test]
 async fn an_invalid_base_url_is_named_with_its_provider() {
-    for (url, cause) in [
-        ("htp:/x", "URL scheme is not allowed"),
-        ("127.0.0.1:1/v1", "relative URL without a base"),
-        ("  ", "relative URL without a base"),
-        (" http://127.0.0.1:1 ", "invalid port number"),
+    // What may be a password in place of a port is hidden.
+    for (url, shown, cause) in [
+        ("htp:/x", "htp:/x", "URL scheme is not allowed"),
+        ("127.0.0.1:1/v1", "127.0.0.1:1/v1", "relative URL without a base"),
+        ("  ", "  ", "relative URL without a base"),
+        (" http://127.0.0.1:1 ", " http://[hidden]", "invalid port number"),
     ] {
         let error = end_of(request(model(APIS[0], url))).await.error.unwrap();
         assert_eq!(error.kind, LlmErrorKind::InvalidRequest);
         let provider = &error.provider;
-        let start = format!("Invalid base URL {url:?} of provider {provider}: {cause}. Set baseUrl ");
+        let start = format!("Invalid base URL {shown:?} of provider {provider}: {cause}. Set baseUrl ");
         assert!(error.text.starts_with(&start), "{}", error.text);
     }
 }
