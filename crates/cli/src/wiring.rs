@@ -272,8 +272,7 @@ fn not_created(error: CreateError, folders: &Folders) -> CommandFailure {
         CreateError::NoModel { .. } => find_model::no_model(&folders.agent_dir),
         CreateError::NoKey { provider } => find_model::no_key(&provider, &folders.agent_dir),
         CreateError::UnknownTool { .. } | CreateError::Flags { .. } => CommandFailure::user(error.to_string()),
-        CreateError::UnreadSettings { .. } => CommandFailure::configuration(error.to_string()),
-        CreateError::Shell(text) => CommandFailure::configuration(text),
+        CreateError::UnreadSettings { .. } | CreateError::Shell(_) => CommandFailure::configuration(error.to_string()),
         CreateError::Session(error) => error.into(),
         error => CommandFailure::internal(error.to_string()),
     }

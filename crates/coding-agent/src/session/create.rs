@@ -33,7 +33,7 @@ use crate::services::Services;
 use crate::session_log::SessionLog;
 use crate::settings::Settings;
 use crate::settings::values::TransportSetting;
-use crate::tools::bash::{BashTool, Shell};
+use crate::tools::bash::{BashTool, NoShell, Shell};
 use crate::tools::facts::SessionFacts;
 use crate::tools::path::WorkingDirectory;
 use crate::tools::{ALL, CODING, ToolParts, all_tools, choice};
@@ -205,8 +205,8 @@ pub enum CreateError {
         known: Vec<String>,
     },
     /// No shell was found.
-    #[error("{0}")]
-    Shell(String),
+    #[error(transparent)]
+    Shell(#[from] NoShell),
     /// Settings that restrict sessions cannot be read.
     #[error(
         "{} sets defaultTools or shellEnvironment but cannot be read; without it the session could do more than it allows. \
@@ -399,14 +399,7 @@ fn choose_tools(
 
 /// Returns how commands run: the user's shell, with the agent directory's programs, and marked as run by an agent.
 fn shell(settings: &Settings, services: &Services, host: &Host, is_sandboxed: bool) -> Result<Shell, CreateError> {
-    let program = match &settings.shell_path {
-        Some(path) if path.exists() => path.clone(),
-        Some(path) => return Err(CreateError::Shell(format!("Custom shell path not found: {}", path.display()))),
-        None => Shell::usual_program().ok_or_else(|| {
-            let text = "Found neither /bin/bash nor /bin/sh. Set a shell with \"shellPath\" in settings.json";
-            CreateError::Shell(text.to_owned())
-        })?,
-    };
+    let program = Shell::program(settings.shell_path.as_deref())?;
     let rule = &settings.shell_environment;
     let rule = if is_sandboxed { rule.in_sandbox() } else { rule.clone() };
     let env = rule.select(host.env().iter(), &services.models().key_variables());

@@ -33,7 +33,34 @@ pub struct Shell {
     pub temp: PathBuf,
 }
 
+/// Why there is no shell to run commands.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoShell {
+    /// The configured program does not exist.
+    #[error("Custom shell path not found: {}. Set \"shellPath\" in settings.json to an existing shell, or remove it", path.display())]
+    NotFound {
+        /// The configured path.
+        path: PathBuf,
+    },
+    /// None is configured, and there is none in the usual places.
+    #[error("Found neither /bin/bash nor /bin/sh. Set \"shellPath\" in settings.json to an existing shell")]
+    NotInstalled,
+}
+
 impl Shell {
+    /// Returns the program that runs commands: the configured one, or the usual one.
+    ///
+    /// # Errors
+    /// [`NoShell`] if it does not exist.
+    pub fn program(configured: Option<&Path>) -> Result<PathBuf, NoShell> {
+        match configured {
+            Some(path) if path.exists() => Ok(path.to_owned()),
+            Some(path) => Err(NoShell::NotFound { path: path.to_owned() }),
+            None => Self::usual_program().ok_or(NoShell::NotInstalled),
+        }
+    }
+
     /// Returns the shell to use if none is configured, or `None` if there is none in the usual places.
     pub fn usual_program() -> Option<PathBuf> {
         ["/bin/bash", "/usr/bin/bash", "/bin/sh"].map(PathBuf::from).into_iter().find(|path| path.exists())
@@ -354,4 +381,18 @@ fn result(tail: &OutputTail, end: ProcessEnd, timeout: Option<f64>) -> ToolOutpu
         shown.push_str(&status);
     }
     ToolOutput { details, failed, ..ToolOutput::text(shown) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_shell_is_reported_with_its_remedy() {
+        let error = Shell::program(Some(Path::new("/no/such/shell"))).unwrap_err();
+        let expected = "Custom shell path not found: /no/such/shell. Set \"shellPath\" in settings.json to an existing \
+                        shell, or remove it";
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(Shell::program(Some(Path::new("/bin/sh"))).unwrap(), Path::new("/bin/sh"));
+    }
 }

@@ -282,25 +282,10 @@ pub(super) fn credential_variables(parts: &Parts) -> BTreeSet<String> {
     credentials
 }
 
-/// What to do if there is no shell.
-const SHELL_REMEDY: &str = "Set \"shellPath\" in settings.json to an existing shell";
-
-/// Returns the program that runs commands: the one in the settings, or the usual one.
-fn shell_program(configured: Option<&Path>) -> Result<PathBuf, RunError> {
-    match configured {
-        Some(path) if path.exists() => Ok(path.to_owned()),
-        Some(path) => {
-            let text = format!("Custom shell path not found: {}. {SHELL_REMEDY}, or remove it", path.display());
-            Err(RunError::Config(text))
-        }
-        None => Shell::usual_program()
-            .ok_or_else(|| RunError::Config(format!("Found neither /bin/bash nor /bin/sh. {SHELL_REMEDY}"))),
-    }
-}
-
 /// Returns the shell for commands.
 fn shell(parts: &Parts, variables: &[(String, String)], is_sandboxed: bool) -> Result<Shell, RunError> {
-    let program = shell_program(parts.settings.shell_path.as_deref())?;
+    let program =
+        Shell::program(parts.settings.shell_path.as_deref()).map_err(|error| RunError::Config(error.to_string()))?;
     let rule = &parts.settings.shell_environment;
     let rule = if is_sandboxed { rule.in_sandbox() } else { rule.clone() };
     let env = rule.select(parts.host.env().iter(), &credential_variables(parts));
@@ -310,18 +295,4 @@ fn shell(parts: &Parts, variables: &[(String, String)], is_sandboxed: bool) -> R
     );
     let prefix = parts.settings.shell_command_prefix.clone();
     Ok(Shell { program, prefix, env, temp: parts.host.temp().to_owned() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_shell_is_reported_with_its_remedy() {
-        let error = shell_program(Some(Path::new("/no/such/shell"))).unwrap_err();
-        let expected = "Custom shell path not found: /no/such/shell. Set \"shellPath\" in settings.json to an existing \
-                        shell, or remove it";
-        assert!(matches!(&error, RunError::Config(text) if text == expected), "{error}");
-        assert_eq!(shell_program(Some(Path::new("/bin/sh"))).unwrap(), Path::new("/bin/sh"));
-    }
 }
