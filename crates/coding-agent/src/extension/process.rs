@@ -4,7 +4,7 @@
 //! hangs or sends invalid messages costs the session only its contribution: its tools return errors, and calls it guards are denied.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pinch_agent_core::hooks::{BeforeTool, FinishedCall, PendingCall, ToolPatch};
@@ -95,9 +95,9 @@ pub struct ProcessExtension {
     /// The process, and those whose place it took.
     processes: Mutex<restart::Processes>,
     /// How it is started anew for the next session, if it is.
-    restart: OnceLock<(ProcessSpec, Host)>,
+    restart: Option<(ProcessSpec, Host)>,
     /// Receives what it prints.
-    listener: OnceLock<OutputListener>,
+    listener: Option<OutputListener>,
 }
 
 impl ProcessExtension {
@@ -120,14 +120,25 @@ impl ProcessExtension {
         let (points, unknown) = subscriptions(&manifest)?;
         let hooks = hooks::hooks(&manifest)?;
         let processes = Mutex::new(restart::Processes::of(&link, tasks));
-        let (writer, restart, listener) = (Mutex::default(), OnceLock::new(), OnceLock::new());
-        Ok(Self { name: spec.name, link, manifest, points, unknown, hooks, writer, processes, restart, listener })
+        Ok(Self {
+            name: spec.name,
+            link,
+            manifest,
+            points,
+            unknown,
+            hooks,
+            writer: Mutex::default(),
+            processes,
+            restart: None,
+            listener: None,
+        })
     }
 
     /// Passes on what the process prints on its error output, also before this call.
     #[must_use]
-    pub fn printing_to(self, listener: OutputListener) -> Self {
-        self.link.output.listen(self.listener.get_or_init(|| listener).clone());
+    pub fn printing_to(mut self, listener: OutputListener) -> Self {
+        self.link.output.listen(listener.clone());
+        self.listener = Some(listener);
         self
     }
 

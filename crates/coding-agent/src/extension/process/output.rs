@@ -13,6 +13,7 @@ pub(super) struct PendingOutput(Mutex<OutputLines>);
 
 #[derive(Default)]
 struct OutputLines {
+    /// What no line end has followed yet, or everything if there is no listener.
     pending: Vec<u8>,
     listener: Option<OutputListener>,
 }
@@ -26,41 +27,40 @@ impl PendingOutput {
     pub(super) fn listen(&self, listener: OutputListener) {
         let mut lines = self.locked();
         lines.listener = Some(listener);
-        lines.pass_on();
+        let early = std::mem::take(&mut lines.pending);
+        lines.add(&early);
     }
 
     pub(super) fn push(&self, bytes: &[u8]) {
-        let mut lines = self.locked();
-        lines.pending.extend_from_slice(bytes);
-        lines.pass_on();
+        self.locked().add(bytes);
     }
 
     /// Passes on a last line without its end.
     pub(super) fn finish(&self) {
         let mut lines = self.locked();
         if !lines.pending.is_empty() {
-            lines.pending.push(b'\n');
-            lines.pass_on();
+            lines.add(b"\n");
         }
     }
 }
 
 impl OutputLines {
-    fn pass_on(&mut self) {
+    fn add(&mut self, bytes: &[u8]) {
         let Some(listener) = &self.listener else {
+            self.pending.extend_from_slice(bytes);
             self.pending.drain(..self.pending.len().saturating_sub(MAX_PENDING));
             return;
         };
-        let mut rest = &self.pending[..];
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            listener.line(String::from_utf8_lossy(&rest[..end]).trim_end_matches('\r'));
-            rest = &rest[end + 1..];
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.pending.extend_from_slice(part);
+            let is_whole = part.ends_with(b"\n");
+            if is_whole || self.pending.len() >= MAX_PENDING {
+                let line = self.pending.strip_suffix(b"\n").unwrap_or(&self.pending);
+                let line = String::from_utf8_lossy(line);
+                listener.line(if is_whole { line.trim_end_matches('\r') } else { &line });
+                self.pending.clear();
+            }
         }
-        if rest.len() >= MAX_PENDING {
-            listener.line(&String::from_utf8_lossy(rest));
-            rest = &[];
-        }
-        self.pending = rest.to_vec();
     }
 }
 

@@ -31,8 +31,8 @@ impl ProcessExtension {
     /// Makes the process end with its session, and another one take its place in the next session, so that nothing of its state is left. A
     /// process that serves several sessions is not restarted.
     #[must_use]
-    pub fn restarting(self, spec: ProcessSpec, host: Host) -> Self {
-        self.restart.get_or_init(|| (spec, host));
+    pub fn restarting(mut self, spec: ProcessSpec, host: Host) -> Self {
+        self.restart = Some((spec, host));
         self
     }
 }
@@ -40,7 +40,7 @@ impl ProcessExtension {
 /// Implements [`Extension::restart`]. A process that runs a command, such as the one that replaces the session, ends with its last command;
 /// until then it reaches the next session with the contexts that it was given for it only.
 pub(super) async fn restart(extension: &ProcessExtension) -> Result<Option<Arc<dyn Extension>>, ExtensionError> {
-    let Some((spec, host)) = extension.restart.get() else { return Ok(None) };
+    let Some((spec, host)) = &extension.restart else { return Ok(None) };
     let former = extension.processes.lock().unwrap_or_else(PoisonError::into_inner).take_living();
     let link = &extension.link;
     let closing = async {
@@ -50,7 +50,7 @@ pub(super) async fn restart(extension: &ProcessExtension) -> Result<Option<Arc<d
     };
     let ((), started) = tokio::join!(closing, ProcessExtension::start(spec.clone(), host));
     let mut next = started?.restarting(spec.clone(), host.clone());
-    if let Some(listener) = extension.listener.get() {
+    if let Some(listener) = &extension.listener {
         next = next.printing_to(listener.clone());
     }
     let processes = next.processes.get_mut().unwrap_or_else(PoisonError::into_inner);
