@@ -34,7 +34,7 @@ use crate::packages::source::absolute;
 use crate::services::{DirectorySettings, ServiceOptions, Services};
 use crate::session::create::{Chooser, ModelChoice, prepare};
 use crate::session::{
-    AgentSession, CreateError, Created, ForkAt, ForkError, Prompt, ScopedModel, SessionError, SessionOptions,
+    AgentSession, CreateError, Created, ForkAt, ForkError, Prompt, ScopedModel, SessionError, SessionOptions, create,
 };
 use crate::session_log::{NewSession, SessionLog};
 use crate::settings::{Settings, SettingsManager};
@@ -111,8 +111,8 @@ impl SessionSetup {
         };
         let AgentSessionOptions { services: service_options, session, store: given, .. } = options;
         let services = services.installed().await;
-        let mut current = prepare_on(services, log, &session).await?;
-        current.arrive(session.reason, None).await;
+        let problems = services.problems();
+        let current = create(services, log, &session).await.map_err(not_created(problems))?;
         let is_given = given.is_some() || service_options.agent_dir.is_none();
         let mut runtime =
             SessionRuntime { options: service_options, session_options: session, store, is_given, current };
@@ -121,10 +121,9 @@ impl SessionSetup {
     }
 }
 
-/// Prepares a session on a log. If that fails, the error includes the problems in documents, which may be the cause.
-async fn prepare_on(services: Services, log: SessionLog, options: &SessionOptions) -> Result<Created, RuntimeError> {
-    let problems = services.problems();
-    prepare(services, log, options).await.map_err(|source| RuntimeError::Create { source, problems })
+/// Describes why there is no session, with the problems in documents, which may be the cause.
+fn not_created(problems: Vec<String>) -> impl FnOnce(CreateError) -> RuntimeError {
+    |source| RuntimeError::Create { source, problems }
 }
 
 /// Returns the store that options and settings select.
@@ -390,11 +389,12 @@ impl SessionRuntime {
         let services = Services::load_installing(&self.options, Path::new(log.cwd())).await;
         let target = log.path().filter(|_| reason != SessionReason::Reload).map(Path::to_owned);
         self.current.session.shut_down_for(reason, target.as_ref()).await;
-        let mut next = match prepare_on(services, log, &options).await {
+        let problems = services.problems();
+        let mut next = match prepare(services, log, &options).await {
             Ok(next) => next,
             Err(error) => {
                 self.current.session.revive().await;
-                return Err(error);
+                return Err(not_created(problems)(error));
             }
         };
         self.end(reason).await;
