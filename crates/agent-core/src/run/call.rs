@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use pinch_llm::message::{AssistantMessage, ToolCall};
-use pinch_llm::schema::validate_tool_arguments;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::host::Host;
 use tokio::time::Instant;
@@ -35,12 +34,12 @@ pub(super) async fn prepare(
     let call = &batch[at];
     cancel.check().map_err(|_| ToolError::aborted())?;
     let tool = tool.ok_or_else(|| ToolError::new(format!("Tool {} not found", call.name)))?;
-    if let Some(why) = &call.arguments_error {
-        return Err(ToolError::new(format!("Invalid arguments for tool \"{}\": {why}", call.name)).into());
+    let mut prepared = call.clone();
+    if prepared.arguments_error.is_none() {
+        prepared.arguments = tool.prepare(prepared.arguments)?;
     }
-    let raw = tool.prepare(call.arguments.clone())?;
-    let input = validate_tool_arguments(&call.name, &tool.spec().parameters, &raw)
-        .map_err(|error| ToolError::new(error.to_string()))?;
+    let input =
+        prepared.validated_arguments(&tool.spec().parameters).map_err(|error| ToolError::new(error.to_string()))?;
     let mut pending = PendingCall { message: Arc::clone(message), call: call.clone(), input, batch: Arc::clone(batch) };
     match cancel.run(hooks.before_tool(&pending)).await.map_err(|_| ToolError::aborted())? {
         BeforeTool::Allow => {}
