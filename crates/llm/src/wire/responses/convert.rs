@@ -52,7 +52,7 @@ impl<'a> Items<'a> {
     /// Encodes an assistant message. `number` is its position among the messages, for texts without an id.
     pub(super) fn assistant(&mut self, message: &AssistantMessage, number: usize) {
         let begin = self.items.len();
-        let is_own = message.model == self.model.id && is_relative(message, self.model);
+        let is_own = is_own(message, self.model);
         let mut n_texts = 0;
         // Whether an item with an id was dropped just before.
         let mut after_gap = false;
@@ -196,6 +196,11 @@ fn text_part(text: &str) -> Option<Value> {
 fn image_part(image: &Image) -> Value {
     let url = format!("data:{};base64,{}", image.mime_type, image.data);
     json!({"type": "input_image", "detail": "auto", "image_url": url})
+}
+
+/// Returns whether a message comes from the model.
+pub(super) fn is_own(message: &AssistantMessage, model: &Model) -> bool {
+    message.model == model.id && is_relative(message, model)
 }
 
 /// Returns whether a message comes from the model's server, possibly from another model.

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::message::AssistantMessage;
 use crate::model::Model;
 use crate::model::thinking::{LevelRule, clamp};
 use crate::request::{Request, ThinkingChoice};
@@ -81,12 +80,6 @@ pub(super) fn announced_effort(request: &Request) -> Option<String> {
     let key = headers::key(request).ok().flatten();
     let is_subscription = is_openai && key.is_some_and(|key| !key.reveal().starts_with("sk-"));
     (!is_subscription).then_some(effort)
-}
-
-/// Returns the effort that precedes an answer, if the same model gave it after an announcement.
-pub(super) fn effort_before<'a>(model: &Model, answer: &'a AssistantMessage) -> Option<&'a str> {
-    let is_own = answer.provider == model.provider && answer.api == model.api && answer.model == model.id;
-    answer.provider_thinking_level.as_deref().filter(|_| is_own)
 }
 
 /// Encodes a change of the effort within a conversation.

@@ -227,8 +227,14 @@ pub(in crate::wire) fn items(
             Message::Assistant(answer) => {
                 let at = items.items.len();
                 items.assistant(answer, number);
-                let effort = models::effort_before(model, answer).filter(|_| announces && items.items.len() > at);
-                effort.into_iter().for_each(|effort| items.items.insert(at, models::effort_item(effort)));
+                // The same model was told its effort before it answered.
+                if let Some(effort) = &answer.provider_thinking_level
+                    && announces
+                    && items.items.len() > at
+                    && convert::is_own(answer, model)
+                {
+                    items.items.insert(at, models::effort_item(effort));
+                }
             }
             Message::ToolResult(result) => items.tool_result(result),
             Message::Other(_) => {}
