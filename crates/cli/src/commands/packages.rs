@@ -36,6 +36,7 @@ pub(crate) struct CommandSurface {
     pub(crate) name: &'static str,
     /// The positional argument.
     pub(crate) argument: Option<&'static str>,
+    pub(crate) is_argument_optional: bool,
     /// Names of an option, its value's name, and its description.
     pub(crate) options: Vec<(&'static str, Option<&'static str>, &'static str)>,
 }
@@ -45,6 +46,7 @@ pub(crate) fn surface() -> Vec<CommandSurface> {
     let of = |name: name::PackageCommandName| CommandSurface {
         name: name.as_str(),
         argument: texts::argument(name),
+        is_argument_optional: name == name::PackageCommandName::Update,
         options: texts::options(name),
     };
     name::PackageCommandName::ALL.map(of).into()

@@ -206,7 +206,7 @@ fn of_packages(command: packages::CommandSurface) -> CommandEntry {
             .argument
             .map(|name| Argument {
                 name: name.to_owned(),
-                usage: if command.name == "update" { format!("[{name}]") } else { name.to_owned() },
+                usage: if command.is_argument_optional { format!("[{name}]") } else { name.to_owned() },
                 values: values("", &name.to_uppercase()),
                 about: "Source of the package: npm:NAME, git:HOST/PATH, a URL, or a directory".to_owned(),
             })
