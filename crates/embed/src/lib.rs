@@ -6,10 +6,6 @@ pub mod lanes;
 
 pub mod ports;
 
-pub mod texts;
-
-pub mod replies;
-
 pub mod reason;
 
 pub mod config;
@@ -62,6 +58,8 @@ pub use inbox::InboundMessage;
 pub use pinch_coding_agent as coding_agent;
 pub use pinch_coding_agent::{agent_core, llm};
 pub use pinch_llm::stdx;
+pub use pinch_replies as replies;
+pub use pinch_replies::texts;
 pub use pinch_tools as tools;
 pub use ports::{Caller, Sender};
 pub use run::request::BlockReplies;

@@ -17,7 +17,7 @@ mod elf;
 
 const PACKAGE: &str = "pinch-cli";
 /// Files without submodules, and their crates.
-const LEAVES: [(&str, &str); 2] = [("embed", "crates/embed/src/replies/fence.rs"), ("cli", "crates/cli/src/exit.rs")];
+const LEAVES: [(&str, &str); 2] = [("replies", "crates/replies/src/fence.rs"), ("cli", "crates/cli/src/exit.rs")];
 
 /// Builds from scratch, and again after small changes.
 pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::TidyReport;
 
 /// The crates from lowest to highest; each may use those before it.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 15] = [
     "pinch-stdx",
     "pinch-http",
     "pinch-machine",
@@ -17,6 +17,7 @@ const ORDER: [&str; 14] = [
     "pinch-ports",
     "pinch-coding-agent",
     "pinch-tools",
+    "pinch-replies",
     "pinch-embed",
     "pinch-tui",
     "pinch-cli",

@@ -1,4 +1,4 @@
-//! Finds public items of `embed` that only tests use, and that therefore only seem to be in use.
+//! Finds public items of `embed` and `replies` that only tests use, and that therefore only seem to be in use.
 //!
 //! A name counts as used when it occurs in code that runs: in a crate's sources outside tests, in an example, or in the fork crate. This
 //! searches for words, not types: an unused item that shares its name with another one is not noticed.
@@ -10,15 +10,15 @@ use super::{SourceFile, TidyReport};
 /// File that lists items without a caller yet: lines of `"name" = "who will call it"`.
 const WAITING: &str = "tests/unused.toml";
 
-/// The crate whose items are checked.
-const CRATE: &str = "crates/embed/src/";
+/// The crates whose items are checked.
+const CRATES: [&str; 2] = ["crates/embed/src/", "crates/replies/src/"];
 
-/// What the crate offers to the tests of others, behind its feature `test-util`.
+/// What `embed` offers to the tests of others, behind its feature `test-util`.
 const FOR_TESTS: [&str; 2] = ["crates/embed/src/runtime/scripted.rs", "crates/embed/src/runtime_suite.rs"];
 
 const KINDS: [&str; 6] = ["fn", "async fn", "struct", "enum", "trait", "const"];
 
-/// Checks the public items of the crate.
+/// Checks the public items of the crates.
 pub(super) fn check(sources: &[SourceFile]) -> TidyReport {
     let mut report = TidyReport::default();
     let waiting = waiting(sources);
@@ -30,7 +30,9 @@ pub(super) fn check(sources: &[SourceFile]) -> TidyReport {
     }
     let mut unused = Vec::new();
     let is_checked = |source: &&SourceFile| {
-        source.path.starts_with(CRATE) && !source.is_test() && !FOR_TESTS.contains(&source.path.as_str())
+        CRATES.iter().any(|name| source.path.starts_with(name))
+            && !source.is_test()
+            && !FOR_TESTS.contains(&source.path.as_str())
     };
     for source in sources.iter().filter(is_checked) {
         for name in source.without_tests().lines().filter_map(public_item) {
@@ -48,8 +50,11 @@ pub(super) fn check(sources: &[SourceFile]) -> TidyReport {
     for name in waiting.keys().filter(|name| unused.iter().all(|(other, _)| other != *name)) {
         report.errors.push(format!("{WAITING}: `{name}` is used or gone; remove its line"));
     }
-    report.checked =
-        format!("{} public items of embed, {} of them waiting for a caller", report.n_checked, waiting.len());
+    report.checked = format!(
+        "{} public items of embed and replies, {} of them waiting for a caller",
+        report.n_checked,
+        waiting.len()
+    );
     report
 }
 
