@@ -18,7 +18,10 @@ pub(super) const RATE: usize = 50;
 /// Number of groups in which clients are served in turn, so that deltas do not come in bursts.
 const GROUPS: usize = 20;
 
-const PIECE: &str = "eighteen letters, ";
+pub(super) const PIECE: &str = "eighteen letters, ";
+
+/// Path of a base URL whose answers use chunked transfer coding, as most servers do; others last until the connection closes.
+pub(super) const CHUNKED: &str = "/chunked";
 
 /// Number of deltas after which a short answer ends.
 const SHORT: usize = 3;
@@ -66,7 +69,7 @@ pub(in crate::bench) fn serve() -> anyhow::Result<()> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         println!("http://{}", listener.local_addr()?);
         std::io::stdout().flush()?;
-        let listeners: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let listeners: Arc<Mutex<Vec<Listener>>> = Arc::default();
         let held: Arc<Mutex<Vec<HeldAnswer>>> = Arc::default();
         let mut tasks = JoinSet::new();
         tasks.spawn(tick(Arc::clone(&listeners)));
@@ -75,8 +78,8 @@ pub(in crate::bench) fn serve() -> anyhow::Result<()> {
             let (listeners, held) = (Arc::clone(&listeners), Arc::clone(&held));
             tasks.spawn(async move {
                 match begin(stream).await {
-                    Some(UnfinishedAnswer::Endless(stream)) => {
-                        listeners.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+                    Some(UnfinishedAnswer::Endless(listener)) => {
+                        listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
                     }
                     Some(UnfinishedAnswer::Held(answer)) => {
                         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,8 +98,14 @@ pub(in crate::bench) fn serve() -> anyhow::Result<()> {
 
 /// An answer that has not ended.
 enum UnfinishedAnswer {
-    Endless(TcpStream),
+    Endless(Listener),
     Held(HeldAnswer),
+}
+
+/// A client of an answer without an end.
+struct Listener {
+    stream: TcpStream,
+    is_chunked: bool,
 }
 
 /// An answer whose end has not been sent yet.
@@ -125,7 +134,9 @@ async fn begin(mut stream: TcpStream) -> Option<UnfinishedAnswer> {
     // The request also contains earlier prompts of the session.
     let last = |prompt: &str| memchr::memmem::rfind(&request, prompt.as_bytes());
     let (short, together) = (last(SHORT_PROMPT), last(TOGETHER_PROMPT));
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let is_chunked = request.starts_with(format!("POST {CHUNKED}/").as_bytes());
+    let coding = if is_chunked { "transfer-encoding: chunked\r\n" } else { "" };
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{coding}connection: close\r\n\r\n");
     let (mut answer, is_endless) = if short.is_some() || together.is_some() {
         (AnthropicResponse::new("msg_1").with_chunks(SHORT).text(&PIECE.repeat(SHORT)).stop("end_turn"), false)
     } else {
@@ -136,10 +147,12 @@ async fn begin(mut stream: TcpStream) -> Option<UnfinishedAnswer> {
     };
     let end = (together > short).then(|| answer.split_off(answer.len().saturating_sub(N_LAST_FRAMES)).concat());
     stream.set_nodelay(true).ok()?;
-    tokio::io::AsyncWriteExt::write_all(&mut stream, (head.to_owned() + &answer.concat()).as_bytes()).await.ok()?;
+    let answer = answer.concat();
+    let answer = if is_chunked { chunk(&answer) } else { answer };
+    tokio::io::AsyncWriteExt::write_all(&mut stream, (head + &answer).as_bytes()).await.ok()?;
     match end {
         Some(end) => Some(UnfinishedAnswer::Held(HeldAnswer { stream, end })),
-        None => is_endless.then_some(UnfinishedAnswer::Endless(stream)),
+        None => is_endless.then_some(UnfinishedAnswer::Endless(Listener { stream, is_chunked })),
     }
 }
 
@@ -150,19 +163,24 @@ fn is_whole(request: &[u8]) -> bool {
     request.len() >= end + 4 + length.unwrap_or(0)
 }
 
-async fn tick(listeners: Arc<Mutex<Vec<TcpStream>>>) {
+fn chunk(text: &str) -> String {
+    format!("{:x}\r\n{text}\r\n", text.len())
+}
+
+async fn tick(listeners: Arc<Mutex<Vec<Listener>>>) {
     let delta = serde_json::json!({"type": "text_delta", "text": PIECE});
     let frame = pinch_testing::wires::anthropic::frame(
         &serde_json::json!({"type": "content_block_delta", "index": 0, "delta": delta}),
     );
+    let frames = [frame.clone(), chunk(&frame)];
     let mut every = tokio::time::interval(Duration::from_secs(1) / (RATE * GROUPS) as u32);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Burst);
     for turn in (0..GROUPS).cycle() {
         every.tick().await;
         let mut listeners = listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let mut gone = Vec::new();
-        for (at, stream) in listeners.iter().enumerate().skip(turn).step_by(GROUPS) {
-            match stream.try_write(frame.as_bytes()) {
+        for (at, listener) in listeners.iter().enumerate().skip(turn).step_by(GROUPS) {
+            match listener.stream.try_write(frames[usize::from(listener.is_chunked)].as_bytes()) {
                 // A client that does not keep up misses whole deltas; socket buffers have room for many.
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
