@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use pinch_llm::http::{HttpClient, url_parts};
 use pinch_stdx::host::Host;
 
@@ -84,18 +85,20 @@ pub struct LatestRelease {
 
 /// Asks a server for the latest version. Returns `None` if it is not later than `now`, or if there is no valid answer within 10 s. The
 /// answer is a JSON object with `version` and optionally `note`. Only https URLs and URLs of this machine are contacted.
-pub async fn later_release(url: &str, now: &str, host: &Host) -> Option<LatestRelease> {
-    if !url_parts::is_confidential(url) {
-        return None;
-    }
-    let answer = json_answer(&HttpClient::new(), json_request(url), host, PATIENCE, MAX_BYTES).await?;
-    let text = |name: &str| {
-        let text = answer.get(name)?.as_str()?.trim();
-        (!text.is_empty()).then(|| text.to_owned())
-    };
-    let version = text("version")?;
-    let is_later = ReleaseVersion::parse(&version)? > ReleaseVersion::parse(now)?;
-    is_later.then(|| LatestRelease { version, note: text("note") })
+pub fn later_release<'a>(url: &'a str, now: &'a str, host: &'a Host) -> BoxFuture<'a, Option<LatestRelease>> {
+    Box::pin(async move {
+        if !url_parts::is_confidential(url) {
+            return None;
+        }
+        let answer = json_answer(&HttpClient::new(), json_request(url), host, PATIENCE, MAX_BYTES).await?;
+        let text = |name: &str| {
+            let text = answer.get(name)?.as_str()?.trim();
+            (!text.is_empty()).then(|| text.to_owned())
+        };
+        let version = text("version")?;
+        let is_later = ReleaseVersion::parse(&version)? > ReleaseVersion::parse(now)?;
+        is_later.then(|| LatestRelease { version, note: text("note") })
+    })
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use pinch_agent_core::event::AgentEvent;
 use pinch_llm::message::StopReason;
 
@@ -52,8 +53,8 @@ pub use options::{AgentSessionOptions, SessionTarget};
 ///
 /// # Errors
 /// [`RuntimeError`]. Problems in documents are not errors: see [`SessionRuntime::take_notes`].
-pub async fn create_agent_session(options: AgentSessionOptions) -> Result<SessionRuntime, RuntimeError> {
-    SessionSetup::new(options).create().await
+pub fn create_agent_session(options: AgentSessionOptions) -> BoxFuture<'static, Result<SessionRuntime, RuntimeError>> {
+    SessionSetup::new(options).create()
 }
 
 /// The first step of [`create_agent_session`]: reads the settings and determines the store, so that a program can look up sessions before
@@ -97,27 +98,29 @@ impl SessionSetup {
     ///
     /// # Errors
     /// [`RuntimeError`].
-    pub async fn create(self) -> Result<SessionRuntime, RuntimeError> {
-        let Self { options, directory, problems, store } = self;
-        let settings = directory.settings().settings();
-        let mut log = open_target(&options, &store, &settings).await?;
-        if let Some(name) = &options.name {
-            log.append_name(name).await?;
-        }
-        let log_cwd = Path::new(log.cwd());
-        let services = match *log.cwd() == *options.cwd.to_string_lossy() {
-            true => Services::load_directory(directory, problems),
-            false => Services::load(&options.services, log_cwd),
-        };
-        let AgentSessionOptions { services: service_options, session, store: given, .. } = options;
-        let services = services.installed().await;
-        let problems = services.problems();
-        let current = create(services, log, &session).await.map_err(not_created(problems))?;
-        let is_given = given.is_some() || service_options.agent_dir.is_none();
-        let mut runtime =
-            SessionRuntime { options: service_options, session_options: session, store, is_given, current };
-        runtime.choose_models();
-        Ok(runtime)
+    pub fn create(self) -> BoxFuture<'static, Result<SessionRuntime, RuntimeError>> {
+        Box::pin(async move {
+            let Self { options, directory, problems, store } = self;
+            let settings = directory.settings().settings();
+            let mut log = open_target(&options, &store, &settings).await?;
+            if let Some(name) = &options.name {
+                log.append_name(name).await?;
+            }
+            let log_cwd = Path::new(log.cwd());
+            let services = match *log.cwd() == *options.cwd.to_string_lossy() {
+                true => Services::load_directory(directory, problems),
+                false => Services::load(&options.services, log_cwd),
+            };
+            let AgentSessionOptions { services: service_options, session, store: given, .. } = options;
+            let services = services.installed().await;
+            let problems = services.problems();
+            let current = create(services, log, &session).await.map_err(not_created(problems))?;
+            let is_given = given.is_some() || service_options.agent_dir.is_none();
+            let mut runtime =
+                SessionRuntime { options: service_options, session_options: session, store, is_given, current };
+            runtime.choose_models();
+            Ok(runtime)
+        })
     }
 }
 
@@ -267,8 +270,8 @@ impl SessionRuntime {
     ///
     /// # Errors
     /// Fails if the store cannot create it; the current session is kept.
-    pub async fn new_session(&mut self, parent: Option<String>) -> Result<(), SessionError> {
-        self.current.session.begin_new(parent).await
+    pub fn new_session(&mut self, parent: Option<String>) -> BoxFuture<'_, Result<(), SessionError>> {
+        Box::pin(async move { self.current.session.begin_new(parent).await })
     }
 
     /// Switches to a stored session, with the settings and tools of its working directory. Returns false if an extension objects. A
@@ -277,13 +280,15 @@ impl SessionRuntime {
     /// # Errors
     /// Fails if the session does not exist or cannot be read, its working directory is gone ([`RuntimeError::DirectoryGone`]), or no model
     /// is available for it; the current session is kept.
-    pub async fn switch_session(&mut self, target: &SessionRef) -> Result<bool, RuntimeError> {
-        let log = self.stored(target).await?;
-        if self.options.agent_dir.is_some() && !Path::new(log.cwd()).is_dir() {
-            let file = log.path().map(Path::to_owned);
-            return Err(RuntimeError::DirectoryGone { cwd: log.cwd().to_owned(), file });
-        }
-        self.resume(log).await
+    pub fn switch_session<'a>(&'a mut self, target: &'a SessionRef) -> BoxFuture<'a, Result<bool, RuntimeError>> {
+        Box::pin(async move {
+            let log = self.stored(target).await?;
+            if self.options.agent_dir.is_some() && !Path::new(log.cwd()).is_dir() {
+                let file = log.path().map(Path::to_owned);
+                return Err(RuntimeError::DirectoryGone { cwd: log.cwd().to_owned(), file });
+            }
+            self.resume(log).await
+        })
     }
 
     /// Switches to a stored session in the current working directory instead of the one it records, which is not changed. Returns false if
@@ -291,10 +296,12 @@ impl SessionRuntime {
     ///
     /// # Errors
     /// Fails if the session does not exist or cannot be read, or no model is available for it; the current session is kept.
-    pub async fn switch_session_here(&mut self, target: &SessionRef) -> Result<bool, RuntimeError> {
-        let here = self.current.services.cwd().to_string_lossy().into_owned();
-        let log = self.stored(target).await?.with_cwd(&here);
-        self.resume(log).await
+    pub fn switch_session_here<'a>(&'a mut self, target: &'a SessionRef) -> BoxFuture<'a, Result<bool, RuntimeError>> {
+        Box::pin(async move {
+            let here = self.current.services.cwd().to_string_lossy().into_owned();
+            let log = self.stored(target).await?.with_cwd(&here);
+            self.resume(log).await
+        })
     }
 
     /// Switches to a copy of a stored session in the current working directory. Returns false if an extension objects; then, as on an
@@ -302,18 +309,20 @@ impl SessionRuntime {
     ///
     /// # Errors
     /// Fails if the session cannot be read or the copy cannot be written, or no model is available for it; the current session is kept.
-    pub async fn switch_to_copy(&mut self, source: &SessionRef) -> Result<bool, RuntimeError> {
-        let new = NewSession::in_directory(&self.current.services.cwd().to_string_lossy());
-        let log = SessionLog::fork_from(&self.options.host, Arc::clone(&self.store), source, new).await?;
-        let copy = match log.path() {
-            Some(path) => SessionRef::Path(path.to_owned()),
-            None => SessionRef::Id(log.id().clone()),
-        };
-        let done = self.resume(log).await;
-        if !matches!(done, Ok(true)) {
-            self.store.remove(&copy).await?;
-        }
-        done
+    pub fn switch_to_copy<'a>(&'a mut self, source: &'a SessionRef) -> BoxFuture<'a, Result<bool, RuntimeError>> {
+        Box::pin(async move {
+            let new = NewSession::in_directory(&self.current.services.cwd().to_string_lossy());
+            let log = SessionLog::fork_from(&self.options.host, Arc::clone(&self.store), source, new).await?;
+            let copy = match log.path() {
+                Some(path) => SessionRef::Path(path.to_owned()),
+                None => SessionRef::Id(log.id().clone()),
+            };
+            let done = self.resume(log).await;
+            if !matches!(done, Ok(true)) {
+                self.store.remove(&copy).await?;
+            }
+            done
+        })
     }
 
     /// Opens the log of a stored session.
@@ -350,18 +359,20 @@ impl SessionRuntime {
     ///
     /// # Errors
     /// Fails if the session cannot be created again; it is left unchanged.
-    pub async fn reload(&mut self) -> Result<(), RuntimeError> {
-        let log = self.current.session.log().reopen().await?;
-        if let Some(settings) = &self.options.settings {
-            settings.reload().await;
-        }
-        if let Some(models) = &self.options.models {
-            self.current.notes.extend(models.refresh().iter().map(ToString::to_string));
-        }
-        if let crate::services::ResourceSource::Given(loader) = &mut self.options.resources {
-            loader.reload();
-        }
-        self.replace(log, SessionReason::Reload).await
+    pub fn reload(&mut self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(async move {
+            let log = self.current.session.log().reopen().await?;
+            if let Some(settings) = &self.options.settings {
+                settings.reload().await;
+            }
+            if let Some(models) = &self.options.models {
+                self.current.notes.extend(models.refresh().iter().map(ToString::to_string));
+            }
+            if let crate::services::ResourceSource::Given(loader) = &mut self.options.resources {
+                loader.reload();
+            }
+            self.replace(log, SessionReason::Reload).await
+        })
     }
 
     /// Stores in `trust.json` whether the session's project is trusted. Takes effect with the next [`SessionRuntime::reload`], unless the
@@ -411,8 +422,10 @@ impl SessionRuntime {
     }
 
     /// Closes the session: notifies and stops extensions, writes settings, stores logins. Call it before the program exits.
-    pub async fn close(&mut self) {
-        self.end(SessionReason::Quit).await;
+    pub fn close(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.end(SessionReason::Quit).await;
+        })
     }
 
     async fn end(&mut self, reason: SessionReason) {
@@ -425,8 +438,12 @@ impl SessionRuntime {
     ///
     /// # Errors
     /// [`ForkError`]; the current session is kept.
-    pub async fn fork(&mut self, entry: &EntryId, place: ForkAt) -> Result<Option<String>, ForkError> {
-        self.current.session.fork(entry, place).await
+    pub fn fork<'a>(
+        &'a mut self,
+        entry: &'a EntryId,
+        place: ForkAt,
+    ) -> BoxFuture<'a, Result<Option<String>, ForkError>> {
+        Box::pin(async move { self.current.session.fork(entry, place).await })
     }
 }
 

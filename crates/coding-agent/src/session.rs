@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use pinch_agent_core::Agent;
 use pinch_agent_core::tool::ToolSet;
 use pinch_llm::ids::{ModelId, ProviderId};
@@ -158,11 +159,13 @@ impl AgentSession {
     ///
     /// # Errors
     /// Fails if the log cannot be written.
-    pub async fn start(parts: SessionParts) -> Result<Self, SessionError> {
-        let reason = parts.reason;
-        let mut session = Self::assemble(parts).await?;
-        session.arrive(reason, None).await;
-        Ok(session)
+    pub fn start(parts: SessionParts) -> BoxFuture<'static, Result<Self, SessionError>> {
+        Box::pin(async move {
+            let reason = parts.reason;
+            let mut session = Self::assemble(parts).await?;
+            session.arrive(reason, None).await;
+            Ok(session)
+        })
     }
 
     /// Like [`AgentSession::start`], without notifying the extensions: see [`AgentSession::arrive`].
@@ -268,11 +271,13 @@ impl AgentSession {
     ///
     /// # Errors
     /// Fails if it cannot be written.
-    pub async fn set_name(&mut self, name: &str) -> Result<(), SessionError> {
-        self.log.append_name(name).await?;
-        let event = SessionEvent::InfoChanged { name: self.log.name() };
-        self.control.name_changed(&event, &self.log).await;
-        Ok(())
+    pub fn set_name<'a>(&'a mut self, name: &'a str) -> BoxFuture<'a, Result<(), SessionError>> {
+        Box::pin(async move {
+            self.log.append_name(name).await?;
+            let event = SessionEvent::InfoChanged { name: self.log.name() };
+            self.control.name_changed(&event, &self.log).await;
+            Ok(())
+        })
     }
 
     /// Compacts the conversation now, regardless of the settings. [`SessionControl::cancel`] also cancels it. `tell` receives its start,
@@ -280,12 +285,12 @@ impl AgentSession {
     ///
     /// # Errors
     /// [`CompactError`]; the log is unchanged.
-    pub async fn compact(
-        &mut self,
+    pub fn compact<'a>(
+        &'a mut self,
         request: CompactRequest,
-        on_event: &(dyn Fn(SessionEvent) + Send + Sync),
-    ) -> Result<Compacted, CompactError> {
-        self.compact_with(request, &emitter::CallbackListener(on_event)).await
+        on_event: &'a (dyn Fn(SessionEvent) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Compacted, CompactError>> {
+        Box::pin(async move { self.compact_with(request, &emitter::CallbackListener(on_event)).await })
     }
 
     /// Like [`Self::compact`], waiting for each event to be handled.
@@ -378,9 +383,11 @@ impl AgentSession {
     ///
     /// # Errors
     /// Fails if the edit cannot be written.
-    pub async fn omit_failed(&mut self) -> Result<(), SessionError> {
-        self.omit_failed_answer().await?;
-        Ok(())
+    pub fn omit_failed(&mut self) -> BoxFuture<'_, Result<(), SessionError>> {
+        Box::pin(async move {
+            self.omit_failed_answer().await?;
+            Ok(())
+        })
     }
 
     /// Reloads the conversation from the log, after entries were appended directly.

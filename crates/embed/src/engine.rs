@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::document::Problem;
 use pinch_llm::message::Image;
@@ -134,8 +135,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`RunError::Config`] if the key is malformed, or if the index of sessions cannot be read or written.
-    pub async fn message(&self, key: &str, text: &str) -> Result<RunRequest, RunError> {
-        inbound::message(&self.parts(), key, text).await
+    pub fn message<'a>(&'a self, key: &'a str, text: &'a str) -> BoxFuture<'a, Result<RunRequest, RunError>> {
+        Box::pin(async move { inbound::message(&self.parts(), key, text).await })
     }
 
     /// Sends a message to a session that may be busy, and waits until its fate is decided: it gets its own run, which the caller must
@@ -147,8 +148,8 @@ impl Engine {
     ///
     /// # Errors
     /// As for [`Engine::message`]; also if another message of the session had the same idempotency key.
-    pub async fn send(&self, message: InboundMessage) -> Result<Turn, RunError> {
-        turns::send(&self.parts(), message).await
+    pub fn send(&self, message: InboundMessage) -> BoxFuture<'_, Result<Turn, RunError>> {
+        Box::pin(async move { turns::send(&self.parts(), message).await })
     }
 
     /// Returns the session key of a chat, according to `session.dmScope`, `session.mainKey` and `session.identityLinks`. `agent`: the agent
@@ -165,8 +166,13 @@ impl Engine {
     ///
     /// # Errors
     /// [`RunError::Config`] if the index of sessions cannot be read.
-    pub async fn sessions(&self, agent: &str) -> Result<BTreeMap<SessionKey, SessionEntry>, RunError> {
-        self.parts().index.list(AgentId::normalise(agent).as_str()).await.map_err(inbound::port_error)
+    pub fn sessions<'a>(
+        &'a self,
+        agent: &'a str,
+    ) -> BoxFuture<'a, Result<BTreeMap<SessionKey, SessionEntry>, RunError>> {
+        Box::pin(async move {
+            self.parts().index.list(AgentId::normalise(agent).as_str()).await.map_err(inbound::port_error)
+        })
     }
 
     /// Updates the stored entry of a session, for example the model chosen by its user; `None` means no entry. `change` may be called more
@@ -209,14 +215,15 @@ impl Engine {
     ///
     /// # Errors
     /// [`QueueError`]: the message is not in the conversation, and the caller may start a run with it.
-    pub async fn queue_message(
-        &self,
-        target: RunTarget<'_>,
+    pub fn queue_message<'a>(
+        &'a self,
+        target: RunTarget<'a>,
         text: impl Into<String>,
         images: Vec<Image>,
         kind: QueueKind,
-    ) -> Result<(), QueueError> {
-        self.parts().active.queue(target, text.into(), images, kind).await
+    ) -> BoxFuture<'a, Result<(), QueueError>> {
+        let text = text.into();
+        Box::pin(async move { self.parts().active.queue(target, text, images, kind).await })
     }
 
     /// Waits until the currently active runs have ended. Returns false if `limit` passes first, and true immediately if there are none.
@@ -244,8 +251,12 @@ impl Engine {
     /// on.
     ///
     /// It never fails as a call: the outcome says why nothing was compacted.
-    pub async fn compact(&self, request: RunRequest, instructions: Option<&str>) -> CompactionOutcome {
-        compact::compact(&self.parts(), request, instructions).await
+    pub fn compact<'a>(
+        &'a self,
+        request: RunRequest,
+        instructions: Option<&'a str>,
+    ) -> BoxFuture<'a, CompactionOutcome> {
+        Box::pin(async move { compact::compact(&self.parts(), request, instructions).await })
     }
 
     /// Subscribes to the future events of all runs of this engine, in the form of [`Envelope`](crate::delivery::Envelope). Any number of

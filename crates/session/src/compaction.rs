@@ -202,74 +202,78 @@ pub struct Compacted {
 ///
 /// # Errors
 /// See [`CompactError`]; on failure nothing is appended.
-pub async fn compact(
-    log: &mut SessionLog,
-    settings: &CompactionSettings,
-    strategy: &dyn Strategy,
+pub fn compact<'a>(
+    log: &'a mut SessionLog,
+    settings: &'a CompactionSettings,
+    strategy: &'a dyn Strategy,
     reason: CompactionReason,
-    cancel: &Cancel,
-) -> Result<Compacted, CompactError> {
-    let preparation = prepare_log(log, settings)?;
-    let made = strategy.summarise(&preparation, cancel).await?;
-    if cancel.is_cancelled() {
-        return Err(CompactError::Cancelled);
-    }
-    store(log, preparation, made, reason).await
+    cancel: &'a Cancel,
+) -> BoxFuture<'a, Result<Compacted, CompactError>> {
+    Box::pin(async move {
+        let preparation = prepare_log(log, settings)?;
+        let made = strategy.summarise(&preparation, cancel).await?;
+        if cancel.is_cancelled() {
+            return Err(CompactError::Cancelled);
+        }
+        store(log, preparation, made, reason).await
+    })
 }
 
 /// Appends a compaction entry.
 ///
 /// # Errors
 /// Fails if the entry cannot be written.
-pub async fn store(
+pub fn store(
     log: &mut SessionLog,
     preparation: Preparation,
     made: Summarised,
     reason: CompactionReason,
-) -> Result<Compacted, CompactError> {
-    let from_extension = made.by_extension.is_some();
-    let (summary, details) = match &made.by_extension {
-        Some(by) => (made.summary, by.details.clone()),
-        None => {
-            let mut text = finished(&made.summary, &preparation);
-            if let Some(rules) = &made.rules {
-                text.push_str(&format!("\n\n<{RULES_BLOCK}>\n{rules}\n</{RULES_BLOCK}>"));
+) -> BoxFuture<'_, Result<Compacted, CompactError>> {
+    Box::pin(async move {
+        let from_extension = made.by_extension.is_some();
+        let (summary, details) = match &made.by_extension {
+            Some(by) => (made.summary, by.details.clone()),
+            None => {
+                let mut text = finished(&made.summary, &preparation);
+                if let Some(rules) = &made.rules {
+                    text.push_str(&format!("\n\n<{RULES_BLOCK}>\n{rules}\n</{RULES_BLOCK}>"));
+                }
+                (text, Some(preparation.files.details()))
             }
-            (text, Some(preparation.files.details()))
-        }
-    };
-    let by = made.by_extension.unwrap_or_default();
-    let first_kept_entry_id = by.first_kept_entry_id.unwrap_or(preparation.first_kept_entry_id);
-    let tokens_before = by.tokens_before.unwrap_or(preparation.tokens_before);
-    let before = estimate::estimated_tokens(&log.context().messages);
-    let entry = Compaction {
-        summary: summary.clone(),
-        first_kept_entry_id: Some(first_kept_entry_id.clone()),
-        tokens_before,
-        details: details.clone(),
-        from_hook: Some(from_extension),
-        usage: made.usage,
-        system_message: prepare::system_state(&log.context().messages),
-    };
-    let entry_id = log.append(EntryBody::Compaction(entry)).await?;
-    let context = log.context();
-    let estimated_tokens_after = estimate::tokens_of(&context).tokens;
-    let estimated_tokens_saved = before.saturating_sub(estimate::estimated_tokens(&context.messages));
-    let messages_after = prepare::n_messages(&context.messages);
-    // Less than a tenth of the context, which includes the system prompt and the tools.
-    log.note_saving(estimated_tokens_saved < tokens_before / 10);
-    tracing::info!(reason = reason.as_str(), tokens_before, tokens_after = estimated_tokens_after, "compacted");
-    Ok(Compacted {
-        entry_id,
-        reason,
-        summary,
-        first_kept_entry_id,
-        tokens_before,
-        estimated_tokens_after,
-        messages_after,
-        details,
-        usage: made.usage,
-        from_extension,
+        };
+        let by = made.by_extension.unwrap_or_default();
+        let first_kept_entry_id = by.first_kept_entry_id.unwrap_or(preparation.first_kept_entry_id);
+        let tokens_before = by.tokens_before.unwrap_or(preparation.tokens_before);
+        let before = estimate::estimated_tokens(&log.context().messages);
+        let entry = Compaction {
+            summary: summary.clone(),
+            first_kept_entry_id: Some(first_kept_entry_id.clone()),
+            tokens_before,
+            details: details.clone(),
+            from_hook: Some(from_extension),
+            usage: made.usage,
+            system_message: prepare::system_state(&log.context().messages),
+        };
+        let entry_id = log.append(EntryBody::Compaction(entry)).await?;
+        let context = log.context();
+        let estimated_tokens_after = estimate::tokens_of(&context).tokens;
+        let estimated_tokens_saved = before.saturating_sub(estimate::estimated_tokens(&context.messages));
+        let messages_after = prepare::n_messages(&context.messages);
+        // Less than a tenth of the context, which includes the system prompt and the tools.
+        log.note_saving(estimated_tokens_saved < tokens_before / 10);
+        tracing::info!(reason = reason.as_str(), tokens_before, tokens_after = estimated_tokens_after, "compacted");
+        Ok(Compacted {
+            entry_id,
+            reason,
+            summary,
+            first_kept_entry_id,
+            tokens_before,
+            estimated_tokens_after,
+            messages_after,
+            details,
+            usage: made.usage,
+            from_extension,
+        })
     })
 }
 

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use pinch_llm::ids::SessionId;
 use pinch_llm::message::{AssistantMessage, Message, ToolCall};
 use pinch_stdx::host::Host;
@@ -103,10 +104,16 @@ impl SessionLog {
     ///
     /// # Errors
     /// Fails if the store cannot create it.
-    pub async fn create(host: &Host, store: Arc<dyn SessionStore>, new: NewSession) -> Result<Self, StoreError> {
-        let header = new.into_header(host);
-        let journal = store.create(&header).await?;
-        Ok(Self::empty(host, Some(store), Some(journal), header))
+    pub fn create(
+        host: &Host,
+        store: Arc<dyn SessionStore>,
+        new: NewSession,
+    ) -> BoxFuture<'_, Result<Self, StoreError>> {
+        Box::pin(async move {
+            let header = new.into_header(host);
+            let journal = store.create(&header).await?;
+            Ok(Self::empty(host, Some(store), Some(journal), header))
+        })
     }
 
     /// Creates a session that is never stored.
@@ -139,11 +146,13 @@ impl SessionLog {
     ///
     /// # Errors
     /// Fails if the disk reports an error.
-    pub async fn sync(&mut self) -> Result<(), StoreError> {
-        match &mut self.journal {
-            Some(journal) if self.waiting.is_none() => journal.sync().await,
-            _ => Ok(()),
-        }
+    pub fn sync(&mut self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            match &mut self.journal {
+                Some(journal) if self.waiting.is_none() => journal.sync().await,
+                _ => Ok(()),
+            }
+        })
     }
 
     /// Returns the next report of entries appended by other programs; each is returned once.
@@ -163,10 +172,16 @@ impl SessionLog {
     ///
     /// # Errors
     /// Fails if the entry does not exist, and like [`SessionLog::append`].
-    pub async fn append_label(&mut self, target: &EntryId, label: Option<&str>) -> Result<EntryId, StoreError> {
-        self.find(target)?;
-        let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
-        self.append(EntryBody::Label { target_id: target.clone(), label }).await
+    pub fn append_label<'a>(
+        &'a mut self,
+        target: &'a EntryId,
+        label: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<EntryId, StoreError>> {
+        Box::pin(async move {
+            self.find(target)?;
+            let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
+            self.append(EntryBody::Label { target_id: target.clone(), label }).await
+        })
     }
 
     /// Removes the last message from the context if it is an answer that matches; the answer stays in the log. Returns the entry that removes
@@ -188,29 +203,33 @@ impl SessionLog {
     ///
     /// # Errors
     /// Same as [`SessionLog::append`].
-    pub async fn append_name(&mut self, name: &str) -> Result<EntryId, StoreError> {
-        let lines: Vec<&str> = name.split(['\r', '\n']).map(str::trim).filter(|line| !line.is_empty()).collect();
-        self.append(EntryBody::SessionInfo { name: lines.join(" ") }).await
+    pub fn append_name<'a>(&'a mut self, name: &'a str) -> BoxFuture<'a, Result<EntryId, StoreError>> {
+        Box::pin(async move {
+            let lines: Vec<&str> = name.split(['\r', '\n']).map(str::trim).filter(|line| !line.is_empty()).collect();
+            self.append(EntryBody::SessionInfo { name: lines.join(" ") }).await
+        })
     }
 
     /// Moves the leaf to an entry and appends the summary of the branch left behind. `None` moves before the first entry.
     ///
     /// # Errors
     /// Fails if the entry does not exist, and like [`SessionLog::append`]; the leaf does not move then.
-    pub async fn branch_with_summary(
-        &mut self,
-        target: Option<&EntryId>,
+    pub fn branch_with_summary<'a>(
+        &'a mut self,
+        target: Option<&'a EntryId>,
         mut summary: BranchSummary,
-    ) -> Result<EntryId, StoreError> {
-        let target = target.map(|id| self.find(id)).transpose()?;
-        let left = self.leaf;
-        summary.from_id = self.leaf_id().map_or_else(|| "root".to_owned(), EntryId::to_string);
-        self.set_leaf(target);
-        let appended = self.append(EntryBody::BranchSummary(summary)).await;
-        if appended.is_err() {
-            self.set_leaf(left);
-        }
-        appended
+    ) -> BoxFuture<'a, Result<EntryId, StoreError>> {
+        Box::pin(async move {
+            let target = target.map(|id| self.find(id)).transpose()?;
+            let left = self.leaf;
+            summary.from_id = self.leaf_id().map_or_else(|| "root".to_owned(), EntryId::to_string);
+            self.set_leaf(target);
+            let appended = self.append(EntryBody::BranchSummary(summary)).await;
+            if appended.is_err() {
+                self.set_leaf(left);
+            }
+            appended
+        })
     }
 
     /// Makes an entry the leaf: the next entry follows it.

@@ -16,6 +16,7 @@ mod driver;
 use std::io;
 use std::path::PathBuf;
 
+use futures::future::BoxFuture;
 use pinch_coding_agent::runtime::SessionRuntime;
 use pinch_coding_agent::session::Prompt;
 use pinch_stdx::cancel::Cancel;
@@ -123,30 +124,33 @@ impl<E> From<io::Error> for InteractiveError<E> {
 }
 
 /// Takes over the terminal.
-async fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> Result<Console, DeviceError> {
-    let capabilities = match options.plain {
-        true => TerminalCapabilities::plain(options.host.env()),
-        false => TerminalCapabilities::of(options.host.env()),
-    };
-    let bridge = ui.take_requests().await.ok_or_else(|| io::Error::other("the user interface is already in use"))?;
-    let host = options.host.clone();
-    let options = AppOptions {
-        host: options.host,
-        version: options.version,
-        agent_dir: options.agent_dir,
-        cwd: options.cwd,
-        theme: options.theme,
-        tui_mode: options.tui_mode,
-        browser: options.browser,
-        verbose: options.verbose,
-        changelog: options.changelog,
-        offline: options.offline,
-    };
-    let app = App::new(options, &capabilities);
-    let front = Front::new(capabilities, app.links())?;
-    let mut console = Console::new(front, app, host, bridge);
-    console.look_at_tmux();
-    Ok(console)
+fn open_console(options: InteractiveOptions, ui: &TerminalUi) -> BoxFuture<'_, Result<Console, DeviceError>> {
+    Box::pin(async move {
+        let capabilities = match options.plain {
+            true => TerminalCapabilities::plain(options.host.env()),
+            false => TerminalCapabilities::of(options.host.env()),
+        };
+        let bridge =
+            ui.take_requests().await.ok_or_else(|| io::Error::other("the user interface is already in use"))?;
+        let host = options.host.clone();
+        let options = AppOptions {
+            host: options.host,
+            version: options.version,
+            agent_dir: options.agent_dir,
+            cwd: options.cwd,
+            theme: options.theme,
+            tui_mode: options.tui_mode,
+            browser: options.browser,
+            verbose: options.verbose,
+            changelog: options.changelog,
+            offline: options.offline,
+        };
+        let app = App::new(options, &capabilities);
+        let front = Front::new(capabilities, app.links())?;
+        let mut console = Console::new(front, app, host, bridge);
+        console.look_at_tmux();
+        Ok(console)
+    })
 }
 
 /// Runs the interactive mode until the user exits or `stop` is cancelled. `opening` creates the session; meanwhile the terminal is in use,
@@ -195,7 +199,7 @@ pub async fn interactive<E>(
     let mut driver = Driver::new(console, opened.runtime, stop.clone());
     driver.recall_prompts(earlier.await.unwrap_or_else(|error| Err(io::Error::other(error))));
     driver.choose_mode();
-    Box::pin(driver.show_news()).await;
+    driver.show_news().await;
     if resume {
         driver.choose_session();
     }

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use pinch_coding_agent::tools::bash::BashTool;
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
@@ -148,51 +149,53 @@ async fn left_in(last: &LastSessions, agent: &str, backend: &dyn ChatBackend) ->
 ///
 /// # Errors
 /// [`ChatStartError`].
-pub async fn chat(
+pub fn chat(
     options: ChatOptions,
     backend: Arc<dyn ChatBackend>,
     stop: &Cancel,
-) -> Result<ChatEnd, ChatStartError> {
-    let agents = backend.list_agents().await?;
-    let agent = match &options.agent {
-        Some(agent) => agent.clone(),
-        None => agents.first().map(|agent| agent.id.clone()).unwrap_or_default(),
-    };
-    if !agents.iter().any(|known| known.id == agent) {
-        let known = agents.into_iter().map(|agent| agent.id).collect();
-        return Err(ChatStartError::UnknownAgent { agent, known });
-    }
-    let last = LastSessions::new(&options.agent_dir, backend.target(), options.host.clone());
-    let session = match options.session {
-        Some(session) => Some(session),
-        None => left_in(&last, &agent, &*backend).await,
-    };
-    let capabilities = match options.plain {
-        true => TerminalCapabilities::plain(options.host.env()),
-        false => TerminalCapabilities::of(options.host.env()),
-    };
-    let setup = ChatSetup {
-        host: options.host.clone(),
-        version: options.version,
-        agent_dir: options.agent_dir,
-        cwd: options.cwd,
-        target: backend.target(),
-        agents,
-        agent,
-        session,
-        thinking: options.thinking,
-        verbose: options.verbose,
-        timeout: options.timeout,
-        message: options.message,
-        has_shell: options.shell.is_some(),
-        notify: options.notify,
-        shows_progress: options.shows_progress,
-    };
-    let (mut state, effects) = ChatApp::new(setup, &capabilities);
-    for warning in &options.warnings {
-        state.warning(warning);
-    }
-    let front = Front::new(capabilities, state.links())?;
-    let driver = ChatDriver::new(front, state, backend, options.host, options.shell, options.history_limit, last);
-    Ok(driver.run(effects, stop).await)
+) -> BoxFuture<'_, Result<ChatEnd, ChatStartError>> {
+    Box::pin(async move {
+        let agents = backend.list_agents().await?;
+        let agent = match &options.agent {
+            Some(agent) => agent.clone(),
+            None => agents.first().map(|agent| agent.id.clone()).unwrap_or_default(),
+        };
+        if !agents.iter().any(|known| known.id == agent) {
+            let known = agents.into_iter().map(|agent| agent.id).collect();
+            return Err(ChatStartError::UnknownAgent { agent, known });
+        }
+        let last = LastSessions::new(&options.agent_dir, backend.target(), options.host.clone());
+        let session = match options.session {
+            Some(session) => Some(session),
+            None => left_in(&last, &agent, &*backend).await,
+        };
+        let capabilities = match options.plain {
+            true => TerminalCapabilities::plain(options.host.env()),
+            false => TerminalCapabilities::of(options.host.env()),
+        };
+        let setup = ChatSetup {
+            host: options.host.clone(),
+            version: options.version,
+            agent_dir: options.agent_dir,
+            cwd: options.cwd,
+            target: backend.target(),
+            agents,
+            agent,
+            session,
+            thinking: options.thinking,
+            verbose: options.verbose,
+            timeout: options.timeout,
+            message: options.message,
+            has_shell: options.shell.is_some(),
+            notify: options.notify,
+            shows_progress: options.shows_progress,
+        };
+        let (mut state, effects) = ChatApp::new(setup, &capabilities);
+        for warning in &options.warnings {
+            state.warning(warning);
+        }
+        let front = Front::new(capabilities, state.links())?;
+        let driver = ChatDriver::new(front, state, backend, options.host, options.shell, options.history_limit, last);
+        Ok(driver.run(effects, stop).await)
+    })
 }

@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use futures::future::FusedFuture as _;
 use pinch_coding_agent::resources::themes::Theme as ThemeFile;
 use pinch_coding_agent::resources::{ListedResource, ProjectOverride, ResourceKind, ResourceSwitches};
@@ -137,86 +138,88 @@ fn theme_file(name: &str, switches: &ResourceSwitches) -> Option<ThemeFile> {
 ///
 /// # Errors
 /// If the terminal cannot be used.
-pub async fn configure(
+pub fn configure<'a>(
     options: ConfigureOptions,
-    switches: &mut ResourceSwitches,
-    stop: &Cancel,
-) -> Result<ConfigureEnd, DeviceError> {
-    let mut capabilities = TerminalCapabilities::of(options.host.env());
-    let (keymap, problems) = Keymap::load(&options.agent_dir);
-    let chosen = options.theme.as_deref().and_then(|name| theme_file(name, switches));
-    let palette = |capabilities: &TerminalCapabilities| match &chosen {
-        Some(file) => Palette::new(file, capabilities.depth),
-        None => Palette::builtin(Palette::name_for(capabilities.light_background), capabilities.depth),
-    };
-    let mut theme = palette(&capabilities);
-    let mut front = Front::new(capabilities.clone(), Hyperlinks::default())?;
-    let is_project = options.begins_with_project && switches.has_project();
-    let scope = if is_project { WriteScope::Project } else { WriteScope::Global };
-    let view = ConfigureView::new(switches.has_project());
-    let mut list = Configure { switches, host: options.host, view, scope };
-    list.fill();
-    list.view.set_problem(problems.first().map(ToString::to_string));
-    let place = has_room_for_notices(front.size().height()).then_some(NoticePlace::Resources);
-    let mut tmux = std::pin::pin!(tmux::examine(options.agent_dir, list.host.clone(), place).fuse());
-    let end = loop {
-        let event = tokio::select! {
-            event = front.next(None) => event,
-            Some((keys, is_first)) = &mut tmux, if !tmux.is_terminated() => {
-                let done = match keys {
-                    TmuxKeys::Extended => front.request_modified_keys(),
-                    keys => {
-                        list.view.set_notice(keys.remedy().filter(|_| is_first));
-                        Ok(())
+    switches: &'a mut ResourceSwitches,
+    stop: &'a Cancel,
+) -> BoxFuture<'a, Result<ConfigureEnd, DeviceError>> {
+    Box::pin(async move {
+        let mut capabilities = TerminalCapabilities::of(options.host.env());
+        let (keymap, problems) = Keymap::load(&options.agent_dir);
+        let chosen = options.theme.as_deref().and_then(|name| theme_file(name, switches));
+        let palette = |capabilities: &TerminalCapabilities| match &chosen {
+            Some(file) => Palette::new(file, capabilities.depth),
+            None => Palette::builtin(Palette::name_for(capabilities.light_background), capabilities.depth),
+        };
+        let mut theme = palette(&capabilities);
+        let mut front = Front::new(capabilities.clone(), Hyperlinks::default())?;
+        let is_project = options.begins_with_project && switches.has_project();
+        let scope = if is_project { WriteScope::Project } else { WriteScope::Global };
+        let view = ConfigureView::new(switches.has_project());
+        let mut list = Configure { switches, host: options.host, view, scope };
+        list.fill();
+        list.view.set_problem(problems.first().map(ToString::to_string));
+        let place = has_room_for_notices(front.size().height()).then_some(NoticePlace::Resources);
+        let mut tmux = std::pin::pin!(tmux::examine(options.agent_dir, list.host.clone(), place).fuse());
+        let end = loop {
+            let event = tokio::select! {
+                event = front.next(None) => event,
+                Some((keys, is_first)) = &mut tmux, if !tmux.is_terminated() => {
+                    let done = match keys {
+                        TmuxKeys::Extended => front.request_modified_keys(),
+                        keys => {
+                            list.view.set_notice(keys.remedy().filter(|_| is_first));
+                            Ok(())
+                        }
+                    };
+                    if done.is_err() {
+                        break ConfigureEnd::HungUp;
                     }
-                };
-                if done.is_err() {
-                    break ConfigureEnd::HungUp;
+                    front.mark();
+                    continue;
                 }
-                front.mark();
-                continue;
+                _ = stop.cancelled() => break ConfigureEnd::Exited,
+            };
+            let cx = |theme, host: &Host, front: &Front| DialogCx {
+                theme,
+                keymap: &keymap,
+                max_rows: front.size().height().saturating_sub(1),
+                columns: front.size().width(),
+                now_ms: host.now_ms(),
+            };
+            match event {
+                FrontEvent::ScreenFrame => {
+                    let drawn = list.view.rows(cx(&theme, &list.host, &front));
+                    if draw(&mut front, drawn).is_err() {
+                        break ConfigureEnd::HungUp;
+                    }
+                }
+                FrontEvent::TerminalInput(TerminalInput::Closed) => break ConfigureEnd::HungUp,
+                FrontEvent::TerminalInput(TerminalInput::Report(report)) => {
+                    capabilities.apply_report(&report);
+                    theme = palette(&capabilities);
+                    front.mark();
+                }
+                FrontEvent::TerminalInput(TerminalInput::Paste(text)) => {
+                    list.view.paste(&text);
+                    front.mark();
+                }
+                FrontEvent::TerminalInput(TerminalInput::Key(press)) => {
+                    match list.view.key(&press, cx(&theme, &list.host, &front)) {
+                        ViewEvent::Stay => {}
+                        ViewEvent::Switch(at) => list.switch(at),
+                        ViewEvent::ChangeScope => list.change_scope(),
+                        ViewEvent::Close => break ConfigureEnd::Exited,
+                    }
+                    front.mark();
+                }
+                FrontEvent::TerminalInput(_) => {}
             }
-            _ = stop.cancelled() => break ConfigureEnd::Exited,
         };
-        let cx = |theme, host: &Host, front: &Front| DialogCx {
-            theme,
-            keymap: &keymap,
-            max_rows: front.size().height().saturating_sub(1),
-            columns: front.size().width(),
-            now_ms: host.now_ms(),
-        };
-        match event {
-            FrontEvent::ScreenFrame => {
-                let drawn = list.view.rows(cx(&theme, &list.host, &front));
-                if draw(&mut front, drawn).is_err() {
-                    break ConfigureEnd::HungUp;
-                }
-            }
-            FrontEvent::TerminalInput(TerminalInput::Closed) => break ConfigureEnd::HungUp,
-            FrontEvent::TerminalInput(TerminalInput::Report(report)) => {
-                capabilities.apply_report(&report);
-                theme = palette(&capabilities);
-                front.mark();
-            }
-            FrontEvent::TerminalInput(TerminalInput::Paste(text)) => {
-                list.view.paste(&text);
-                front.mark();
-            }
-            FrontEvent::TerminalInput(TerminalInput::Key(press)) => {
-                match list.view.key(&press, cx(&theme, &list.host, &front)) {
-                    ViewEvent::Stay => {}
-                    ViewEvent::Switch(at) => list.switch(at),
-                    ViewEvent::ChangeScope => list.change_scope(),
-                    ViewEvent::Close => break ConfigureEnd::Exited,
-                }
-                front.mark();
-            }
-            FrontEvent::TerminalInput(_) => {}
-        }
-    };
-    // A terminal that is gone cannot be restored.
-    let left = front.leave(&[]);
-    Ok(if left.is_err() { ConfigureEnd::HungUp } else { end })
+        // A terminal that is gone cannot be restored.
+        let left = front.leave(&[]);
+        Ok(if left.is_err() { ConfigureEnd::HungUp } else { end })
+    })
 }
 
 fn draw(front: &mut Front, (live, cursor): (Vec<Row>, Option<(usize, usize)>)) -> io::Result<()> {

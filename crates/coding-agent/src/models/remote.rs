@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use pinch_llm::catalog::{Catalog, canonical_provider};
@@ -119,37 +120,43 @@ impl CatalogRefresh {
     ///
     /// # Errors
     /// [`CatalogError::BadUrl`] or [`CatalogError::Write`]; failures of single providers are in the returned outcomes.
-    pub async fn run(&self, providers: &[ProviderId], cancel: &Cancel) -> Result<Vec<CatalogUpdate>, CatalogError> {
-        let url = self.base_url.trim_end_matches('/');
-        if !url_parts::is_confidential(url) {
-            return Err(CatalogError::BadUrl { url: url_parts::without_secrets(url) });
-        }
-        // A damaged file is reported when it is written.
-        let known = read_object(&self.file).unwrap_or_default();
-        let catalog = Catalog::for_build();
-        let client = HttpClient::new();
-        let fetches = providers.iter().map(|provider| {
-            let entry = known.get(provider.as_str()).filter(|entry| is_ours(entry));
-            self.fetch(&client, url, provider, &catalog, entry)
-        });
-        let all = tokio::time::timeout(TOTAL, futures::future::join_all(fetches));
-        let fetched = match cancel.run(all).await {
-            Err(_) => return Err(CatalogError::Cancelled),
-            Ok(Err(_)) => return Err(CatalogError::Timeout(TOTAL)),
-            Ok(Ok(fetched)) => fetched,
-        };
-        let (mut updates, mut entries) = (Vec::new(), Vec::new());
-        for (provider, fetched) in providers.iter().zip(fetched) {
-            let outcome = fetched.map(|(outcome, entry)| {
-                entries.push((provider.to_string(), entry));
-                outcome
+    pub fn run<'a>(
+        &'a self,
+        providers: &'a [ProviderId],
+        cancel: &'a Cancel,
+    ) -> BoxFuture<'a, Result<Vec<CatalogUpdate>, CatalogError>> {
+        Box::pin(async move {
+            let url = self.base_url.trim_end_matches('/');
+            if !url_parts::is_confidential(url) {
+                return Err(CatalogError::BadUrl { url: url_parts::without_secrets(url) });
+            }
+            // A damaged file is reported when it is written.
+            let known = read_object(&self.file).unwrap_or_default();
+            let catalog = Catalog::for_build();
+            let client = HttpClient::new();
+            let fetches = providers.iter().map(|provider| {
+                let entry = known.get(provider.as_str()).filter(|entry| is_ours(entry));
+                self.fetch(&client, url, provider, &catalog, entry)
             });
-            updates.push(CatalogUpdate { provider: provider.clone(), outcome });
-        }
-        let change = |root: &mut Map<String, Value>| root.extend(entries);
-        let terms = (Folder::Private, Access::NewPrivate);
-        document::change(&self.file, terms, &DirLockOptions::QUICK, &self.host, change).await?;
-        Ok(updates)
+            let all = tokio::time::timeout(TOTAL, futures::future::join_all(fetches));
+            let fetched = match cancel.run(all).await {
+                Err(_) => return Err(CatalogError::Cancelled),
+                Ok(Err(_)) => return Err(CatalogError::Timeout(TOTAL)),
+                Ok(Ok(fetched)) => fetched,
+            };
+            let (mut updates, mut entries) = (Vec::new(), Vec::new());
+            for (provider, fetched) in providers.iter().zip(fetched) {
+                let outcome = fetched.map(|(outcome, entry)| {
+                    entries.push((provider.to_string(), entry));
+                    outcome
+                });
+                updates.push(CatalogUpdate { provider: provider.clone(), outcome });
+            }
+            let change = |root: &mut Map<String, Value>| root.extend(entries);
+            let terms = (Folder::Private, Access::NewPrivate);
+            document::change(&self.file, terms, &DirLockOptions::QUICK, &self.host, change).await?;
+            Ok(updates)
+        })
     }
 
     /// Returns the outcome, and the entry to store.

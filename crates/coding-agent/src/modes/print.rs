@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use pinch_agent_core::event::AgentEvent;
 use pinch_llm::message::StopReason;
 
@@ -49,51 +50,54 @@ pub enum PrintError {
 ///
 /// # Errors
 /// [`PrintError`].
-pub async fn print(
-    session: &mut AgentSession,
+pub fn print<'a>(
+    session: &'a mut AgentSession,
     prompts: Vec<Prompt>,
-    out: &mut dyn Write,
-    failed: Failed<'_>,
-) -> Result<Printed, PrintError> {
-    let mut last = None;
-    // Why the last failure is not retried, if known.
-    let mut gave_up = None;
-    let mut was_asked = false;
-    for prompt in prompts {
-        let mut run = session.prompt(prompt);
-        while let Some(event) = run.next().await {
-            match event? {
-                SessionEvent::Agent(AgentEvent::TurnEnd { message, .. }) => {
-                    last = Some(message);
-                    gave_up = None;
+    out: &'a mut (dyn Write + Send),
+    failed: Failed<'a>,
+) -> BoxFuture<'a, Result<Printed, PrintError>> {
+    Box::pin(async move {
+        let mut last = None;
+        // Why the last failure is not retried, if known.
+        let mut gave_up = None;
+        let mut was_asked = false;
+        for prompt in prompts {
+            let mut run = session.prompt(prompt);
+            while let Some(event) = run.next().await {
+                match event? {
+                    SessionEvent::Agent(AgentEvent::TurnEnd { message, .. }) => {
+                        last = Some(message);
+                        gave_up = None;
+                    }
+                    SessionEvent::Agent(AgentEvent::AgentStart) => was_asked = true,
+                    SessionEvent::RetryEnd { success: false, final_error, .. } => gave_up = final_error,
+                    SessionEvent::ExtensionError(failure) => failed(&failure),
+                    _ => {}
                 }
-                SessionEvent::Agent(AgentEvent::AgentStart) => was_asked = true,
-                SessionEvent::RetryEnd { success: false, final_error, .. } => gave_up = final_error,
-                SessionEvent::ExtensionError(failure) => failed(&failure),
-                _ => {}
+            }
+            if last.as_ref().is_some_and(|answer| answer.stop_reason == StopReason::Aborted) {
+                break;
             }
         }
-        if last.as_ref().is_some_and(|answer| answer.stop_reason == StopReason::Aborted) {
-            break;
+        let Some(answer) = last else {
+            return Ok(match was_asked {
+                true => Printed::Failed { text: "There was no answer".to_owned() },
+                false => Printed::Answer,
+            });
+        };
+        let failed =
+            || answer.error_message.clone().unwrap_or_else(|| format!("Request {}", answer.stop_reason.as_str()));
+        match answer.stop_reason {
+            StopReason::Error => return Ok(Printed::Failed { text: gave_up.unwrap_or_else(failed) }),
+            StopReason::Aborted => return Ok(Printed::Aborted { text: failed() }),
+            _ => {}
         }
-    }
-    let Some(answer) = last else {
-        return Ok(match was_asked {
-            true => Printed::Failed { text: "There was no answer".to_owned() },
-            false => Printed::Answer,
-        });
-    };
-    let failed = || answer.error_message.clone().unwrap_or_else(|| format!("Request {}", answer.stop_reason.as_str()));
-    match answer.stop_reason {
-        StopReason::Error => return Ok(Printed::Failed { text: gave_up.unwrap_or_else(failed) }),
-        StopReason::Aborted => return Ok(Printed::Aborted { text: failed() }),
-        _ => {}
-    }
-    for block in &answer.content {
-        if let Some(text) = block.as_text() {
-            writeln!(out, "{text}")?;
+        for block in &answer.content {
+            if let Some(text) = block.as_text() {
+                writeln!(out, "{text}")?;
+            }
         }
-    }
-    out.flush()?;
-    Ok(if answer.stop_reason == StopReason::Length { Printed::CutOff } else { Printed::Answer })
+        out.flush()?;
+        Ok(if answer.stop_reason == StopReason::Length { Printed::CutOff } else { Printed::Answer })
+    })
 }

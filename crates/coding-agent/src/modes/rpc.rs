@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use futures::future::BoxFuture;
 use pinch_stdx::cancel::Cancel;
 
 use crate::runtime::SessionRuntime;
@@ -42,13 +43,13 @@ pub enum RpcError {
 ///
 /// # Errors
 /// [`RpcError`].
-pub async fn rpc(
-    runtime: &mut SessionRuntime,
-    ui: &ClientUi,
+pub fn rpc<'a>(
+    runtime: &'a mut SessionRuntime,
+    ui: &'a ClientUi,
     lines: LineChannel,
-    stop: &Cancel,
-) -> Result<(), RpcError> {
-    RpcClient::new(ui, lines, stop)?.serve(runtime).await
+    stop: &'a Cancel,
+) -> BoxFuture<'a, Result<(), RpcError>> {
+    Box::pin(async move { RpcClient::new(ui, lines, stop)?.serve(runtime).await })
 }
 
 /// A client, which may exist before its session.
@@ -79,8 +80,8 @@ impl RpcClient {
     ///
     /// # Errors
     /// [`RpcError::NobodyReads`].
-    pub async fn serve(self, runtime: &mut SessionRuntime) -> Result<(), RpcError> {
-        idle::IdleServer::new(runtime, self).serve().await
+    pub fn serve(self, runtime: &mut SessionRuntime) -> BoxFuture<'_, Result<(), RpcError>> {
+        Box::pin(async move { idle::IdleServer::new(runtime, self).serve().await })
     }
 }
 

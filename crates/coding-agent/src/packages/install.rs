@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use futures::future::BoxFuture;
 use pinch_stdx::cancel::Cancel;
 
 use super::manage::npm_spec;
@@ -16,9 +17,15 @@ impl Packages {
     ///
     /// # Errors
     /// [`PackageError`].
-    pub async fn install_missing(&self, missing: &Missing, cancel: &Cancel) -> Result<(), PackageError> {
-        self.check_trust(missing.scope)?;
-        self.fetch(&missing.source, missing.scope, cancel).await
+    pub fn install_missing<'a>(
+        &'a self,
+        missing: &'a Missing,
+        cancel: &'a Cancel,
+    ) -> BoxFuture<'a, Result<(), PackageError>> {
+        Box::pin(async move {
+            self.check_trust(missing.scope)?;
+            self.fetch(&missing.source, missing.scope, cancel).await
+        })
     }
 
     /// Installs a package for one run and returns its directory; the settings are unchanged. A package from an earlier run is reused: a
@@ -26,26 +33,32 @@ impl Packages {
     ///
     /// # Errors
     /// [`PackageError`].
-    pub async fn install_for_one_run(&self, text: &str, cancel: &Cancel) -> Result<PathBuf, PackageError> {
-        let source = PackageSource::parse(text)?;
-        let folder = match &source {
-            PackageSource::Local(path) => return Ok(absolute(path, &self.cwd, self.host.home())),
-            // Versions are installed side by side.
-            PackageSource::Npm(npm) => npm_spec(npm).replace('/', "__"),
-            PackageSource::Git(_) => String::new(),
-        };
-        let own = Self { agent_dir: self.agent_dir.join(FOR_ONE_RUN).join(folder), ..self.clone() };
-        let place = own.place(&source, PackageScope::User);
-        let is_there = place.exists();
-        if is_there && matches!(source, PackageSource::Npm(_)) {
-            return Ok(place);
-        }
-        match own.fetch(&source, PackageScope::User, cancel).await {
-            Err(error) if is_there && !source.is_pinned() => {
-                tracing::warn!(%error, package = text, "could not update a package");
-                Ok(place)
+    pub fn install_for_one_run<'a>(
+        &'a self,
+        text: &'a str,
+        cancel: &'a Cancel,
+    ) -> BoxFuture<'a, Result<PathBuf, PackageError>> {
+        Box::pin(async move {
+            let source = PackageSource::parse(text)?;
+            let folder = match &source {
+                PackageSource::Local(path) => return Ok(absolute(path, &self.cwd, self.host.home())),
+                // Versions are installed side by side.
+                PackageSource::Npm(npm) => npm_spec(npm).replace('/', "__"),
+                PackageSource::Git(_) => String::new(),
+            };
+            let own = Self { agent_dir: self.agent_dir.join(FOR_ONE_RUN).join(folder), ..self.clone() };
+            let place = own.place(&source, PackageScope::User);
+            let is_there = place.exists();
+            if is_there && matches!(source, PackageSource::Npm(_)) {
+                return Ok(place);
             }
-            done => done.map(|()| place),
-        }
+            match own.fetch(&source, PackageScope::User, cancel).await {
+                Err(error) if is_there && !source.is_pinned() => {
+                    tracing::warn!(%error, package = text, "could not update a package");
+                    Ok(place)
+                }
+                done => done.map(|()| place),
+            }
+        })
     }
 }

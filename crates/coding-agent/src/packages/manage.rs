@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use futures::stream;
 use pinch_stdx::cancel::Cancel;
 use pinch_stdx::fs::Access;
@@ -46,36 +47,43 @@ impl Packages {
     ///
     /// # Errors
     /// [`PackageError`]; the settings are unchanged.
-    pub async fn install(&self, text: &str, scope: PackageScope, cancel: &Cancel) -> Result<(), PackageError> {
-        self.check_trust(scope)?;
-        let source = PackageSource::parse(text)?;
-        let entry = match &source {
-            PackageSource::Local(path) => {
-                let path = absolute(path, &self.cwd, self.host.home());
-                if !path.exists() {
-                    return Err(PackageError::MissingPath { path });
+    pub fn install<'a>(
+        &'a self,
+        text: &'a str,
+        scope: PackageScope,
+        cancel: &'a Cancel,
+    ) -> BoxFuture<'a, Result<(), PackageError>> {
+        Box::pin(async move {
+            self.check_trust(scope)?;
+            let source = PackageSource::parse(text)?;
+            let entry = match &source {
+                PackageSource::Local(path) => {
+                    let path = absolute(path, &self.cwd, self.host.home());
+                    if !path.exists() {
+                        return Err(PackageError::MissingPath { path });
+                    }
+                    relative(&path, self.settings_dir(scope))
                 }
-                relative(&path, self.settings_dir(scope))
-            }
-            _ => text.trim().to_owned(),
-        };
-        self.fetch(&source, scope, cancel).await?;
-        let identity = self.identity(&source, &self.cwd);
-        change_list(&self.settings_file(scope), access_of(scope), &self.host, |list| {
-            let Some(old) = list.iter_mut().find(|old| self.is_package(old, scope, &identity)) else {
-                list.push(entry.into());
-                return true;
+                _ => text.trim().to_owned(),
             };
-            if source_of(old) == Some(&entry) || matches!(source, PackageSource::Local(_)) {
-                return false;
-            }
-            match old {
-                Value::Object(members) => drop(members.insert("source".into(), entry.into())),
-                old => *old = entry.into(),
-            }
-            true
-        })?;
-        Ok(())
+            self.fetch(&source, scope, cancel).await?;
+            let identity = self.identity(&source, &self.cwd);
+            change_list(&self.settings_file(scope), access_of(scope), &self.host, |list| {
+                let Some(old) = list.iter_mut().find(|old| self.is_package(old, scope, &identity)) else {
+                    list.push(entry.into());
+                    return true;
+                };
+                if source_of(old) == Some(&entry) || matches!(source, PackageSource::Local(_)) {
+                    return false;
+                }
+                match old {
+                    Value::Object(members) => drop(members.insert("source".into(), entry.into())),
+                    old => *old = entry.into(),
+                }
+                true
+            })?;
+            Ok(())
+        })
     }
 
     /// Downloads a package into its directory; local directories are used in place.
@@ -96,64 +104,79 @@ impl Packages {
     ///
     /// # Errors
     /// [`PackageError::NotFound`] if the settings do not list the package; no tool is run then.
-    pub async fn remove(&self, text: &str, scope: PackageScope, cancel: &Cancel) -> Result<(), PackageError> {
-        self.check_trust(scope)?;
-        let source = PackageSource::parse(text)?;
-        let identity = self.identity(&source, &self.cwd);
-        let (entries, _) = self.entries(scope);
-        if !entries.iter().any(|entry| self.is_package(&entry.source.as_str().into(), scope, &identity)) {
-            return Err(PackageError::NotFound { source_text: text.to_owned(), similar: None });
-        }
-        match &source {
-            PackageSource::Local(_) => {}
-            PackageSource::Npm(npm) => self.npm_remove(npm, scope, cancel).await?,
-            PackageSource::Git(git) => self.git_remove(git, scope)?,
-        }
-        change_list(&self.settings_file(scope), access_of(scope), &self.host, |list| {
-            let n_before = list.len();
-            list.retain(|old| !self.is_package(old, scope, &identity));
-            list.len() < n_before
-        })?;
-        Ok(())
+    pub fn remove<'a>(
+        &'a self,
+        text: &'a str,
+        scope: PackageScope,
+        cancel: &'a Cancel,
+    ) -> BoxFuture<'a, Result<(), PackageError>> {
+        Box::pin(async move {
+            self.check_trust(scope)?;
+            let source = PackageSource::parse(text)?;
+            let identity = self.identity(&source, &self.cwd);
+            let (entries, _) = self.entries(scope);
+            if !entries.iter().any(|entry| self.is_package(&entry.source.as_str().into(), scope, &identity)) {
+                return Err(PackageError::NotFound { source_text: text.to_owned(), similar: None });
+            }
+            match &source {
+                PackageSource::Local(_) => {}
+                PackageSource::Npm(npm) => self.npm_remove(npm, scope, cancel).await?,
+                PackageSource::Git(git) => self.git_remove(git, scope)?,
+            }
+            change_list(&self.settings_file(scope), access_of(scope), &self.host, |list| {
+                let n_before = list.len();
+                list.retain(|old| !self.is_package(old, scope, &identity));
+                list.len() < n_before
+            })?;
+            Ok(())
+        })
     }
 
     /// Updates one package, or all without a source, and returns what was updated. Directories and pinned packages are skipped.
     ///
     /// # Errors
     /// [`PackageError::NotFound`] if the settings do not list the package; otherwise the first failure, after everything else was tried.
-    pub async fn update(&self, text: Option<&str>, cancel: &Cancel) -> Result<Vec<String>, PackageError> {
-        let due = self.due(text)?;
-        let mut failures = Vec::new();
-        let mut updated = Vec::new();
-        for scope in [PackageScope::User, PackageScope::Project] {
-            let mut newer = Vec::new();
-            for (text, source, _) in due.iter().filter(|(_, _, of)| *of == scope) {
-                let PackageSource::Npm(npm) = source else { continue };
-                match self.npm_newer(npm, scope, cancel).await {
-                    Ok(Some(_)) => newer.push((text.clone(), format!("{}@latest", npm.name))),
-                    Ok(None) => {}
+    pub fn update<'a>(
+        &'a self,
+        text: Option<&'a str>,
+        cancel: &'a Cancel,
+    ) -> BoxFuture<'a, Result<Vec<String>, PackageError>> {
+        Box::pin(async move {
+            let due = self.due(text)?;
+            let mut failures = Vec::new();
+            let mut updated = Vec::new();
+            for scope in [PackageScope::User, PackageScope::Project] {
+                let mut newer = Vec::new();
+                for (text, source, _) in due.iter().filter(|(_, _, of)| *of == scope) {
+                    let PackageSource::Npm(npm) = source else { continue };
+                    match self.npm_newer(npm, scope, cancel).await {
+                        Ok(Some(_)) => newer.push((text.clone(), format!("{}@latest", npm.name))),
+                        Ok(None) => {}
+                        Err(error) => failures.push(error),
+                    }
+                }
+                let (texts, specs): (Vec<String>, Vec<String>) = newer.into_iter().unzip();
+                if !specs.is_empty() {
+                    match self.npm_install(&specs, scope, cancel).await {
+                        Ok(()) => updated.extend(texts),
+                        Err(error) => failures.push(error),
+                    }
+                }
+            }
+            let mut clones = Vec::new();
+            for (text, source, scope) in &due {
+                if let PackageSource::Git(git) = source {
+                    clones.push(async move { (text, self.git_update(git, *scope, cancel).await) });
+                }
+            }
+            for (text, done) in stream::iter(clones).buffered(N_AT_A_TIME).collect::<Vec<_>>().await {
+                match done {
+                    Ok(()) => updated.push(text.clone()),
                     Err(error) => failures.push(error),
                 }
             }
-            let (texts, specs): (Vec<String>, Vec<String>) = newer.into_iter().unzip();
-            if !specs.is_empty() {
-                match self.npm_install(&specs, scope, cancel).await {
-                    Ok(()) => updated.extend(texts),
-                    Err(error) => failures.push(error),
-                }
-            }
-        }
-        let clones = due.iter().filter_map(|(text, source, scope)| match source {
-            PackageSource::Git(git) => Some(async move { (text, self.git_update(git, *scope, cancel).await) }),
-            _ => None,
-        });
-        for (text, done) in stream::iter(clones).buffered(N_AT_A_TIME).collect::<Vec<_>>().await {
-            match done {
-                Ok(()) => updated.push(text.clone()),
-                Err(error) => failures.push(error),
-            }
-        }
-        failures.into_iter().next().map_or(Ok(updated), Err)
+            failures.into_iter().next().map_or(Ok(updated), Err)
+        })
     }
 
     /// Returns the packages to update.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use pinch_agent_core::hooks::{Hooks, NoHooks};
 use pinch_agent_core::tool::{Tool, ToolSet};
 use pinch_llm::ids::ProviderId;
@@ -232,10 +233,16 @@ pub enum CreateError {
 ///
 /// # Errors
 /// [`CreateError`]; nothing was written to the log.
-pub async fn create(services: Services, log: SessionLog, options: &SessionOptions) -> Result<Created, CreateError> {
-    let mut created = prepare(services, log, options).await?;
-    created.arrive(options.reason, None).await;
-    Ok(created)
+pub fn create(
+    services: Services,
+    log: SessionLog,
+    options: &SessionOptions,
+) -> BoxFuture<'_, Result<Created, CreateError>> {
+    Box::pin(async move {
+        let mut created = prepare(services, log, options).await?;
+        created.arrive(options.reason, None).await;
+        Ok(created)
+    })
 }
 
 /// Like [`create`], without notifying the extensions: see [`Created::arrive`].

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use pinch_llm::message::Message;
 use pinch_llm::model::Model;
 use pinch_ports::SessionEntry;
@@ -24,13 +25,16 @@ impl Engine {
     ///
     /// # Errors
     /// [`RunError::Config`] if the key is malformed, or if the index or the transcript cannot be read.
-    pub async fn history(&self, key: &str) -> Result<Vec<Arc<Message>>, RunError> {
-        let parts = self.parts();
-        let key = inbound::canonical(&parts, key)?;
-        let Some(entry) = parts.index.get(&key).await.map_err(inbound::port_error)? else { return Ok(Vec::new()) };
-        let log =
-            entries::transcript(&parts, &key, &entry).await.map_err(|error| RunError::Config(with_causes(&error)))?;
-        Ok(log.context().messages)
+    pub fn history<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Vec<Arc<Message>>, RunError>> {
+        Box::pin(async move {
+            let parts = self.parts();
+            let key = inbound::canonical(&parts, key)?;
+            let Some(entry) = parts.index.get(&key).await.map_err(inbound::port_error)? else { return Ok(Vec::new()) };
+            let log = entries::transcript(&parts, &key, &entry)
+                .await
+                .map_err(|error| RunError::Config(with_causes(&error)))?;
+            Ok(log.context().messages)
+        })
     }
 
     /// Begins a new session for a key, as a message with `/reset` does. The old transcript stays in place, and what the user chose for the
@@ -38,20 +42,22 @@ impl Engine {
     ///
     /// # Errors
     /// [`RunError::Config`] if the key is malformed, or if the index cannot be read or written.
-    pub async fn reset_session(&self, key: &str) -> Result<(), RunError> {
-        let parts = self.parts();
-        let key = inbound::canonical(&parts, key)?;
-        let (session_id, now) = (parts.host.ids().uuid_v4(), parts.host.now_ms());
-        let (replaced, new_id) = (ReplacedEntry::default(), session_id.clone());
-        let noted = replaced.clone();
-        let change = move |known: Option<SessionEntry>| {
-            noted.set(known.clone().map(|known| (known, ResetReason::Asked)));
-            known.map(|known| entry::start_anew(&known, &new_id, now))
-        };
-        if self.update_session(&key, change).await?.is_some() {
-            replaced::notify(&parts, &key, &session_id, &replaced).await;
-        }
-        Ok(())
+    pub fn reset_session<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), RunError>> {
+        Box::pin(async move {
+            let parts = self.parts();
+            let key = inbound::canonical(&parts, key)?;
+            let (session_id, now) = (parts.host.ids().uuid_v4(), parts.host.now_ms());
+            let (replaced, new_id) = (ReplacedEntry::default(), session_id.clone());
+            let noted = replaced.clone();
+            let change = move |known: Option<SessionEntry>| {
+                noted.set(known.clone().map(|known| (known, ResetReason::Asked)));
+                known.map(|known| entry::start_anew(&known, &new_id, now))
+            };
+            if self.update_session(&key, change).await?.is_some() {
+                replaced::notify(&parts, &key, &session_id, &replaced).await;
+            }
+            Ok(())
+        })
     }
 
     /// Returns the models that may answer a request: the first one to ask, then its fallbacks.

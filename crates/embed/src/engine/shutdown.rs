@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use pinch_coding_agent::document::Problem;
 use pinch_stdx::cancel::CancelReason;
 
@@ -35,41 +36,45 @@ impl Engine {
     /// their turn, end with [`RunError::Draining`](crate::run::RunError::Draining), so that their hosts can send them elsewhere. Returns
     /// whether all runs ended within the limit. Beyond the limit, it waits up to a minute for logins being renewed, whose old tokens are
     /// used up, and up to half a minute for plugins being notified. It cannot be undone.
-    pub async fn drain(&self, limit: Duration) -> bool {
-        let parts = self.parts();
-        if !parts.gate.is_closed() && parts.is_announced.load(Ordering::Relaxed) {
-            parts.registered.plugins.gateway_stopped(GatewayStop { reason: None });
-        }
-        parts.gate.close();
-        let ended = parts.gate.wait_until_empty(limit).await;
-        if ended {
-            // What sub-agents have left to report is reported by the next engine.
-            self.background.stop(SETTLE).await;
-        }
-        agents::flush(&parts).await;
-        parts.seen.settle().await;
-        parts.registered.plugins.drain().await;
-        ended
+    pub fn drain(&self, limit: Duration) -> BoxFuture<'_, bool> {
+        Box::pin(async move {
+            let parts = self.parts();
+            if !parts.gate.is_closed() && parts.is_announced.load(Ordering::Relaxed) {
+                parts.registered.plugins.gateway_stopped(GatewayStop { reason: None });
+            }
+            parts.gate.close();
+            let ended = parts.gate.wait_until_empty(limit).await;
+            if ended {
+                // What sub-agents have left to report is reported by the next engine.
+                self.background.stop(SETTLE).await;
+            }
+            agents::flush(&parts).await;
+            parts.seen.settle().await;
+            parts.registered.plugins.drain().await;
+            ended
+        })
     }
 
     /// Shuts the engine down: [drains](Engine::drain) it, stops runs that have not ended within the limit, and writes pending state.
     /// Returns how many runs were stopped. A host that no longer polls its runs should drop them first.
-    pub async fn shutdown(&self, limit: Duration) -> usize {
-        if self.drain(limit).await {
-            return 0;
-        }
-        let parts = self.parts();
-        let runs = parts.active.list();
-        for run in &runs {
-            parts.active.abort(RunTarget::Run(&run.run_id), CancelReason::Shutdown);
-        }
-        if !parts.gate.wait_until_empty(HARD_END + GRACE).await {
-            tracing::warn!("stopped runs have not ended because nothing polls them");
-        }
-        self.background.stop(SETTLE).await;
-        agents::flush(&parts).await;
-        parts.registered.plugins.drain().await;
-        runs.len()
+    pub fn shutdown(&self, limit: Duration) -> BoxFuture<'_, usize> {
+        Box::pin(async move {
+            if self.drain(limit).await {
+                return 0;
+            }
+            let parts = self.parts();
+            let runs = parts.active.list();
+            for run in &runs {
+                parts.active.abort(RunTarget::Run(&run.run_id), CancelReason::Shutdown);
+            }
+            if !parts.gate.wait_until_empty(HARD_END + GRACE).await {
+                tracing::warn!("stopped runs have not ended because nothing polls them");
+            }
+            self.background.stop(SETTLE).await;
+            agents::flush(&parts).await;
+            parts.registered.plugins.drain().await;
+            runs.len()
+        })
     }
 
     /// Replaces the configuration and rereads the documents next to it. Active runs keep the old one; waiting messages and new runs use the

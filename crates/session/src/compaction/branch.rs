@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use pinch_llm::message::{Message, Usage};
 use pinch_stdx::cancel::Cancel;
 
@@ -107,29 +108,31 @@ pub struct BranchInstructions {
 ///
 /// # Errors
 /// Fails if the model fails or the caller cancels.
-pub async fn summarise(
-    left: &LeftBranch,
-    model: &SummaryModel<'_>,
+pub fn summarise<'a>(
+    left: &'a LeftBranch,
+    model: &'a SummaryModel<'a>,
     reserve_tokens: u64,
-    wanted: &BranchInstructions,
-    cancel: &Cancel,
-) -> Result<BranchSummary, CompactError> {
-    let window = if model.context_window == 0 { DEFAULT_WINDOW } else { model.context_window };
-    let prepared = prepare(&left.entries, window.saturating_sub(reserve_tokens).max(1));
-    let mut usage: Option<Usage> = None;
-    let summary = if prepared.messages.is_empty() {
-        instructions::NOTHING_TO_SUMMARISE.to_owned()
-    } else {
-        let text = prompt(&prepared.messages, wanted);
-        let answer = model.ask("Branch summarization", text, MAX_TOKENS, cancel, &mut usage).await?;
-        format!("{}{answer}{}", instructions::BRANCH_PREAMBLE, prepared.files.text())
-    };
-    Ok(BranchSummary {
-        from_id: String::new(),
-        summary,
-        details: Some(prepared.files.details()),
-        from_hook: Some(false),
-        usage,
+    wanted: &'a BranchInstructions,
+    cancel: &'a Cancel,
+) -> BoxFuture<'a, Result<BranchSummary, CompactError>> {
+    Box::pin(async move {
+        let window = if model.context_window == 0 { DEFAULT_WINDOW } else { model.context_window };
+        let prepared = prepare(&left.entries, window.saturating_sub(reserve_tokens).max(1));
+        let mut usage: Option<Usage> = None;
+        let summary = if prepared.messages.is_empty() {
+            instructions::NOTHING_TO_SUMMARISE.to_owned()
+        } else {
+            let text = prompt(&prepared.messages, wanted);
+            let answer = model.ask("Branch summarization", text, MAX_TOKENS, cancel, &mut usage).await?;
+            format!("{}{answer}{}", instructions::BRANCH_PREAMBLE, prepared.files.text())
+        };
+        Ok(BranchSummary {
+            from_id: String::new(),
+            summary,
+            details: Some(prepared.files.details()),
+            from_hook: Some(false),
+            usage,
+        })
     })
 }
 

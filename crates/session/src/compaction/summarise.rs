@@ -143,29 +143,31 @@ impl SummaryModel<'_> {
     ///
     /// # Errors
     /// [`CompactError::Cancelled`], or [`CompactError::Summary`] if the answer failed, is empty or was truncated.
-    pub async fn ask(
-        &self,
+    pub fn ask<'a>(
+        &'a self,
         what: &'static str,
         text: String,
         max_tokens: u64,
-        cancel: &Cancel,
-        usage: &mut Option<Usage>,
-    ) -> Result<String, CompactError> {
-        let prompt = SummaryPrompt { system: instructions::SYSTEM, text, max_tokens };
-        let end = self.answer(&prompt, cancel, usage).await?;
-        let failed = |message: &str| CompactError::Summary { what, message: message.to_owned(), source: None };
-        match end.message.stop_reason {
-            _ if cancel.is_cancelled() => return Err(CompactError::Cancelled),
-            StopReason::Aborted => return Err(CompactError::Cancelled),
-            StopReason::Error => {
-                let message = end.message.error_message.clone().unwrap_or_else(|| "Unknown error".to_owned());
-                return Err(CompactError::Summary { what, message, source: end.error });
+        cancel: &'a Cancel,
+        usage: &'a mut Option<Usage>,
+    ) -> BoxFuture<'a, Result<String, CompactError>> {
+        Box::pin(async move {
+            let prompt = SummaryPrompt { system: instructions::SYSTEM, text, max_tokens };
+            let end = self.answer(&prompt, cancel, usage).await?;
+            let failed = |message: &str| CompactError::Summary { what, message: message.to_owned(), source: None };
+            match end.message.stop_reason {
+                _ if cancel.is_cancelled() => return Err(CompactError::Cancelled),
+                StopReason::Aborted => return Err(CompactError::Cancelled),
+                StopReason::Error => {
+                    let message = end.message.error_message.clone().unwrap_or_else(|| "Unknown error".to_owned());
+                    return Err(CompactError::Summary { what, message, source: end.error });
+                }
+                StopReason::Length => return Err(failed("the summary reached the output limit")),
+                _ => {}
             }
-            StopReason::Length => return Err(failed("the summary reached the output limit")),
-            _ => {}
-        }
-        let summary = end.message.text("\n");
-        if summary.trim().is_empty() { Err(failed("the summary is empty")) } else { Ok(summary) }
+            let summary = end.message.text("\n");
+            if summary.trim().is_empty() { Err(failed("the summary is empty")) } else { Ok(summary) }
+        })
     }
 
     /// Sends a request and retries it until a retry cannot improve the answer.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use pinch_llm::message::{Message, ToolCall};
 
 use super::guard::{self, Verdict};
@@ -45,39 +46,41 @@ impl SessionLog {
     ///
     /// # Errors
     /// Fails if nothing could be written; memory is unchanged then.
-    pub async fn append(&mut self, body: EntryBody) -> Result<EntryId, StoreError> {
-        let body = guard::complete(body);
-        for _ in 0..MAX_TRIES {
-            let awaited = match self.awaited.take() {
-                Some(awaited) => awaited,
-                None => guard::awaited_at(&self.index, self.leaf),
-            };
-            let verdict = guard::judge(&body, &awaited);
-            let batch = match verdict {
-                Verdict::Hold => {
-                    self.awaited = Some(awaited);
-                    let id = self.fresh_id(&[]);
-                    self.held.push((id.clone(), body));
+    pub fn append(&mut self, body: EntryBody) -> BoxFuture<'_, Result<EntryId, StoreError>> {
+        Box::pin(async move {
+            let body = guard::complete(body);
+            for _ in 0..MAX_TRIES {
+                let awaited = match self.awaited.take() {
+                    Some(awaited) => awaited,
+                    None => guard::awaited_at(&self.index, self.leaf),
+                };
+                let verdict = guard::judge(&body, &awaited);
+                let batch = match verdict {
+                    Verdict::Hold => {
+                        self.awaited = Some(awaited);
+                        let id = self.fresh_id(&[]);
+                        self.held.push((id.clone(), body));
+                        return Ok(id);
+                    }
+                    Verdict::Refuse => {
+                        self.awaited = Some(awaited);
+                        tracing::warn!(path = ?self.path(), "ignored a tool result without its call, or an incomplete call");
+                        return Ok(self.leaf_id().cloned().unwrap_or_else(|| EntryId::new("")));
+                    }
+                    Verdict::Write { missing } => self.batch(&body, &missing, &awaited),
+                };
+                let after = batch.entries.iter().fold(awaited, |awaited, (_, body)| guard::after(body, awaited));
+                let id = batch.entries[batch.own].0.clone();
+                if self.write(batch.entries).await? {
+                    self.awaited = Some(after);
+                    if batch.with_held {
+                        self.held.clear();
+                    }
                     return Ok(id);
                 }
-                Verdict::Refuse => {
-                    self.awaited = Some(awaited);
-                    tracing::warn!(path = ?self.path(), "ignored a tool result without its call, or an incomplete call");
-                    return Ok(self.leaf_id().cloned().unwrap_or_else(|| EntryId::new("")));
-                }
-                Verdict::Write { missing } => self.batch(&body, &missing, &awaited),
-            };
-            let after = batch.entries.iter().fold(awaited, |awaited, (_, body)| guard::after(body, awaited));
-            let id = batch.entries[batch.own].0.clone();
-            if self.write(batch.entries).await? {
-                self.awaited = Some(after);
-                if batch.with_held {
-                    self.held.clear();
-                }
-                return Ok(id);
             }
-        }
-        Err(StoreError::Contended)
+            Err(StoreError::Contended)
+        })
     }
 
     /// Collects what to write for one entry: missing results and held entries before it, and held entries after the last awaited result.

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use pinch_llm::ids::SessionId;
 use pinch_stdx::host::Host;
 use serde_json::Value;
@@ -42,75 +43,85 @@ impl SessionLog {
     ///
     /// # Errors
     /// Fails if the source is empty or not a session, or if the copy cannot be written.
-    pub async fn fork_from(
-        host: &Host,
+    pub fn fork_from<'a>(
+        host: &'a Host,
         store: Arc<dyn SessionStore>,
-        source: &SessionRef,
+        source: &'a SessionRef,
         new: NewSession,
-    ) -> Result<Self, StoreError> {
-        let mut from = store.open(source).await?;
-        let name = match (from.path(), source) {
-            (Some(path), _) => path.to_owned(),
-            (None, at) => at.to_path(),
-        };
-        let mut text = match from.load().await {
-            Ok(text) => text,
-            Err(error) if error.is_not_found() => return Err(StoreError::ForkEmpty { path: name }),
-            Err(error) => return Err(error),
-        };
-        let first = scan::lines(&text).find_map(|(_, line)| Some((line, scan::line(line)?)));
-        match first {
-            None => return Err(StoreError::ForkEmpty { path: name }),
-            Some((line, _)) if Header::parse(line).is_none() => return Err(StoreError::ForkNoHeader { path: name }),
-            Some(_) => {}
-        }
-        if let Some(migrated) = migrate(&text, host) {
-            text = Bytes::from(migrated.text);
-        }
-        let header = NewSession { parent_session: Some(name.display().to_string()), ..new }.into_header(host);
-        let mut copy = line(&header.to_line());
-        for (_, text) in scan::lines(&text) {
-            if scan::line(text).is_some_and(|line| line.kind != EntryType::Session) {
-                copy.extend_from_slice(text);
-                copy.push(b'\n');
+    ) -> BoxFuture<'a, Result<Self, StoreError>> {
+        Box::pin(async move {
+            let mut from = store.open(source).await?;
+            let name = match (from.path(), source) {
+                (Some(path), _) => path.to_owned(),
+                (None, at) => at.to_path(),
+            };
+            let mut text = match from.load().await {
+                Ok(text) => text,
+                Err(error) if error.is_not_found() => return Err(StoreError::ForkEmpty { path: name }),
+                Err(error) => return Err(error),
+            };
+            let first = scan::lines(&text).find_map(|(_, line)| Some((line, scan::line(line)?)));
+            match first {
+                None => return Err(StoreError::ForkEmpty { path: name }),
+                Some((line, _)) if Header::parse(line).is_none() => {
+                    return Err(StoreError::ForkNoHeader { path: name });
+                }
+                Some(_) => {}
             }
-        }
-        let mut log = Self::empty(host, Some(Arc::clone(&store)), Some(store.create(&header).await?), header);
-        log.adopt(copy, true).await?;
-        Ok(log)
+            if let Some(migrated) = migrate(&text, host) {
+                text = Bytes::from(migrated.text);
+            }
+            let header = NewSession { parent_session: Some(name.display().to_string()), ..new }.into_header(host);
+            let mut copy = line(&header.to_line());
+            for (_, text) in scan::lines(&text) {
+                if scan::line(text).is_some_and(|line| line.kind != EntryType::Session) {
+                    copy.extend_from_slice(text);
+                    copy.push(b'\n');
+                }
+            }
+            let mut log = Self::empty(host, Some(Arc::clone(&store)), Some(store.create(&header).await?), header);
+            log.adopt(copy, true).await?;
+            Ok(log)
+        })
     }
 
     /// Switches to a new, empty session in the same store.
     ///
     /// # Errors
     /// Fails if the store cannot create it; the log then keeps the old session.
-    pub async fn new_session(&mut self, new: NewSession) -> Result<(), StoreError> {
-        *self = self.create_sibling(new).await?;
-        Ok(())
+    pub fn new_session(&mut self, new: NewSession) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            *self = self.create_sibling(new).await?;
+            Ok(())
+        })
     }
 
     /// Creates a new, empty session in the same store.
     ///
     /// # Errors
     /// Fails if the store cannot create it.
-    pub async fn create_sibling(&self, new: NewSession) -> Result<Self, StoreError> {
-        let header = new.into_header(&self.host);
-        let journal = match &self.store {
-            Some(store) => Some(store.create(&header).await?),
-            None => None,
-        };
-        Ok(Self::empty(&self.host, self.store.clone(), journal, header))
+    pub fn create_sibling(&self, new: NewSession) -> BoxFuture<'_, Result<Self, StoreError>> {
+        Box::pin(async move {
+            let header = new.into_header(&self.host);
+            let journal = match &self.store {
+                Some(store) => Some(store.create(&header).await?),
+                None => None,
+            };
+            Ok(Self::empty(&self.host, self.store.clone(), journal, header))
+        })
     }
 
     /// Opens another session of the same store; `None` if there is no store.
     ///
     /// # Errors
     /// Same as [`SessionLog::open`].
-    pub async fn open_sibling(&self, at: &SessionRef) -> Result<Option<Self>, StoreError> {
-        match &self.store {
-            Some(store) => Self::open(&self.host, Arc::clone(store), at, &self.cwd).await.map(Some),
-            None => Ok(None),
-        }
+    pub fn open_sibling<'a>(&'a self, at: &'a SessionRef) -> BoxFuture<'a, Result<Option<Self>, StoreError>> {
+        Box::pin(async move {
+            match &self.store {
+                Some(store) => Self::open(&self.host, Arc::clone(store), at, &self.cwd).await.map(Some),
+                None => Ok(None),
+            }
+        })
     }
 
     /// Opens the same session again, for the caller to continue: reloaded from its store, or copied from memory if it has none. Only one of
@@ -118,37 +129,40 @@ impl SessionLog {
     ///
     /// # Errors
     /// Fails if it cannot be read.
-    pub async fn reopen(&self) -> Result<Self, StoreError> {
-        let at =
-            self.path().map_or_else(|| SessionRef::Id(self.id().to_owned()), |path| SessionRef::Path(path.to_owned()));
-        let mut log = match &self.store {
-            Some(store) if self.is_saved() => Self::open(&self.host, Arc::clone(store), &at, &self.cwd).await?,
-            store => {
-                let journal = match store {
-                    Some(store) => Some(store.open(&at).await?),
-                    None => None,
-                };
-                let mut log = Self::empty(&self.host, store.clone(), journal, self.header.clone());
-                let mut text = Vec::new();
-                for at in 0..self.index.slots().len() {
-                    text.extend_from_slice(&self.stored_line(at)?);
-                    text.push(b'\n');
+    pub fn reopen(&self) -> BoxFuture<'_, Result<Self, StoreError>> {
+        Box::pin(async move {
+            let at = self
+                .path()
+                .map_or_else(|| SessionRef::Id(self.id().to_owned()), |path| SessionRef::Path(path.to_owned()));
+            let mut log = match &self.store {
+                Some(store) if self.is_saved() => Self::open(&self.host, Arc::clone(store), &at, &self.cwd).await?,
+                store => {
+                    let journal = match store {
+                        Some(store) => Some(store.open(&at).await?),
+                        None => None,
+                    };
+                    let mut log = Self::empty(&self.host, store.clone(), journal, self.header.clone());
+                    let mut text = Vec::new();
+                    for at in 0..self.index.slots().len() {
+                        text.extend_from_slice(&self.stored_line(at)?);
+                        text.push(b'\n');
+                    }
+                    log.load(Bytes::from(text), self.end);
+                    log.waiting.clone_from(&self.waiting);
+                    log
                 }
-                log.load(Bytes::from(text), self.end);
-                log.waiting.clone_from(&self.waiting);
-                log
+            };
+            self.cwd.clone_into(&mut log.cwd);
+            log.held.clone_from(&self.held);
+            // A leaf at the end follows entries written by others meanwhile; any other stays.
+            if self.leaf != self.index.slots().len().checked_sub(1) {
+                match self.leaf_id() {
+                    Some(leaf) => log.move_to(leaf)?,
+                    None => log.reset_leaf(),
+                }
             }
-        };
-        self.cwd.clone_into(&mut log.cwd);
-        log.held.clone_from(&self.held);
-        // A leaf at the end follows entries written by others meanwhile; any other stays.
-        if self.leaf != self.index.slots().len().checked_sub(1) {
-            match self.leaf_id() {
-                Some(leaf) => log.move_to(leaf)?,
-                None => log.reset_leaf(),
-            }
-        }
-        Ok(log)
+            Ok(log)
+        })
     }
 
     /// Switches to a new session with the branch up to an entry. Labels are moved to the end of the branch. Written immediately if it
@@ -156,38 +170,42 @@ impl SessionLog {
     ///
     /// # Errors
     /// Fails if the entry does not exist or the new session cannot be written; the log then keeps the old session.
-    pub async fn create_branched_session(&mut self, leaf: &EntryId) -> Result<(), StoreError> {
-        *self = self.branched_session(leaf).await?;
-        Ok(())
+    pub fn create_branched_session<'a>(&'a mut self, leaf: &'a EntryId) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            *self = self.branched_session(leaf).await?;
+            Ok(())
+        })
     }
 
     /// Creates the session that [`SessionLog::create_branched_session`] switches to.
     ///
     /// # Errors
     /// Same as there.
-    pub async fn branched_session(&self, leaf: &EntryId) -> Result<Self, StoreError> {
-        let path = self.index.path(Some(self.find(leaf)?));
-        let parent = self.path().map(|path| path.display().to_string());
-        let header = new_header(&self.host, None, &self.cwd, parent);
-        let mut copy = line(&header.to_line());
-        let n_before = copy.len();
-        let last = self.copy_path(&path, &mut copy)?;
-        self.copy_labels(&path, last, &mut copy);
-        let begins = |role: MessageRole| matches!(role, MessageRole::User | MessageRole::Assistant);
-        let at_once = path.iter().any(|at| begins(self.index.slots()[*at].role));
-        let journal = match &self.store {
-            Some(store) => Some(store.create(&header).await?),
-            None => None,
-        };
-        let is_stored = journal.is_some();
-        let mut log = Self::empty(&self.host, self.store.clone(), journal, header);
-        if is_stored {
-            log.adopt(copy, at_once).await?;
-        } else {
-            let end = copy.len() as u64;
-            log.load(Bytes::from(copy.split_off(n_before)), end);
-        }
-        Ok(log)
+    pub fn branched_session<'a>(&'a self, leaf: &'a EntryId) -> BoxFuture<'a, Result<Self, StoreError>> {
+        Box::pin(async move {
+            let path = self.index.path(Some(self.find(leaf)?));
+            let parent = self.path().map(|path| path.display().to_string());
+            let header = new_header(&self.host, None, &self.cwd, parent);
+            let mut copy = line(&header.to_line());
+            let n_before = copy.len();
+            let last = self.copy_path(&path, &mut copy)?;
+            self.copy_labels(&path, last, &mut copy);
+            let begins = |role: MessageRole| matches!(role, MessageRole::User | MessageRole::Assistant);
+            let at_once = path.iter().any(|at| begins(self.index.slots()[*at].role));
+            let journal = match &self.store {
+                Some(store) => Some(store.create(&header).await?),
+                None => None,
+            };
+            let is_stored = journal.is_some();
+            let mut log = Self::empty(&self.host, self.store.clone(), journal, header);
+            if is_stored {
+                log.adopt(copy, at_once).await?;
+            } else {
+                let end = copy.len() as u64;
+                log.load(Bytes::from(copy.split_off(n_before)), end);
+            }
+            Ok(log)
+        })
     }
 
     /// Makes these lines the whole session, written now or with the first message.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use pinch_llm::message::{Message, ToolCall, ToolResult};
 
 use super::SessionLog;
@@ -27,12 +28,14 @@ impl SessionLog {
     ///
     /// # Errors
     /// Same as [`SessionLog::append`].
-    pub async fn heal(&mut self) -> Result<usize, crate::store::StoreError> {
-        let calls = self.awaited_calls();
-        for call in &calls {
-            let result = missing_result(call, self.missing_result, self.host.now_ms());
-            self.append(result).await?;
-        }
-        Ok(calls.len())
+    pub fn heal(&mut self) -> BoxFuture<'_, Result<usize, crate::store::StoreError>> {
+        Box::pin(async move {
+            let calls = self.awaited_calls();
+            for call in &calls {
+                let result = missing_result(call, self.missing_result, self.host.now_ms());
+                self.append(result).await?;
+            }
+            Ok(calls.len())
+        })
     }
 }

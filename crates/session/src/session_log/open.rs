@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use pinch_stdx::host::Host;
 
 use super::index::Index;
@@ -20,52 +21,56 @@ impl SessionLog {
     ///
     /// # Errors
     /// Fails if the session cannot be read or is not a session; it is left unchanged.
-    pub async fn open(
-        host: &Host,
+    pub fn open<'a>(
+        host: &'a Host,
         store: Arc<dyn SessionStore>,
-        at: &SessionRef,
-        default_cwd: &str,
-    ) -> Result<Self, StoreError> {
-        Self::open_or_create(host, store, at, NewSession::in_directory(default_cwd)).await
+        at: &'a SessionRef,
+        default_cwd: &'a str,
+    ) -> BoxFuture<'a, Result<Self, StoreError>> {
+        Self::open_or_create(host, store, at, NewSession::in_directory(default_cwd))
     }
 
     /// Like [`SessionLog::open`], with `new` describing the session to create if it is missing.
     ///
     /// # Errors
     /// Same as [`SessionLog::open`].
-    pub async fn open_or_create(
-        host: &Host,
+    pub fn open_or_create<'a>(
+        host: &'a Host,
         store: Arc<dyn SessionStore>,
-        at: &SessionRef,
+        at: &'a SessionRef,
         new: NewSession,
-    ) -> Result<Self, StoreError> {
-        let journal = store.open(at).await?;
-        Self::read(host, store, journal, at, new).await
+    ) -> BoxFuture<'a, Result<Self, StoreError>> {
+        Box::pin(async move {
+            let journal = store.open(at).await?;
+            Self::read(host, store, journal, at, new).await
+        })
     }
 
     /// Like [`SessionLog::open_or_create`], but takes a session from `recent` instead of reading it again, if its file is unchanged.
     ///
     /// # Errors
     /// Same as [`SessionLog::open`].
-    pub async fn reopen_or_create(
-        host: &Host,
+    pub fn reopen_or_create<'a>(
+        host: &'a Host,
         store: Arc<dyn SessionStore>,
-        at: &SessionRef,
+        at: &'a SessionRef,
         new: NewSession,
-        recent: &RecentSessions,
-    ) -> Result<Self, StoreError> {
-        let mut journal = store.open(at).await?;
-        let recent = match journal.path() {
-            Some(path) => recent.take(path).await,
-            None => None,
-        };
-        match recent {
-            Some(stored) => {
-                journal.resume();
-                Ok(Self::indexed(host, store, journal, stored, new.cwd))
+        recent: &'a RecentSessions,
+    ) -> BoxFuture<'a, Result<Self, StoreError>> {
+        Box::pin(async move {
+            let mut journal = store.open(at).await?;
+            let recent = match journal.path() {
+                Some(path) => recent.take(path).await,
+                None => None,
+            };
+            match recent {
+                Some(stored) => {
+                    journal.resume();
+                    Ok(Self::indexed(host, store, journal, stored, new.cwd))
+                }
+                None => Self::read(host, store, journal, at, new).await,
             }
-            None => Self::read(host, store, journal, at, new).await,
-        }
+        })
     }
 
     /// Creates the log of a stored session whose entries are already indexed.
@@ -152,11 +157,17 @@ impl SessionLog {
     ///
     /// # Errors
     /// Same as [`SessionLog::open`].
-    pub async fn continue_recent(host: &Host, store: Arc<dyn SessionStore>, cwd: &str) -> Result<Self, StoreError> {
-        match store.most_recent(cwd).await? {
-            Some(at) => Ok(Self::open(host, store, &at, cwd).await?.with_cwd(cwd)),
-            None => Self::create(host, store, NewSession::in_directory(cwd)).await,
-        }
+    pub fn continue_recent<'a>(
+        host: &'a Host,
+        store: Arc<dyn SessionStore>,
+        cwd: &'a str,
+    ) -> BoxFuture<'a, Result<Self, StoreError>> {
+        Box::pin(async move {
+            match store.most_recent(cwd).await? {
+                Some(at) => Ok(Self::open(host, store, &at, cwd).await?.with_cwd(cwd)),
+                None => Self::create(host, store, NewSession::in_directory(cwd)).await,
+            }
+        })
     }
 
     pub(super) fn empty(

@@ -158,34 +158,36 @@ impl Console {
     }
 
     /// Handles an event. Resulting effects that need the session are added to `postponed`.
-    pub(super) async fn handle(&mut self, event: ConsoleEvent) {
-        match event {
-            ConsoleEvent::Front(FrontEvent::ScreenFrame) => return self.draw(),
-            ConsoleEvent::Front(FrontEvent::TerminalInput(input)) => {
-                let inputs = self.front.burst(input);
-                self.inputs(inputs).await;
-            }
-            ConsoleEvent::Ui(UiRequest::Ask { question, reply }) => {
-                self.app.ask(&question, reply, self.host.now_ms());
-            }
-            ConsoleEvent::Ui(UiRequest::Show(UiUpdate::Theme(name))) => self.set_theme(name, true).await,
-            ConsoleEvent::Ui(UiRequest::Show(update)) => self.app.show(update),
-            ConsoleEvent::Ui(UiRequest::Component(view)) => self.show_component(view),
-            ConsoleEvent::Output(text) => self.app.bash_output(&text),
-            ConsoleEvent::Bash(finished) => {
-                self.drain_output();
-                self.app.bash_finished(&finished.end);
-                self.finished_bash.push(*finished);
-            }
-            ConsoleEvent::LookupResult(FoundEvent(found)) => {
-                if !self.found(found).await {
-                    return;
+    pub(super) fn handle(&mut self, event: ConsoleEvent) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            match event {
+                ConsoleEvent::Front(FrontEvent::ScreenFrame) => return self.draw(),
+                ConsoleEvent::Front(FrontEvent::TerminalInput(input)) => {
+                    let inputs = self.front.burst(input);
+                    self.inputs(inputs).await;
                 }
+                ConsoleEvent::Ui(UiRequest::Ask { question, reply }) => {
+                    self.app.ask(&question, reply, self.host.now_ms());
+                }
+                ConsoleEvent::Ui(UiRequest::Show(UiUpdate::Theme(name))) => self.set_theme(name, true).await,
+                ConsoleEvent::Ui(UiRequest::Show(update)) => self.app.show(update),
+                ConsoleEvent::Ui(UiRequest::Component(view)) => self.show_component(view),
+                ConsoleEvent::Output(text) => self.app.bash_output(&text),
+                ConsoleEvent::Bash(finished) => {
+                    self.drain_output();
+                    self.app.bash_finished(&finished.end);
+                    self.finished_bash.push(*finished);
+                }
+                ConsoleEvent::LookupResult(FoundEvent(found)) => {
+                    if !self.found(found).await {
+                        return;
+                    }
+                }
+                ConsoleEvent::DialogView(dialog) => self.app.open(dialog),
             }
-            ConsoleEvent::DialogView(dialog) => self.app.open(dialog),
-        }
-        self.tell_screen();
-        self.front.mark();
+            self.tell_screen();
+            self.front.mark();
+        })
     }
 
     /// Makes what is on the screen known to extensions.

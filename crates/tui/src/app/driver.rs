@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use pinch_agent_core::queue::QueueKind;
 use pinch_coding_agent::compaction::CompactError;
 use pinch_coding_agent::entry::EntryId;
@@ -55,34 +56,36 @@ impl Driver {
     }
 
     /// Runs until the user exits: first these prompts, then the user's input. Returns the session, which the caller must close.
-    pub(super) async fn run(mut self, prompts: Vec<Prompt>) -> (Console, SessionRuntime) {
-        let mut prompts: VecDeque<Prompt> = prompts.into();
-        while !self.console.exiting {
-            self.catch_up().await;
-            if let Some(prompt) = prompts.pop_front() {
-                self.prompt(prompt).await;
-                continue;
+    pub(super) fn run(mut self, prompts: Vec<Prompt>) -> BoxFuture<'static, (Console, SessionRuntime)> {
+        Box::pin(async move {
+            let mut prompts: VecDeque<Prompt> = prompts.into();
+            while !self.console.exiting {
+                self.catch_up().await;
+                if let Some(prompt) = prompts.pop_front() {
+                    self.prompt(prompt).await;
+                    continue;
+                }
+                if let Some(effect) = self.next_effect() {
+                    self.perform(effect).await;
+                    self.console.front.mark();
+                    continue;
+                }
+                let control = self.runtime.session().control();
+                tokio::select! {
+                    biased;
+                    event = self.console.next() => self.console.handle(event).await,
+                    () = control.has_requests() => self.run_requests().await,
+                    _ = self.stop.cancelled() => self.console.exiting = true,
+                }
+                match control.take_host_request() {
+                    Some(HostRequest::Shutdown) => self.console.exiting = true,
+                    Some(HostRequest::Reload) => self.reload().await,
+                    _ => {}
+                }
             }
-            if let Some(effect) = self.next_effect() {
-                self.perform(effect).await;
-                self.console.front.mark();
-                continue;
-            }
-            let control = self.runtime.session().control();
-            tokio::select! {
-                biased;
-                event = self.console.next() => self.console.handle(event).await,
-                () = control.has_requests() => self.run_requests().await,
-                _ = self.stop.cancelled() => self.console.exiting = true,
-            }
-            match control.take_host_request() {
-                Some(HostRequest::Shutdown) => self.console.exiting = true,
-                Some(HostRequest::Reload) => self.reload().await,
-                _ => {}
-            }
-        }
-        self.console.settle().await;
-        (self.console, self.runtime)
+            self.console.settle().await;
+            (self.console, self.runtime)
+        })
     }
 
     fn session(&mut self) -> &mut AgentSession {

@@ -5,6 +5,7 @@ use std::io;
 use super::Driver;
 use crate::app::state::ChangelogNews;
 use crate::effect::Effect;
+use futures::future::BoxFuture;
 
 impl Driver {
     /// Returns the next effect for the idle session.
@@ -54,13 +55,15 @@ impl Driver {
     }
 
     /// Shows changes since the last version at the start of a session, and checks for a later one.
-    pub(in crate::app) async fn show_news(&mut self) {
-        self.console.look_for_version();
-        if self.runtime.session().messages().is_empty()
-            && let ChangelogNews::Note(version) = self.console.app.show_changes()
-        {
-            let effect = Effect::Set { key: "lastChangelogVersion", value: version.into() };
-            Box::pin(self.console.perform(effect)).await;
-        }
+    pub(in crate::app) fn show_news(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.console.look_for_version();
+            if self.runtime.session().messages().is_empty()
+                && let ChangelogNews::Note(version) = self.console.app.show_changes()
+            {
+                let effect = Effect::Set { key: "lastChangelogVersion", value: version.into() };
+                Box::pin(self.console.perform(effect)).await;
+            }
+        })
     }
 }
