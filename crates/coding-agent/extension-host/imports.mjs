@@ -24,6 +24,20 @@ const PI_AI = "@earendil-works/pi-ai";
 /** What extensions get as pi-ai: all of its older functions, and `Type`. */
 const VIEW = "pinch-view:pi-ai";
 
+/** What pi brings along for its extensions. */
+const LIBRARIES = /^(@earendil-works\/pi-(ai|tui|agent-core|coding-agent)|typebox)(\/|$)/;
+
+/** A library of pi that is not installed. */
+class MissingLibrary extends Error {
+  constructor(name) {
+    const prefix = fileURLToPath(new URL("../../npm", import.meta.url));
+    const remedy = `npm install --ignore-scripts --prefix '${prefix}' @earendil-works/pi-coding-agent`;
+    super(`The extension imports ${name}, which comes with pi. Install pi's libraries, once for all extensions: ${remedy}`);
+    // Where Node noticed it says nothing.
+    this.stack = this.message;
+  }
+}
+
 function canonical(specifier) {
   return ALIASES.reduce((name, [pattern, replacement]) => name.replace(pattern, replacement), specifier);
 }
@@ -72,7 +86,7 @@ nodeModule.registerHooks?.({
           // The first error says what was asked for.
         }
       }
-      throw error;
+      throw isOurs || !LIBRARIES.test(name) ? error : new MissingLibrary(specifier);
     }
   },
   load(url, context, next) {

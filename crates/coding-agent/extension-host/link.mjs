@@ -110,7 +110,9 @@ export function requestNow(method, params = {}) {
 
 // Reports an error of a notification, which has no answer; without a listener it is shown as a note.
 function report(event, error) {
-  void request("report", { event, error }).catch((failure) => console.error(`${error} (${failure.message})`));
+  void request("report", { event, error }).catch(({ message }) => {
+    console.error(message === error ? error : `${error} (${message})`);
+  });
 }
 
 /** Reports an error that no handler waits for. */

@@ -14,6 +14,7 @@ export const providers = [];
 export const streamers = new Map(); // functions that answer for the models of a provider
 export const topics = new Map();
 const late = []; // registrations made after `initialize`, until there is a session
+const early = []; // what was emitted before there was a session
 
 export function list(map, key) {
   if (!map.has(key)) map.set(key, []);
@@ -145,7 +146,7 @@ export const pi = {
   getThinkingLevel: () => requestNow("getThinkingLevel"),
   setThinkingLevel: (level) => request("setThinkingLevel", { level }),
   events: {
-    emit: (topic, data) => request("events/emit", { topic, data }),
+    emit: (topic, data) => (progress.isBound ? request("events/emit", { topic, data }) : void early.push({ topic, data })),
     on(topic, handler) {
       const all = list(topics, topic);
       all.push(handler);
@@ -161,4 +162,5 @@ export async function bind() {
   reportDrawings();
   for (const { method, params } of late.splice(0)) await request(method, params);
   for (const topic of topics.keys()) await request("events/subscribe", { topic });
+  for (const emitted of early.splice(0)) await request("events/emit", emitted);
 }

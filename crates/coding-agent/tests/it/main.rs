@@ -15,6 +15,7 @@ mod extension_hooks;
 mod extension_component;
 #[cfg(feature = "extension-process")]
 mod extension_imports;
+mod extension_loading;
 mod extension_node;
 #[cfg(feature = "extension-process")]
 mod extension_process;
