@@ -108,8 +108,8 @@ export function requestNow(method, params = {}) {
   }
 }
 
-// Reports an error of a notification, which has no answer; without a listener it is shown as a note.
-function report(event, error) {
+/** Reports an error of something that has no answer; without a listener it is shown as a note. */
+export function report(event, error) {
   void request("report", { event, error }).catch(({ message }) => {
     console.error(message === error ? error : `${error} (${message})`);
   });

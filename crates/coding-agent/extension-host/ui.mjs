@@ -1,12 +1,18 @@
 // `ctx.ui`: dialogs, and what extensions show.
 
 import { readOverlayOptions, showComponent } from "./components.mjs";
-import { request } from "./link.mjs";
+import { report, request } from "./link.mjs";
 import { liveTheme, makeTheme, screen } from "./screen.mjs";
 
-function notHere(what) {
+const ignored = new Set(); // what was reported as ignored
+
+/** What only pi's own terminal has. As in pi it does nothing without a terminal; where there is one, that is reported once. */
+function ignore(what, result) {
   return () => {
-    throw new Error(`${what} needs the terminal of pi; extensions that run as processes cannot use it`);
+    if (screen.themes.length === 0 || ignored.has(what)) return result;
+    ignored.add(what);
+    report(what, `${what} is not supported by pinch, and ignored`);
+    return result;
   };
 }
 
@@ -85,7 +91,7 @@ export function makeUi(own) {
       keep({ place: "editor" }, factory);
     },
     getEditorComponent: () => editorFactory,
-    addAutocompleteProvider: notHere("ui.addAutocompleteProvider"),
-    onTerminalInput: notHere("ui.onTerminalInput"),
+    addAutocompleteProvider: ignore("ui.addAutocompleteProvider"),
+    onTerminalInput: ignore("ui.onTerminalInput", () => {}),
   };
 }

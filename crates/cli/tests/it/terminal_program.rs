@@ -9,7 +9,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::help::TestUser;
 
 /// How long something may take to appear.
-const LONGEST: Duration = Duration::from_secs(20);
+const LONGEST: Duration = Duration::from_secs(60);
 const ROWS: u16 = 24;
 const COLUMNS: u16 = 80;
 

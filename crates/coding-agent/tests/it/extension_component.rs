@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use pinch_coding_agent::extension::component::{
     ComponentAction, ComponentChange, ComponentEvent, ComponentLayout, ComponentPlace, ComponentView, FooterFacts,
 };
+use pinch_coding_agent::extension::snapshot::{ThemeColors, UiSnapshot};
 use pinch_coding_agent::extension::ui::{Dialog, DialogReply, Ui, UiUpdate};
 use pinch_llm::provider::scripted::ScriptedReply as Reply;
 use tokio::sync::mpsc;
@@ -320,4 +321,41 @@ async fn overlays_move_with_the_screen_and_obey_their_handle() {
     assert_eq!(next_action(&mut watcher).await, ComponentAction::Hide(true));
     view.send(input("f", &[]));
     assert_eq!(next_action(&mut watcher).await, ComponentAction::Focus(false));
+}
+
+/// A terminal whose themes are known.
+struct ThemedUi;
+
+impl Ui for ThemedUi {
+    fn ask<'a>(&'a self, _: &'a Dialog) -> BoxFuture<'a, Option<DialogReply>> {
+        Box::pin(async { None })
+    }
+
+    fn show(&self, _: UiUpdate) {}
+
+    fn snapshot(&self) -> Option<Arc<UiSnapshot>> {
+        let mut snapshot = UiSnapshot::default();
+        snapshot.themes = Arc::new(vec![ThemeColors::default()]);
+        Some(Arc::new(snapshot))
+    }
+}
+
+#[tokio::test]
+async fn what_only_the_terminal_of_pi_has_is_ignored_and_reported_where_there_is_one() {
+    let text = r#"
+        export default function (pi) {
+          pi.on("before_agent_start", async (event, ctx) => {
+            ctx.ui.addAutocompleteProvider((current) => current);
+            const unsubscribe = [ctx.ui.onTerminalInput(() => undefined), ctx.ui.onTerminalInput(() => undefined)];
+            for (const one of unsubscribe) one();
+            await pi.appendEntry("mode", ctx.mode);
+          });
+        }"#;
+    let Some((mut stage, _folder)) = stage(text, [Reply::text("ok"), Reply::text("ok")]).await else { return };
+    assert_eq!(failures(&stage.ask("hi").await), []);
+    stage.extensions.set_ui(Arc::new(ThemedUi));
+    let told: Vec<_> = failures(&stage.ask("hi").await).into_iter().map(|failure| failure.error.to_string()).collect();
+    let expected = ["ui.addAutocompleteProvider", "ui.onTerminalInput"];
+    assert_eq!(told, expected.map(|what| format!("{what} is not supported by pinch, and ignored")));
+    assert_eq!(states(&stage), [r#"mode "print""#, r#"mode "tui""#]);
 }
