@@ -10,8 +10,10 @@ function* alternatives(specifier, { parentURL }) {
     if (/\.[cm]?js$/.test(specifier)) yield [specifier.replace(/js$/, "ts"), parentURL];
     for (const ending of [".ts", ".js", ".mjs", "/index.ts", "/index.js"]) yield [specifier + ending, parentURL];
   } else if (!/^([a-z]+:|\/|#)/.test(specifier)) {
-    // Packages of npm are installed there, and with them the libraries that they expect.
-    yield [specifier, new URL("../../npm/extension.mjs", import.meta.url).href];
+    // Packages of npm are installed there, and with them the libraries that they expect. Those of pi may be inside of it.
+    const npm = new URL("../../npm/", import.meta.url);
+    yield [specifier, new URL("extension.mjs", npm).href];
+    if (LIBRARIES.test(specifier)) yield [specifier, new URL("node_modules/@earendil-works/pi-coding-agent/extension.mjs", npm).href];
   }
 }
 
