@@ -173,6 +173,23 @@ async fn extensions_are_loaded_anew_by_a_reload_and_after_one_that_failed() {
 }
 
 #[tokio::test]
+async fn a_command_that_arrives_during_a_reload_may_reload_as_well() {
+    let Some(mut restarted) = Restarted::with(COUNTER).await else { return };
+    restarted.noted("first").await;
+    restarted.client.say(json!({"id": 1, "type": "prompt", "message": "/again"})).await;
+    let last = "shutdown reload 1 last";
+    assert_eq!(restarted.noted(last).await, [last]);
+    restarted.client.say(json!({"id": 2, "type": "prompt", "message": "/again"})).await;
+    let mut noted = Vec::new();
+    while noted.len() < 5 {
+        noted.extend(restarted.noted("start reload 1 first").await);
+    }
+    assert_eq!(noted, ["load", "start reload 1 first", last, "load", "start reload 1 first"]);
+    let (done, _) = restarted.client.leave().await;
+    done.unwrap();
+}
+
+#[tokio::test]
 async fn what_extensions_print_is_passed_on() {
     let source = r#"
         process.stdout.write("loaded\n");

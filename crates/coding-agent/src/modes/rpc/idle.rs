@@ -23,7 +23,8 @@ use crate::protocol::response::Answerer;
 use crate::protocol::results;
 use crate::runtime::SessionRuntime;
 use crate::session::{
-    AgentSession, CompactRequest, CycleDirection, EventListener, ForkAt, ForkError, HostRequest, Prompt, SessionError,
+    AgentSession, CompactRequest, CycleDirection, EventListener, ForkAt, ForkError, HostRequest, Prompt,
+    SessionControl, SessionError,
 };
 use crate::store::{SessionRef, StoreError};
 use crate::tools::path::lexical;
@@ -50,26 +51,13 @@ impl<'a> IdleServer<'a> {
         loop {
             let backlog = std::mem::take(&mut self.backlog);
             self.after_work(backlog).await;
+            let control = self.context.control.clone();
             if let Some(request) = self.io.next_postponed() {
                 self.command(request).await;
-                continue;
-            }
-            if self.io.has_ended() && !self.io.runs_commands() {
+            } else if self.io.has_ended() && !self.io.runs_commands() {
                 break;
-            }
-            let control = self.context.control.clone();
-            let event = tokio::select! {
-                biased;
-                event = self.io.next_event() => Some(event),
-                // Extensions have requests for the idle session.
-                () = control.has_requests() => None,
-            };
-            match event {
-                Some(IoEvent::Line(line)) => self.line(line).await,
-                Some(IoEvent::BashFinished(finished)) => self.bash_finished(*finished).await,
-                Some(IoEvent::TaskFinished(finished)) => self.context.finish(&mut self.io, finished).await,
-                Some(IoEvent::Closed) => self.context.ui.close(),
-                None => self.run_requests().await,
+            } else {
+                self.event(&control).await;
             }
             match control.take_host_request() {
                 Some(HostRequest::Shutdown) => break,
@@ -79,6 +67,23 @@ impl<'a> IdleServer<'a> {
         }
         self.context.ui.close();
         if self.io.nobody_reads() { Err(RpcError::NobodyReads) } else { Ok(()) }
+    }
+
+    /// Waits for the client, for work that ends, or for requests of extensions, and handles what comes first.
+    async fn event(&mut self, control: &SessionControl) {
+        let event = tokio::select! {
+            biased;
+            event = self.io.next_event() => Some(event),
+            // Extensions have requests for the idle session.
+            () = control.has_requests() => None,
+        };
+        match event {
+            Some(IoEvent::Line(line)) => self.line(line).await,
+            Some(IoEvent::BashFinished(finished)) => self.bash_finished(*finished).await,
+            Some(IoEvent::TaskFinished(finished)) => self.context.finish(&mut self.io, finished).await,
+            Some(IoEvent::Closed) => self.context.ui.close(),
+            None => self.run_requests().await,
+        }
     }
 
     async fn line(&mut self, line: IncomingLine) {
