@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// What each crate may use; `pinch-testing` is also allowed as a development dependency. Crates not listed here are tests and tools, and
 /// may use any crate.
-const MAY_USE: [(&str, &[&str]); 15] = [
+const MAY_USE: [(&str, &[&str]); 16] = [
     ("pinch-stdx", &[]),
     ("pinch-http", &["pinch-stdx"]),
     ("pinch-machine", &["pinch-stdx"]),
@@ -32,6 +32,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
             "pinch-ports",
         ],
     ),
+    ("pinch-replies", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
     (
         "pinch-embed",
         &[
@@ -42,6 +43,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
             "pinch-coding-agent",
             "pinch-ports",
             "pinch-tools",
+            "pinch-replies",
         ],
     ),
     ("pinch-tui", &["pinch-stdx", "pinch-llm", "pinch-agent-core", "pinch-coding-agent"]),
