@@ -174,7 +174,7 @@ async fn extensions_are_loaded_anew_by_a_reload_and_after_one_that_failed() {
 
 #[tokio::test]
 async fn a_command_that_arrives_during_a_reload_may_reload_as_well() {
-    let Some(mut restarted) = Restarted::with(COUNTER).await else { return };
+    let Some(restarted) = Restarted::with(COUNTER).await else { return };
     restarted.noted("first").await;
     restarted.client.say(json!({"id": 1, "type": "prompt", "message": "/again"})).await;
     let last = "shutdown reload 1 last";
