@@ -280,7 +280,7 @@ impl AgentSession {
         })
     }
 
-    /// Compacts the conversation now, regardless of the settings. [`SessionControl::cancel`] also cancels it. `tell` receives its start,
+    /// Compacts the conversation now, regardless of the settings. [`SessionControl::cancel`] also cancels it. `on_event` receives its start,
     /// its end, and retries of summary requests.
     ///
     /// # Errors
