@@ -16,7 +16,7 @@ use crate::tools;
 /// A system prompt: sections in order, each with its complete text. Clones share the texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptSections {
-    sections: Arc<Vec<(String, String)>>,
+    sections: Arc<Vec<(String, Arc<str>)>>,
     /// Names of the sections that are not stable.
     volatile: Arc<[String]>,
 }
@@ -189,18 +189,18 @@ impl PromptSections {
         let sections = Arc::make_mut(&mut self.sections);
         match sections.iter().position(|(known, _)| known == name) {
             Some(at) if text.is_empty() => drop(sections.remove(at)),
-            Some(at) => sections[at].1 = wrapped,
+            Some(at) => sections[at].1 = wrapped.into(),
             None => self.push_wrapped(name, text),
         }
     }
 
     fn add(&mut self, name: &str, text: String) {
-        Arc::make_mut(&mut self.sections).push((name.to_owned(), text));
+        Arc::make_mut(&mut self.sections).push((name.to_owned(), text.into()));
     }
 
     /// Returns the sections in order.
     pub fn sections(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.sections.iter().map(|(name, text)| (name.as_str(), text.as_str()))
+        self.sections.iter().map(|(name, text)| (name.as_str(), &**text))
     }
 
     /// Returns the system message that turns a conversation's sections into this prompt, or `None` if they match already.
@@ -210,10 +210,10 @@ impl PromptSections {
         now: i64,
     ) -> Option<SystemMessage> {
         let current = replay(conversation);
-        let mut changes: Vec<(String, Option<String>)> = Vec::new();
+        let mut changes: Vec<(String, Option<Arc<str>>)> = Vec::new();
         for (name, text) in self.sections.iter() {
             if current.iter().find(|(old, _)| old == name).map(|(_, text)| text) != Some(text) {
-                changes.push((name.clone(), Some(text.clone())));
+                changes.push((name.clone(), Some(Arc::clone(text))));
             }
         }
         let is_gone = |name: &String| !self.sections.iter().any(|(new, _)| new == name);
@@ -228,15 +228,15 @@ impl PromptSections {
 }
 
 /// Returns the current sections of a conversation.
-fn replay<'a>(conversation: impl IntoIterator<Item = &'a Message>) -> Vec<(String, String)> {
-    let mut sections: Vec<(String, String)> = Vec::new();
+fn replay<'a>(conversation: impl IntoIterator<Item = &'a Message>) -> Vec<(String, Arc<str>)> {
+    let mut sections: Vec<(String, Arc<str>)> = Vec::new();
     for message in conversation {
         let Message::System(system) = message else { continue };
         for (name, text) in &system.sections {
             match (sections.iter().position(|(old, _)| old == name), text) {
-                (Some(at), Some(text)) => sections[at].1.clone_from(text),
+                (Some(at), Some(text)) => sections[at].1 = Arc::clone(text),
                 (Some(at), None) => drop(sections.remove(at)),
-                (None, Some(text)) => sections.push((name.clone(), text.clone())),
+                (None, Some(text)) => sections.push((name.clone(), Arc::clone(text))),
                 (None, None) => {}
             }
         }
@@ -316,7 +316,7 @@ mod tests {
         let current = [Message::System(first)];
         let now = prompt(&[("preamble", "p"), ("cwd", "/b")]);
         let change = now.difference(&current, 2).unwrap();
-        assert_eq!(change.sections, [("cwd".to_owned(), Some("/b".to_owned())), ("old".to_owned(), None)]);
+        assert_eq!(change.sections, [("cwd".to_owned(), Some("/b".into())), ("old".to_owned(), None)]);
         assert_eq!(now.difference(&[current[0].clone(), Message::System(change)], 3), None);
     }
 }

@@ -24,7 +24,7 @@ pub use crate::parts::active::{ActiveRun, QueueError, RunTarget};
 use crate::parts::background::BackgroundTasks;
 use crate::plugin::RunHooks;
 use crate::run::{RunError, RunRequest, RunResult};
-use crate::runner::{RunEvent, Runner, millis, spans};
+use crate::runner::{BoxedRunResult, RunEvent, Runner, millis, spans};
 use crate::runtime::NATIVE;
 use crate::skills::AgentSkills;
 
@@ -286,7 +286,7 @@ async fn carry_out(
     request: Box<RunRequest>,
     emitter: &pinch_stdx::pull::Emitter<RunEvent>,
     has_started: &mut bool,
-) -> Result<RunResult, RunError> {
+) -> BoxedRunResult {
     let hooks = hooked::of_run(parts, &request);
     let notice = hooked::EndNotice::new(&hooks);
     let span = spans::of_run(&request);
@@ -296,14 +296,15 @@ async fn carry_out(
     result
 }
 
-/// Carries out one run: waits for its lease, resolves the request and starts the runner.
+/// Carries out one run: waits for its lease, resolves the request and starts the runner. What precedes and follows the runner is boxed: the
+/// future of a run exists as long as the run, and keeps room for all that is not.
 async fn run_with_hooks(
     parts: &Arc<Parts>,
     mut request: Box<RunRequest>,
     hooks: RunHooks,
     emitter: &pinch_stdx::pull::Emitter<RunEvent>,
     has_started: &mut bool,
-) -> Result<RunResult, RunError> {
+) -> BoxedRunResult {
     if request.prompt.trim().is_empty() && request.images.is_empty() && request.client_results.is_empty() {
         return Err(RunError::Config("The prompt is empty".to_owned()));
     }
@@ -315,19 +316,19 @@ async fn run_with_hooks(
     let cancel = request.cancel.child();
     let asked = Instant::now();
     let runtimes = resolve::runtimes(parts, &request)?;
-    hooked::choose_model(parts, &hooks, &mut request).await;
+    Box::pin(hooked::choose_model(parts, &hooks, &mut request)).await;
     // A run without a model must not wait or create anything.
     let RunModels { wanted, known: candidates, unknown } = resolve::models(parts, &request)?;
     let runtime = runtimes.of(candidates.first().ok_or(RunError::NoModel)?);
     let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, Some(emitter), &cancel)).await?;
     let waited_ms = millis(asked.elapsed());
-    parts.profiles.refresh().await;
+    Box::pin(parts.profiles.refresh()).await;
     let mut scope = Box::new(Box::pin(resolve::scope(parts, *request, hooks, lease.fence())).await?);
     if runtime.id() != NATIVE {
         scope.skill_call = None;
     }
     if candidates.iter().any(|model| scope.cli_backends.get(model.provider.as_str()).is_some()) {
-        scope.cli_sessions = cli_sessions::known(parts, &scope.request).await;
+        scope.cli_sessions = Box::pin(cli_sessions::known(parts, &scope.request)).await;
     }
     spans::record_wait(waited_ms);
     emitter.emit(RunEvent::Granted { waited_ms }).await;
@@ -338,9 +339,9 @@ async fn run_with_hooks(
     let active = parts.active.register(request, cancel.clone());
     if let Some(first) = candidates.first()
         && let Some(result) =
-            hooked::rejected(parts, &scope.hooks, request, first.provider.as_str(), first.id.as_str()).await
+            Box::pin(hooked::rejected(parts, &scope.hooks, request, first.provider.as_str(), first.id.as_str())).await
     {
-        return Ok(result);
+        return Ok(Box::new(result));
     }
     let before = flush::BeforeRun {
         parts,
@@ -377,13 +378,13 @@ async fn run_with_hooks(
     };
     let mut result = leasing::run(&mut runner, &candidates, &*lease).await;
     drop(runner);
-    cli_sessions::remember(parts, &scope, lease.fence(), &mut result).await;
+    Box::pin(cli_sessions::remember(parts, &scope, lease.fence(), &mut result)).await;
     let meta = match &result {
         Ok(result) => Some(&result.meta),
         Err(error) => error.meta(),
     };
     if let Some(meta) = meta {
-        inbound::record(parts, request, lease.fence(), meta).await;
+        Box::pin(inbound::record(parts, request, lease.fence(), meta)).await;
     }
     result
 }

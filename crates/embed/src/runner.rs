@@ -135,6 +135,9 @@ pub(crate) struct Runner<'r> {
     pub(crate) failed: Option<Box<RunMeta>>,
 }
 
+/// How a run ended. The result is boxed, since the future of every caller keeps room for it.
+pub(crate) type BoxedRunResult = Result<Box<RunResult>, RunError>;
+
 /// Outcome of one candidate.
 enum CandidateOutcome {
     Done(Box<RunResult>),
@@ -143,7 +146,7 @@ enum CandidateOutcome {
 
 impl Runner<'_> {
     /// Tries one model after another, as decided by [`next_candidate`].
-    pub(crate) async fn run(&mut self, candidates: &[Arc<Model>]) -> Result<RunResult, RunError> {
+    pub(crate) async fn run(&mut self, candidates: &[Arc<Model>]) -> BoxedRunResult {
         let refs: Vec<ModelRef> =
             candidates.iter().map(|m| ModelRef::new(m.provider.as_str(), m.id.as_str())).collect();
         self.requested = self.requested.take().or_else(|| refs.first().cloned());
@@ -155,7 +158,7 @@ impl Runner<'_> {
             .locked(is_locked)
             .skipped(std::mem::take(&mut self.unknown_models));
         let mut next = self.next(&mut failover, CandidateObservation::Start);
-        let mut before: Option<RunState> = None;
+        let mut before: Option<Box<RunState>> = None;
         loop {
             let candidate = match next {
                 NextCandidate::Run(candidate) => candidate,
@@ -177,9 +180,9 @@ impl Runner<'_> {
             let began = Instant::now();
             self.runtime = self.runtimes.of(model);
             let error = match self.try_model(model, &candidate, before.take()).await {
-                Ok(CandidateOutcome::Done(result)) => return Ok(*result),
+                Ok(CandidateOutcome::Done(result)) => return Ok(result),
                 Ok(CandidateOutcome::Failed(error, state)) => {
-                    before = Some(*state);
+                    before = Some(state);
                     RunError::Failover(error)
                 }
                 Err(error) => error,
@@ -229,7 +232,7 @@ impl Runner<'_> {
         &mut self,
         model: &Arc<Model>,
         candidate: &Candidate,
-        before: Option<RunState>,
+        before: Option<Box<RunState>>,
     ) -> Result<CandidateOutcome, RunError> {
         let request = &self.scope.request;
         let has_client_tools = !(request.client_tools.is_empty() && request.client_results.is_empty());
@@ -240,14 +243,15 @@ impl Runner<'_> {
             )));
         }
         let terms = terms::of(self.parts, self.scope, self.runtime.capabilities(), model, candidate)?;
-        let mut state = match before {
+        // Boxed, as it is kept while the answer streams, and passed on.
+        let mut state = Box::new(match before {
             Some(before) => before.next_model(terms),
             None => RunState::new(terms),
-        };
+        });
         let window = Window { tokens: model.context_window, ..terms::window(self.parts, model) };
         if window.is_too_small() {
             let error = FailoverError::window_too_small(window, model.provider.as_str(), model.id.as_str());
-            return Ok(CandidateOutcome::Failed(Box::new(error), Box::new(state)));
+            return Ok(CandidateOutcome::Failed(Box::new(error), state));
         }
         if window.is_small() {
             let (provider, id) = (model.provider.as_str(), model.id.as_str());
@@ -311,14 +315,14 @@ impl Runner<'_> {
                 Action::FailOver(error) => {
                     attempts.note_failure(&error.to_string()).await;
                     self.failed = Some(Box::new(self.meta(&state, model)));
-                    return Ok(CandidateOutcome::Failed(Box::new(error), Box::new(state)));
+                    return Ok(CandidateOutcome::Failed(Box::new(error), state));
                 }
                 Action::Fail(error) => {
                     attempts.note_failure(&error.to_string()).await;
                     self.failed = Some(Box::new(self.meta(&state, model)));
                     // The next model, if there is one, still continues from this state.
                     return match error {
-                        RunError::Failover(error) => Ok(CandidateOutcome::Failed(error, Box::new(state))),
+                        RunError::Failover(error) => Ok(CandidateOutcome::Failed(error, state)),
                         error => Err(error),
                     };
                 }
@@ -347,6 +351,7 @@ impl Runner<'_> {
         self.replies.enforce_final_tag(self.scope.prompt.asks_for_final_tags(model));
         self.replies.set_model(model, plan.thinking);
         let meter = BudgetMeter::new(state);
+        // Boxed until it is recorded.
         let mut outcome = self.pull(attempts, model, plan, Arc::clone(&auth), &self.cancel.clone(), meter).await?;
         outcome.has_sent = self.replies.sent().any();
         self.look_at_the_clock(state);
@@ -356,7 +361,7 @@ impl Runner<'_> {
         }
         state.refresh_profiles(|id| self.parts.profiles.is_usable(id, model));
         let decision = decide(state, Observation::Attempt(&outcome));
-        self.report(model, plan, outcome, &decision.action, began).await;
+        Box::pin(self.report(model, plan, *outcome, &decision.action, began)).await;
         Ok(decision)
     }
 
@@ -409,7 +414,7 @@ impl Runner<'_> {
         auth: Arc<dyn RequestAuth>,
         cancel: &Cancel,
         mut meter: BudgetMeter,
-    ) -> Result<AttemptOutcome, RunError> {
+    ) -> Result<Box<AttemptOutcome>, RunError> {
         let cancel = cancel.child();
         let mut events = attempts.attempt(plan, auth, cancel.clone());
         let mut hard_end = pin!(hard_end(&cancel));
@@ -423,7 +428,7 @@ impl Runner<'_> {
                     if !self.scope.request.is_probe() {
                         tracing::warn!(run = self.scope.request.run_id.as_str(), "an attempt did not end after the run was stopped");
                     }
-                    return Ok(AttemptOutcome::new(AttemptEnd::stopped(reason, false)));
+                    return Ok(Box::new(AttemptOutcome::new(AttemptEnd::stopped(reason, false))));
                 }
                 event = events.next() => event,
                 () = sleep_until(wake_at) => {
@@ -455,7 +460,7 @@ impl Runner<'_> {
                 }
                 Some(AttemptEvent::End(outcome)) => {
                     self.set_compacting(false);
-                    return Ok(*outcome);
+                    return Ok(outcome);
                 }
                 Some(AttemptEvent::Broken(error)) => return Err(error),
                 None => return Err(RunError::Internal("an attempt ended without an outcome".to_owned())),

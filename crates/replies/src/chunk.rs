@@ -4,6 +4,8 @@
 //! complete.
 //! Lengths are in the channel's unit.
 
+use pinch_stdx::text::append;
+
 use super::fence::Marks;
 use super::unit::TextUnit;
 
@@ -134,7 +136,7 @@ impl Chunker {
     /// Appends text to the buffer.
     pub fn append(&mut self, text: &str) {
         self.is_complete = false;
-        self.text.push_str(text);
+        append(&mut self.text, text);
         // Text that is never split needs no marks.
         if self.max < usize::MAX {
             self.marks.push(text);

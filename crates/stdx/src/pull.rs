@@ -103,28 +103,43 @@ impl<T> Emitter<T> {
     /// Yields an item and waits until the reader polls for the next one.
     ///
     /// If the future is dropped before the item was taken, the reader may still receive it.
-    pub async fn emit(&self, item: T) {
-        let mut item = Some(item);
-        // Wait for the slot to be free, put the item there, then wait until it is taken.
-        std::future::poll_fn(|cx| {
-            if item.is_none() && !self.slot.is_full() {
-                return Poll::Ready(());
+    pub fn emit(&self, item: T) -> Emit<'_, T> {
+        Emit { slot: &self.slot, item: Some(item) }
+    }
+}
+
+/// The future of [`Emitter::emit`]. Written by hand, as an `async fn` would hold the item twice.
+#[must_use = "futures do nothing unless polled"]
+pub struct Emit<'e, T> {
+    slot: &'e EmitterSlot<T>,
+    /// `None` once it is in the slot.
+    item: Option<T>,
+}
+
+// The item is never pinned.
+impl<T> Unpin for Emit<'_, T> {}
+
+impl<T> Future for Emit<'_, T> {
+    type Output = ();
+
+    /// Waits for the slot to be free, puts the item there, then waits until it is taken.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.item.is_none() && !self.slot.is_full() {
+            return Poll::Ready(());
+        }
+        let mut state = self.slot.lock();
+        if state.item.is_none() {
+            match self.item.take() {
+                None => return Poll::Ready(()),
+                Some(new) => state.item = Some(new),
             }
-            let mut state = self.slot.lock();
-            if state.item.is_none() {
-                match item.take() {
-                    None => return Poll::Ready(()),
-                    Some(new) => state.item = Some(new),
-                }
-                self.slot.is_full.store(true, Ordering::Release);
-            }
-            let is_known = |waker: &Waker| waker.will_wake(cx.waker());
-            if !state.reader.iter().chain(&state.waiting).any(is_known) {
-                state.waiting.push(cx.waker().clone());
-            }
-            Poll::Pending
-        })
-        .await;
+            self.slot.is_full.store(true, Ordering::Release);
+        }
+        let is_known = |waker: &Waker| waker.will_wake(cx.waker());
+        if !state.reader.iter().chain(&state.waiting).any(is_known) {
+            state.waiting.push(cx.waker().clone());
+        }
+        Poll::Pending
     }
 }
 

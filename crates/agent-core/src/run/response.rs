@@ -19,9 +19,9 @@ pub(super) type TurnResponse = (Arc<AssistantMessage>, Option<Arc<LlmError>>);
 
 impl RunDriver<'_> {
     /// Calls the model and forwards its answer, event by event.
-    pub(super) async fn respond(&mut self, request: Request) -> TurnResponse {
+    pub(super) async fn respond(&mut self, request: Box<Request>) -> TurnResponse {
         let began = Instant::now();
-        let mut stream = self.agent.provider.stream(request, self.cancel.clone());
+        let mut stream = self.agent.provider.stream(*request, self.cancel.clone());
         let mut started = false;
         while let Some(event) = stream.next().await {
             match event {

@@ -22,7 +22,8 @@ impl RunDriver<'_> {
     async fn whole_turn(&mut self, first: bool, broken: Option<String>) -> FinishedTurn {
         let request = match broken {
             Some(text) => Err((StopReason::Error, text)),
-            None => self.request(first).await,
+            // Boxed, as are the calls below: the future of a turn keeps room for everything in it while the answer streams.
+            None => Box::pin(self.request(first)).await,
         };
         let (message, error) = match request {
             Ok(request) => self.respond(request).await,
@@ -41,7 +42,7 @@ impl RunDriver<'_> {
             pending_calls: Vec::new(),
         };
         if !turn.message.stop_reason.is_failure() && turn.message.tool_calls().next().is_some() {
-            let batch = self.run_calls(&turn.message).await;
+            let batch = Box::pin(self.run_calls(&turn.message)).await;
             turn.tools_ended = batch.ends_run;
             turn.wants_answer = !batch.ends_run && batch.pending.is_empty();
             turn.calls = batch.calls;
@@ -54,7 +55,7 @@ impl RunDriver<'_> {
     }
 
     /// Builds the request; fails for a cancelled run or a failing hook.
-    async fn request(&mut self, first: bool) -> Result<Request, (StopReason, String)> {
+    async fn request(&mut self, first: bool) -> Result<Box<Request>, (StopReason, String)> {
         let aborted = || (StopReason::Aborted, ABORTED.to_owned());
         self.cancel.check().map_err(|_| aborted())?;
         let hooks = Arc::clone(&self.agent.hooks);
@@ -77,10 +78,12 @@ impl RunDriver<'_> {
         options.thinking = ThinkingChoice::Level(self.agent.thinking);
         // The prompt and the tools are in the messages.
         let messages = hooks.to_llm(plan.messages.as_deref().unwrap_or(&self.agent.messages));
-        Ok(Request::new(Arc::clone(&self.agent.model), messages)
-            .with_system(SystemPrompt::volatile(hooks.volatile_sections()))
-            .with_options(options)
-            .with_auth(self.agent.auth.clone())
-            .with_host(self.agent.host.clone()))
+        Ok(Box::new(
+            Request::new(Arc::clone(&self.agent.model), messages)
+                .with_system(SystemPrompt::volatile(hooks.volatile_sections()))
+                .with_options(options)
+                .with_auth(self.agent.auth.clone())
+                .with_host(self.agent.host.clone()),
+        ))
     }
 }

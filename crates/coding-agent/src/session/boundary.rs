@@ -36,7 +36,7 @@ impl SessionControl {
             return Ok(false);
         }
         let Some(PendingEntries { drafts, reply }) = self.share(|state| state.drafted.take()) else { return Ok(false) };
-        let done = append(drafts, log, emitter).await?;
+        let done = Box::pin(append(drafts, log, emitter)).await?;
         let any = done.is_ok();
         // The receiver may have been dropped.
         drop(reply.send(done));

@@ -47,7 +47,7 @@ impl CurrentSelection {
         let changes = emitter.control.take_changes(at_end);
         let any = !changes.is_empty();
         for change in changes {
-            self.make(change, log, emitter).await?;
+            Box::pin(self.make(change, log, emitter)).await?;
         }
         Ok(any)
     }

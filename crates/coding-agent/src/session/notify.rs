@@ -28,7 +28,8 @@ impl SessionControl {
     /// Notifies the extensions, meanwhile answering their queries.
     pub(super) async fn notify_extensions(&self, notification: Notification<'_>, log: &SessionLog) {
         if notification.point().is_some_and(|point| self.extensions().wants(point)) {
-            answering(self, log, self.extensions().notify(notification)).await;
+            // Boxed: the future of every run would keep room for it.
+            Box::pin(answering(self, log, self.extensions().notify(notification))).await;
         }
     }
 

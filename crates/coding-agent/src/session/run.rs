@@ -87,31 +87,42 @@ enum Next {
 
 impl PromptRun<'_> {
     async fn drive(&mut self, input: RunInput) -> Result<(), SessionError> {
-        match input {
-            RunInput::Prompt(prompt) => self.prompt(prompt).await?,
-            RunInput::Note(message) => self.keep(message).await?,
-            RunInput::Message(message) => self.answer(Some(message)).await?,
-            RunInput::Nothing => self.answer(None).await?,
-            RunInput::Rest => {}
+        // Boxed, as is all that is rare or brief: the future of a run keeps room for everything else while an answer streams.
+        let message = match input {
+            RunInput::Prompt(prompt) => Box::pin(self.take_input(prompt)).await?,
+            RunInput::Note(message) => {
+                Box::pin(self.keep(message)).await?;
+                None
+            }
+            RunInput::Message(message) => Some(message),
+            RunInput::Nothing => {
+                self.answer(None).await?;
+                None
+            }
+            RunInput::Rest => None,
+        };
+        if message.is_some() {
+            self.answer(message).await?;
         }
         self.rest().await
     }
 
-    /// Passes the user's input to the extensions, and then to the model.
-    async fn prompt(&mut self, prompt: Prompt) -> Result<(), SessionError> {
+    /// Passes the user's input to the extensions. Returns the message for the model; `None` if an extension handled it.
+    async fn take_input(&mut self, prompt: Prompt) -> Result<Option<Arc<Message>>, SessionError> {
         let control = self.session.control.clone();
         if !prompt.verbatim
             && let Some((found, args)) = control.find_command(&prompt.text)
         {
-            return Box::pin(self.command(&found, &args)).await;
+            Box::pin(self.command(&found, &args)).await?;
+            return Ok(None);
         }
         let input = extension::Input { text: prompt.text, images: prompt.images, source: prompt.source, queue: None };
         let outcome = Box::pin(answering(&control, &self.session.log, control.extensions().input(input))).await;
-        let InputOutcome::Pass(extension::Input { text, images, .. }) = outcome else { return Ok(()) };
+        let InputOutcome::Pass(extension::Input { text, images, .. }) = outcome else { return Ok(None) };
         let text = if prompt.verbatim { text } else { expanded(&control.commands(), &text) };
         let mut message = user_message(text, images, self.session.host.now_ms());
         message.provenance = prompt.provenance.map(Arc::new);
-        self.answer(Some(Arc::new(Message::User(message)))).await
+        Ok(Some(Arc::new(Message::User(message))))
     }
 
     /// Runs an extension's command, meanwhile performing its requests.
@@ -181,14 +192,14 @@ impl PromptRun<'_> {
             auth.check(&self.session.agent.model, &self.cancel).await?;
         }
         // A killed program may have left calls without results.
-        if self.session.log.heal().await? > 0 {
+        if Box::pin(self.session.log.heal()).await? > 0 {
             self.session.reload();
         }
         self.take_changes().await?;
         let mut input = match message {
             Some(message) => Box::pin(self.begin(message)).await?,
             None => {
-                self.omit_failed_answer().await?;
+                Box::pin(self.omit_failed_answer()).await?;
                 Vec::new()
             }
         };

@@ -94,7 +94,7 @@ fn asked(model: &ScriptedProvider) -> (String, String) {
         let Message::System(system) = &**message else { continue };
         for (name, text) in &system.sections {
             if name == "skills" {
-                skills = text.clone().unwrap_or_default();
+                skills = text.as_deref().unwrap_or_default().to_owned();
             }
         }
     }

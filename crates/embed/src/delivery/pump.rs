@@ -138,11 +138,12 @@ pub(crate) struct Pump {
 
 impl Pump {
     /// Creates a pump for the blocks of a run, and the sender for its queue.
-    pub(crate) fn new(sink: Arc<dyn ReplySink>, run: RunId, terms: DeliveryTerms) -> (ReplySender, Self) {
+    pub(crate) fn new(sink: Arc<dyn ReplySink>, run: RunId, terms: DeliveryTerms) -> (ReplySender, Box<Self>) {
         let queue = Arc::new(MergeQueue::new(Bounds::default()));
         let limits = [terms.limits, sink.limits()];
         let text = limits[1].text.or(limits[0].text);
-        let pump = Self {
+        // Boxed: a future that owns it would hold it twice.
+        let pump = Box::new(Self {
             queue: Arc::clone(&queue),
             sink,
             run,
@@ -153,12 +154,12 @@ impl Pump {
             closed_at: None,
             n_unplaced: 0,
             delivered: Delivered::default(),
-        };
+        });
         (ReplySender { queue, text }, pump)
     }
 
     /// Continues the numbering of blocks that are not part of an answer after those delivered before.
-    pub(crate) fn after(mut self, before: &Delivered) -> Self {
+    pub(crate) fn after(mut self: Box<Self>, before: &Delivered) -> Box<Self> {
         let known = before.blocks.iter().map(|one| &one.block).chain(&before.unconfirmed).chain(&before.withheld);
         let unplaced = known.chain(before.not_sent()).filter(|block| block.id.message == 0);
         self.n_unplaced = unplaced.map(|block| block.id.bytes.end).max().unwrap_or(0);
@@ -166,13 +167,14 @@ impl Pump {
     }
 
     /// Delivers until the sender is closed and everything is out.
-    pub(crate) async fn run(mut self) -> Delivered {
+    pub(crate) async fn run(mut self: Box<Self>) -> Delivered {
         while let Some(event) = self.next().await {
             if self.closed_at.is_none() && self.queue.is_closed() {
                 self.closed_at = Some(Instant::now());
             }
             match event {
-                ReplyEvent::BlockReply(block) => self.deliver(block).await,
+                // Boxed, as sending needs much more room than the run should keep for it.
+                ReplyEvent::BlockReply(block) => Box::pin(self.deliver(block)).await,
                 other if self.gate != SinkGate::Closed => self.notify(other).await,
                 _ => {}
             }

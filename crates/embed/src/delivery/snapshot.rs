@@ -1,5 +1,6 @@
 //! Text and reasoning of an answer so far, accumulated from increments.
 
+use pinch_stdx::text::append;
 use serde_json::{Value, json};
 
 use crate::replies::piece::{Edit, Growth, ReasoningGrowth};
@@ -55,9 +56,9 @@ impl ReplySnapshot {
     /// Applies an increment to the text.
     pub fn grow(&mut self, growth: &Growth) {
         self.text.truncate(self.text.floor_char_boundary(growth.at));
-        self.text.push_str(&growth.restored);
+        append(&mut self.text, &growth.restored);
         self.delta_at = self.text.len();
-        self.text.push_str(&growth.delta);
+        append(&mut self.text, &growth.delta);
         self.media_urls.clone_from(&growth.media_urls);
     }
 

@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use super::entries;
 use crate::parts::Parts;
+use crate::run::RunRequest;
 use crate::run::cli_sessions::CliSessions;
 use crate::run::scope::RunScope;
-use crate::run::{RunError, RunRequest, RunResult};
+use crate::runner::BoxedRunResult;
 use crate::sessions::entry;
 
 /// Returns the ids stored for the session of a request.
@@ -32,12 +33,7 @@ pub(super) async fn known(parts: &Parts, request: &RunRequest) -> CliSessions {
 }
 
 /// Stores the ids that a run has learned. Its result contains the session id of the agent that answered.
-pub(super) async fn remember(
-    parts: &Parts,
-    scope: &RunScope,
-    fence: Arc<dyn Fence>,
-    result: &mut Result<RunResult, RunError>,
-) {
+pub(super) async fn remember(parts: &Parts, scope: &RunScope, fence: Arc<dyn Fence>, result: &mut BoxedRunResult) {
     let learned = scope.cli_sessions.recorded();
     if learned.is_empty() {
         return;

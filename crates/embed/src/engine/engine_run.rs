@@ -13,10 +13,10 @@ use crate::delivery::{Delivered, DeliveryTerms, Lifecycle, Pump, ReplyEvent, Rep
 use crate::parts::Parts;
 use crate::run::payloads::Payload;
 use crate::run::{FailureKind, RunError, RunRequest, RunResult, UsageLine, still_to_send, unsent};
-use crate::runner::{RunEvent, notice, terminal_event, usage_line};
+use crate::runner::{BoxedRunResult, RunEvent, notice, terminal_event, usage_line};
 use crate::texts::TextTable;
 
-type ResultSlot = Arc<Mutex<Option<Result<RunResult, RunError>>>>;
+type ResultSlot = Arc<Mutex<Option<BoxedRunResult>>>;
 
 /// An active run: a stream of its events, then its result.
 #[must_use = "a run does nothing unless polled"]
@@ -106,7 +106,10 @@ impl EngineRun {
     /// [`RunError`]; also if the run has not ended yet.
     pub fn result(&mut self) -> Result<RunResult, RunError> {
         let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
-        result.unwrap_or_else(|| Err(RunError::Internal("the run has not ended".to_owned())))
+        result.map_or_else(
+            || Err(RunError::Internal("the run has not ended".to_owned())),
+            |ended| ended.map(|result| *result),
+        )
     }
 }
 

@@ -22,7 +22,7 @@ use crate::parts::notes::WRITE;
 use crate::run::request::{ReplyExpectation, RunTrigger, UsageLine};
 use crate::run::scope::RunScope;
 use crate::run::{RunError, RunRequest, RunResult};
-use crate::runner::Runner;
+use crate::runner::{BoxedRunResult, Runner};
 use crate::runtime::choice::RuntimeChoice;
 use crate::sessions::entry;
 
@@ -137,7 +137,7 @@ async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Resu
         }
         _ => undo(parts, &scope, leaf.as_ref()).await.map_err(unusable)?,
     }
-    result.map(Some)
+    result.map(|result| Some(*result))
 }
 
 async fn transcript(parts: &Parts, scope: &RunScope) -> Result<SessionLog, StoreError> {
@@ -172,7 +172,7 @@ async fn run_silently(
     candidates: &[Arc<Model>],
     lease: &dyn RunLease,
     cancel: &Cancel,
-) -> Result<RunResult, RunError> {
+) -> BoxedRunResult {
     let request = &scope.request;
     let stop = cancel.child();
     let (limited, extension) = request.limited(&stop, scope.summaries.timeout());

@@ -10,8 +10,8 @@ use crate::plugin::{AgentEnd, HookContext, RunHooks, RunVerdict};
 use crate::run::payloads::Payload;
 use crate::run::request::RunTrigger;
 use crate::run::result::MetaError;
-use crate::run::{FailureKind, RunError, RunErrorKind, RunRequest, RunResult};
-use crate::runner::millis;
+use crate::run::{FailureKind, RunErrorKind, RunRequest, RunResult};
+use crate::runner::{BoxedRunResult, millis};
 use crate::texts::Phrase;
 
 /// Returns the hooks of a run.
@@ -104,7 +104,7 @@ impl EndNotice {
     }
 
     /// Records how the run ended.
-    pub(super) fn ended(mut self, result: &Result<RunResult, RunError>) {
+    pub(super) fn ended(mut self, result: &BoxedRunResult) {
         let failure = match result {
             Ok(result) => result.failure().map(|failure| (failure.kind, failure.message)),
             Err(error) => Some((error.kind(), error.to_string())),

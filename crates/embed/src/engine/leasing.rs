@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 
 use crate::key;
 use crate::parts::Parts;
-use crate::run::{RunError, RunRequest, RunResult};
-use crate::runner::{RunEvent, Runner};
+use crate::run::{RunError, RunRequest};
+use crate::runner::{BoxedRunResult, RunEvent, Runner};
 use crate::runtime::AttemptRuntime;
 
 /// Maximum number of queued notices about waiting; further ones are dropped.
@@ -84,11 +84,7 @@ fn lease_error(error: LeaseError) -> RunError {
 
 /// Carries out a run while renewing its lease. If the lease passes to another process, the run is stopped, since it could no longer write
 /// anything.
-pub(super) async fn run(
-    runner: &mut Runner<'_>,
-    candidates: &[Arc<Model>],
-    lease: &dyn RunLease,
-) -> Result<RunResult, RunError> {
+pub(super) async fn run(runner: &mut Runner<'_>, candidates: &[Arc<Model>], lease: &dyn RunLease) -> BoxedRunResult {
     let stop = runner.stop.clone();
     let mut running = Box::pin(runner.run(candidates));
     tokio::select! {

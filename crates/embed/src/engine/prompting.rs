@@ -1,6 +1,7 @@
 //! Contents of the system prompt: skills, workspace files, and runtime information.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use pinch_coding_agent::document::Problem;
 use pinch_coding_agent::prompt::PromptSections;
@@ -43,7 +44,7 @@ fn warn(problems: &[Problem]) {
 /// Builds the system prompt of a run. `sandbox`: the sandbox that the run is in.
 pub(super) async fn prompt(
     parts: &Parts,
-    request: &RunRequest,
+    request: &Arc<RunRequest>,
     (agent, workspace): (&AgentId, &Path),
     hooks: &RunHooks,
     skills: &AgentSkills,
@@ -92,7 +93,7 @@ pub(super) async fn prompt(
         ..SystemPromptParams::default()
     };
     RunPrompt::new(PromptFacts {
-        request: request.clone(),
+        request: Arc::clone(request),
         workspace: workspace.to_owned(),
         params,
         limits: config.files,

@@ -140,6 +140,7 @@ pub(super) async fn scope(
     if let Some(prompt) = skills.expand(&request.prompt) {
         request.prompt = prompt;
     }
+    let request = Arc::new(request);
     let (workspace, mut sandbox) = match &planned {
         Some(planned) => (planned.workspace.clone(), Some(Box::pin(planned.enter(parts, &skills)).await?)),
         None => (workspace, None),

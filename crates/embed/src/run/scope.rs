@@ -36,7 +36,7 @@ use crate::skills::SkillCall;
 #[non_exhaustive]
 pub struct RunScope {
     /// The request, with its caller completed.
-    pub request: RunRequest,
+    pub request: Arc<RunRequest>,
     /// The agent of the run.
     pub agent_id: AgentId,
     /// Working directory of the tools; it exists.

@@ -62,7 +62,7 @@ pub(crate) type PromptMaker = Arc<dyn Fn(&PromptInputs<'_>) -> PromptSections + 
 
 /// Facts for the system prompt that are known before a model is chosen.
 pub(crate) struct PromptFacts {
-    pub(crate) request: RunRequest,
+    pub(crate) request: Arc<RunRequest>,
     pub(crate) workspace: PathBuf,
     pub(crate) params: SystemPromptParams,
     pub(crate) limits: BootstrapLimits,

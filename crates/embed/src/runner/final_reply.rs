@@ -74,7 +74,7 @@ impl Runner<'_> {
             _ if answers(&outcome, self.replies.options()) => Finish::Answer,
             _ => self.incomplete(),
         };
-        self.report(model, &plan, outcome, &Action::Finish(finish.clone()), began).await;
+        self.report(model, &plan, *outcome, &Action::Finish(finish.clone()), began).await;
         Ok(finish)
     }
 

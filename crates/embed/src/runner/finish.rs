@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pinch_llm::model::{Model, thinking};
 
-use super::{Runner, millis, terms};
+use super::{BoxedRunResult, Runner, millis, terms};
 use crate::delivery::Lifecycle;
 use crate::reason::reason_of;
 use crate::replies::piece::ReplySpan;
@@ -20,7 +20,7 @@ use crate::run::result::{
     AgentMeta, AttemptResult, ContextBudget, FailedCandidate, FinalAnswer, Liveness, Messaging, MetaError,
     PartialAnswer, PendingToolCall, RequestShaping, RunErrorKind, RunMeta, TerminalReceipt, ToolReport,
 };
-use crate::run::{FailureKind, RunError, RunResult};
+use crate::run::{FailureKind, RunResult};
 use crate::texts::TextTable;
 
 impl Runner<'_> {
@@ -266,7 +266,7 @@ fn tool_reports(outcomes: &[AttemptOutcome]) -> Vec<ToolReport> {
 }
 
 /// Returns the terminal event of a run.
-pub(crate) fn terminal_event(result: &Result<RunResult, RunError>, ended_at_ms: i64, texts: &TextTable) -> Lifecycle {
+pub(crate) fn terminal_event(result: &BoxedRunResult, ended_at_ms: i64, texts: &TextTable) -> Lifecycle {
     match result {
         Err(error) => Lifecycle::Error { ended_at_ms, error: error.text_for_user(texts) },
         Ok(result) => match result.failure() {

@@ -25,7 +25,7 @@ impl Runner<'_> {
         auth: Arc<dyn RequestAuth>,
         cancel: &Cancel,
         meter: BudgetMeter,
-    ) -> Result<AttemptOutcome, RunError> {
+    ) -> Result<Box<AttemptOutcome>, RunError> {
         let hooks = self.scope.hooks.clone();
         let (since, n_texts, began) = (hooks.n_added(), self.replies.assistant_texts().len(), Instant::now());
         let done = self.drive(attempts, plan, auth, cancel, meter).await;
@@ -48,7 +48,7 @@ impl Runner<'_> {
             duration_ms: millis(began.elapsed()),
             attempt: Some(plan.number),
             is_final: false,
-            outcome: done.as_ref().map_or_else(error_id, outcome_id),
+            outcome: done.as_ref().map_or_else(error_id, |outcome| outcome_id(outcome)),
         });
         done
     }

@@ -6,9 +6,10 @@ use pinch_llm::model::Model;
 use tracing::Span;
 use tracing::field::Empty;
 
+use super::BoxedRunResult;
 use crate::key;
 use crate::run::result::{AttemptReport, AttemptResult};
-use crate::run::{AttemptPlan, RunError, RunRequest, RunResult};
+use crate::run::{AttemptPlan, RunRequest};
 
 /// Returns the span of a run, which includes its waits and attempts.
 pub(crate) fn of_run(request: &RunRequest) -> Span {
@@ -29,7 +30,7 @@ pub(crate) fn record_wait(waited_ms: u64) {
 }
 
 /// Records how a run ended, in its span and as an event with what it took.
-pub(crate) fn record_end(span: &Span, result: &Result<RunResult, RunError>) {
+pub(crate) fn record_end(span: &Span, result: &BoxedRunResult) {
     let outcome = match result {
         Ok(result) => result.failure().map_or_else(|| "ok".to_owned(), |failure| failure.kind.to_string()),
         Err(error) => error.kind().to_string(),

@@ -14,7 +14,9 @@ use pinch_coding_agent::auth::{Authorised, FixedAuth, RequestAuth};
 use pinch_coding_agent::compaction::{Compacted, CompactionReason};
 use pinch_coding_agent::event::SessionEvent;
 use pinch_coding_agent::recovery::RecoveryPlan;
-use pinch_coding_agent::session::{AgentSession, Prompt, PromptFor, SessionControl, SessionError, SessionParts};
+use pinch_coding_agent::session::{
+    AgentSession, Prompt, PromptFor, SessionControl, SessionError, SessionParts, SessionRun,
+};
 use pinch_coding_agent::session_log::RecentSessions;
 use pinch_coding_agent::store::{SessionStore, StoreError};
 use pinch_llm::message::{Block, Image, Message, Usage};
@@ -133,7 +135,7 @@ impl NativeRuntime {
             provider,
             summaries,
             pruner,
-            request: request.clone(),
+            request: Arc::clone(request),
             reads,
             is_compacting,
             loops: Arc::clone(&scope.loops),
@@ -172,7 +174,7 @@ struct NativeAttempts {
     provider: Arc<dyn Provider>,
     summaries: Arc<Summaries>,
     pruner: Option<Arc<Pruner>>,
-    request: RunRequest,
+    request: Arc<RunRequest>,
     /// Where to find files named by a prompt; `None`: they are not read.
     reads: Option<PromptFiles>,
     is_compacting: Arc<AtomicBool>,
@@ -204,6 +206,54 @@ impl NativeAttempts {
         }
         self.session.omit_failed().await?;
         Ok(!self.session.messages().last().is_some_and(notes::is_interrupted_note))
+    }
+
+    /// Prepares the conversation for an attempt and begins it.
+    async fn begin(&mut self, plan: &AttemptPlan, cancel: &Cancel) -> Result<SessionRun<'_>, RunError> {
+        self.session.set_thinking(plan.thinking).await.map_err(session_error)?;
+        self.is_compacting.store(false, Ordering::Relaxed);
+        let mut start = plan.start;
+        if start == AttemptStart::Prompt && !self.request.client_results.is_empty() {
+            client_results::append(&mut self.session, &self.request.client_results, &self.hooks, &self.host).await?;
+            if self.request.prompt.trim().is_empty() && self.request.images.is_empty() {
+                start = AttemptStart::Resume;
+            }
+        }
+        self.answer_interrupted_calls().await.map_err(store_error)?;
+        let (text, images) = match start {
+            AttemptStart::Prompt => self.take_prompt().await.map_err(store_error)?,
+            AttemptStart::Resume | AttemptStart::Continue | AttemptStart::FinalReply => Default::default(),
+        };
+        let was_interrupted = match start {
+            AttemptStart::Resume => self.omit_interrupted().await.map_err(session_error)?,
+            _ => false,
+        };
+        let model = self.session.model();
+        self.hooks.llm_input(|| LlmInput {
+            provider: model.provider.to_string(),
+            model: model.id.to_string(),
+            system_prompt: Some((self.prompt)(self.session.tools()).as_sent()),
+            prompt: text.clone(),
+            history: self.session.messages().to_vec(),
+            n_images: images.len(),
+        });
+        Ok(match start {
+            AttemptStart::Prompt => self.session.prompt(Prompt {
+                text,
+                images,
+                verbatim: true,
+                provenance: self.request.provenance.clone(),
+                cancel: cancel.clone(),
+                ..Prompt::default()
+            }),
+            AttemptStart::Resume if was_interrupted => self.session.prompt_custom(&notes::interrupted_note(), cancel),
+            AttemptStart::Resume => self.session.resume(cancel),
+            AttemptStart::Continue => self.session.prompt_custom(&notes::continue_note(), cancel),
+            AttemptStart::FinalReply => {
+                self.session.options_mut().tool_choice = Some(ToolChoice::None);
+                self.session.prompt_custom(&notes::final_reply_note(), cancel)
+            }
+        })
     }
 
     async fn answer_interrupted_calls(&mut self) -> Result<(), StoreError> {
@@ -243,77 +293,15 @@ impl Attempts for NativeAttempts {
         Box::pin(pulled(move |emitter| async move {
             let cancel = cancel.child();
             self.authorise(auth);
-            if let Err(error) = self.session.set_thinking(plan.thinking).await {
-                emitter.emit(AttemptEvent::Broken(session_error(error))).await;
-                return;
-            }
             let window = self.session.model().context_window;
             let mut watcher = Watcher::new(self.session.tools().clone(), window);
             let (is_compacting, loops) = (Arc::clone(&self.is_compacting), Arc::clone(&self.loops));
-            is_compacting.store(false, Ordering::Relaxed);
-            let mut start = plan.start;
-            if start == AttemptStart::Prompt && !self.request.client_results.is_empty() {
-                if let Err(error) =
-                    client_results::append(&mut self.session, &self.request.client_results, &self.hooks, &self.host)
-                        .await
-                {
+            // Boxed, so that what only the beginning needs is freed before the answer streams.
+            let mut run = match Box::pin(self.begin(plan, &cancel)).await {
+                Ok(run) => run,
+                Err(error) => {
                     emitter.emit(AttemptEvent::Broken(error)).await;
                     return;
-                }
-                if self.request.prompt.trim().is_empty() && self.request.images.is_empty() {
-                    start = AttemptStart::Resume;
-                }
-            }
-            if let Err(error) = self.answer_interrupted_calls().await {
-                emitter.emit(AttemptEvent::Broken(store_error(error))).await;
-                return;
-            }
-            let (text, images) = match start {
-                AttemptStart::Prompt => match self.take_prompt().await {
-                    Ok(prompt) => prompt,
-                    Err(error) => {
-                        emitter.emit(AttemptEvent::Broken(store_error(error))).await;
-                        return;
-                    }
-                },
-                AttemptStart::Resume | AttemptStart::Continue | AttemptStart::FinalReply => Default::default(),
-            };
-            let was_interrupted = match start {
-                AttemptStart::Resume => match self.omit_interrupted().await {
-                    Ok(was_interrupted) => was_interrupted,
-                    Err(error) => {
-                        emitter.emit(AttemptEvent::Broken(session_error(error))).await;
-                        return;
-                    }
-                },
-                _ => false,
-            };
-            let model = self.session.model();
-            self.hooks.llm_input(|| LlmInput {
-                provider: model.provider.to_string(),
-                model: model.id.to_string(),
-                system_prompt: Some((self.prompt)(self.session.tools()).as_sent()),
-                prompt: text.clone(),
-                history: self.session.messages().to_vec(),
-                n_images: images.len(),
-            });
-            let mut run = match start {
-                AttemptStart::Prompt => self.session.prompt(Prompt {
-                    text,
-                    images,
-                    verbatim: true,
-                    provenance: self.request.provenance.clone(),
-                    cancel: cancel.clone(),
-                    ..Prompt::default()
-                }),
-                AttemptStart::Resume if was_interrupted => {
-                    self.session.prompt_custom(&notes::interrupted_note(), &cancel)
-                }
-                AttemptStart::Resume => self.session.resume(&cancel),
-                AttemptStart::Continue => self.session.prompt_custom(&notes::continue_note(), &cancel),
-                AttemptStart::FinalReply => {
-                    self.session.options_mut().tool_choice = Some(ToolChoice::None);
-                    self.session.prompt_custom(&notes::final_reply_note(), &cancel)
                 }
             };
             while let Some(event) = run.next().await {
@@ -352,7 +340,7 @@ impl Attempts for NativeAttempts {
             // An entry after a compaction would make the compaction look older.
             if let Some(pruner) = self.pruner.clone().filter(|_| outcome.compactions == 0) {
                 let model = Arc::clone(self.session.model());
-                if let Err(error) = history::stamp(self.session.log_mut(), &pruner, &model).await {
+                if let Err(error) = Box::pin(history::stamp(self.session.log_mut(), &pruner, &model)).await {
                     emitter.emit(AttemptEvent::Broken(store_error(error))).await;
                     return;
                 }

@@ -15,7 +15,7 @@ pub struct SystemState {
     /// Free texts in order.
     pub instructions: Vec<String>,
     /// Sections by name. A replaced section keeps its position; one that was removed and is added again goes to the end.
-    pub sections: Vec<(String, String)>,
+    pub sections: Vec<(String, Arc<str>)>,
     /// Tools by name, ordered in the same way.
     pub tools: Vec<ToolDecl>,
     /// Names of the sections that are not stable.
@@ -45,9 +45,9 @@ impl SystemState {
         for (name, text) in &message.sections {
             let known = self.sections.iter().position(|(known, _)| known == name);
             match (known, text) {
-                (Some(at), Some(text)) => self.sections[at].1.clone_from(text),
+                (Some(at), Some(text)) => self.sections[at].1 = Arc::clone(text),
                 (Some(at), None) => drop(self.sections.remove(at)),
-                (None, Some(text)) => self.sections.push((name.clone(), text.clone())),
+                (None, Some(text)) => self.sections.push((name.clone(), Arc::clone(text))),
                 (None, None) => {}
             }
         }
@@ -78,7 +78,7 @@ impl SystemState {
 
     fn joined(&self, is_wanted: impl Fn(&str) -> bool, with_instructions: bool) -> String {
         let instructions = self.instructions.iter().filter(|_| with_instructions).map(String::as_str);
-        let sections = self.sections.iter().filter(|(name, _)| is_wanted(name)).map(|(_, text)| text.as_str());
+        let sections = self.sections.iter().filter(|(name, _)| is_wanted(name)).map(|(_, text)| &**text);
         let parts: Vec<&str> = instructions.chain(sections).filter(|text| !text.is_empty()).collect();
         parts.join("\n\n")
     }
@@ -156,7 +156,7 @@ fn given(system: &SystemPrompt, tools: &[ToolDecl]) -> SystemState {
         timestamp: (!system.is_empty() || !tools.is_empty()).then_some(0),
         volatile: if volatile.is_empty() { Arc::clone(&system.volatile) } else { names.cloned().collect() },
         instructions: if text.is_empty() { Vec::new() } else { vec![text] },
-        sections: volatile.iter().map(|section| (section.name.clone(), section.text.clone())).collect(),
+        sections: volatile.iter().map(|section| (section.name.clone(), section.text.as_str().into())).collect(),
         tools: tools.to_vec(),
     }
 }
@@ -192,7 +192,7 @@ mod tests {
     fn change(sections: &[(&str, Option<&str>)], added: &[&str], removed: &[&str]) -> Arc<Message> {
         Arc::new(Message::System(SystemMessage {
             content: Content::default(),
-            sections: sections.iter().map(|(n, t)| ((*n).to_owned(), t.map(str::to_owned))).collect(),
+            sections: sections.iter().map(|(n, t)| ((*n).to_owned(), t.map(Into::into))).collect(),
             tools_added: added.iter().map(|name| tool(name)).collect(),
             tools_removed: removed.iter().map(|name| (*name).to_owned()).collect(),
             timestamp: 5,

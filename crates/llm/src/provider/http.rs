@@ -117,7 +117,7 @@ fn run(shared: Arc<HttpShared>, mut request: Request, cancel: Cancel, timestamp:
                     finished.limit_text();
                     // Release the connection of a failed call immediately.
                     if let Some(body) = body.take().filter(|_| finished.is_ok()) {
-                        Box::pin(read_rest(body)).await;
+                        Box::pin(read_rest(*body)).await;
                     }
                     let ms = began.elapsed().as_millis();
                     Arc::make_mut(&mut finished.message).duration_ms = i64::try_from(ms).ok();
@@ -186,7 +186,7 @@ impl HttpShared {
         sent: &mut Secrets,
         watch: &mut Watch,
         cancel: &Cancel,
-    ) -> Result<IncomingResponse, LlmError> {
+    ) -> Result<Box<IncomingResponse>, LlmError> {
         let request = call.request;
         if !self.wire.serves(&request.model.api) {
             let text = format!("Mismatched api: {} expected {}", request.model.api, self.wire.api());
@@ -214,7 +214,7 @@ impl HttpShared {
             }
             if incoming.status().is_success() {
                 incoming.forget_headers();
-                return Ok(incoming);
+                return Ok(Box::new(incoming));
             }
             let error = self.refusal(call, &mut incoming, watch, cancel).await?;
             match self.wire.reencode(call, &error) {

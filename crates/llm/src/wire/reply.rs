@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use pinch_stdx::json::repair;
+use pinch_stdx::text::append;
 
 use super::frame_json::{Surrogates, TextQuality};
 use crate::error::{Emitted, LlmError, LlmErrorKind};
@@ -132,9 +133,9 @@ impl ReplyBuilder {
     pub fn delta(&mut self, index: usize, text: &str, quality: TextQuality, emit: &mut Emit) {
         let text = self.surrogates.clean(index, text, quality);
         match self.slots.get_mut(index) {
-            Some(OpenBlock::Text(block)) => block.text.push_str(&text),
-            Some(OpenBlock::Thinking(block)) => block.thinking.push_str(&text),
-            Some(OpenBlock::Call { json, .. }) => json.push_str(&text),
+            Some(OpenBlock::Text(block)) => append(&mut block.text, &text),
+            Some(OpenBlock::Thinking(block)) => append(&mut block.thinking, &text),
+            Some(OpenBlock::Call { json, .. }) => append(json, &text),
             Some(OpenBlock::Done(_)) | None => return,
         }
         emit.push(StreamEvent::Delta { index, text: text.into() });

@@ -75,7 +75,7 @@ impl StreamedBlocks {
 }
 
 /// Bytes of a block's text kept to compare its end: texts that agree in these bytes and in length are considered equal.
-const MAX_TAIL: usize = 1024;
+const MAX_TAIL: usize = 256;
 
 /// Minimum overlap for two texts to be considered pieces of one.
 const MIN_OVERLAP: usize = 10;

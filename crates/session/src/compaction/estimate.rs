@@ -122,12 +122,13 @@ fn system_tokens(messages: &[Arc<Message>]) -> u64 {
             state.apply(system);
         }
     }
-    let texts = state.instructions.iter().chain(state.sections.iter().map(|(_, text)| text));
+    let instructions = state.instructions.iter().map(String::as_str);
+    let texts = instructions.chain(state.sections.iter().map(|(_, text)| &**text));
     let tools = match state.tools.as_slice() {
         [] => 0,
         tools => write::to_string(&tools).map_or(0, |json| utf16_len(&json)),
     };
-    let units = texts.map(|text| utf16_len(text)).sum::<usize>() + tools;
+    let units = texts.map(utf16_len).sum::<usize>() + tools;
     (units as u64).div_ceil(4)
 }
 
