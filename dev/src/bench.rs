@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
+use pinch_embed::delivery::PartialScope;
 
 use crate::cargo;
 
@@ -43,6 +44,9 @@ pub(crate) struct Args {
     /// Run this many runs, measure this process, print the figures.
     #[arg(long, hide = true)]
     many: Option<usize>,
+    /// Give the sinks of these runs the whole text with every partial reply.
+    #[arg(long, hide = true)]
+    whole_texts: bool,
     /// Read the streams of such a server, measure this process, print the figure.
     #[arg(long, hide = true)]
     bare: bool,
@@ -154,7 +158,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<bool> {
         return Ok(true);
     }
     if let Some(n) = args.many {
-        embed::many::run(n, &args.server)?;
+        let scope = if args.whole_texts { PartialScope::Whole } else { PartialScope::Change };
+        embed::many::run(n, &args.server, scope)?;
         return Ok(true);
     }
     if args.bare {

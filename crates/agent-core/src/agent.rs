@@ -37,7 +37,7 @@ pub struct Agent {
     /// Whether the calls of a message run in parallel. A sequential tool among them overrides it.
     pub execution: ToolMode,
     /// Options of every request; the agent sets the thinking level.
-    pub options: CallOptions,
+    pub options: Arc<CallOptions>,
     /// The provider that the model is called through.
     pub provider: Arc<dyn Provider>,
     /// Credentials sent with every request. If there are none, the provider looks them up in the host's environment.
@@ -60,7 +60,7 @@ impl Agent {
             thinking: ThinkingLevel::Off,
             tools: ToolSet::new(),
             execution: ToolMode::Parallel,
-            options: CallOptions::default(),
+            options: Arc::default(),
             provider,
             auth: Auth::default(),
             hooks: Arc::new(NoHooks),

@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
         let theirs = Arc::clone(&replacement);
         let events = pulled(|emitter| async move {
             let mut run = RunDriver {
-                declared: Declared::replay(agent.messages.iter().map(|message| &**message)),
+                declared: Declared::replay(&agent.messages),
                 agent,
                 emitter: &emitter,
                 cancel: &cancel,
@@ -237,7 +237,7 @@ impl RunDriver<'_> {
     fn adopt_replacement(&mut self) {
         let replacement = self.replacement.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(messages) = replacement {
-            self.declared = Declared::replay(messages.iter().map(|message| &**message));
+            self.declared = Declared::replay(&messages);
             self.agent.messages = messages;
         }
     }

@@ -16,7 +16,7 @@ use crate::tools;
 /// A system prompt: sections in order, each with its complete text. Clones share the texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptSections {
-    sections: Arc<Vec<(String, Arc<str>)>>,
+    sections: Arc<Vec<(Arc<str>, Arc<str>)>>,
     /// Names of the sections that are not stable.
     volatile: Arc<[String]>,
 }
@@ -187,20 +187,27 @@ impl PromptSections {
     pub fn replace_wrapped(&mut self, name: &str, text: &str) {
         let wrapped = format!("<{name}>\n{text}\n</{name}>");
         let sections = Arc::make_mut(&mut self.sections);
-        match sections.iter().position(|(known, _)| known == name) {
+        match sections.iter().position(|(known, _)| **known == *name) {
             Some(at) if text.is_empty() => drop(sections.remove(at)),
             Some(at) => sections[at].1 = wrapped.into(),
             None => self.push_wrapped(name, text),
         }
     }
 
+    /// Replaces names and texts by equal ones, as those of a pool that many prompts share.
+    pub fn share(&mut self, shared: impl Fn(&Arc<str>) -> Arc<str>) {
+        let sections = self.sections.iter().map(|(name, text)| (shared(name), shared(text)));
+        // Collected anew, as sections added one by one leave unused capacity.
+        self.sections = Arc::new(sections.collect());
+    }
+
     fn add(&mut self, name: &str, text: String) {
-        Arc::make_mut(&mut self.sections).push((name.to_owned(), text.into()));
+        Arc::make_mut(&mut self.sections).push((name.into(), text.into()));
     }
 
     /// Returns the sections in order.
     pub fn sections(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.sections.iter().map(|(name, text)| (name.as_str(), &**text))
+        self.sections.iter().map(|(name, text)| (&**name, &**text))
     }
 
     /// Returns the system message that turns a conversation's sections into this prompt, or `None` if they match already.
@@ -210,13 +217,13 @@ impl PromptSections {
         now: i64,
     ) -> Option<SystemMessage> {
         let current = replay(conversation);
-        let mut changes: Vec<(String, Option<Arc<str>>)> = Vec::new();
+        let mut changes: Vec<(Arc<str>, Option<Arc<str>>)> = Vec::new();
         for (name, text) in self.sections.iter() {
             if current.iter().find(|(old, _)| old == name).map(|(_, text)| text) != Some(text) {
-                changes.push((name.clone(), Some(Arc::clone(text))));
+                changes.push((Arc::clone(name), Some(Arc::clone(text))));
             }
         }
-        let is_gone = |name: &String| !self.sections.iter().any(|(new, _)| new == name);
+        let is_gone = |name: &Arc<str>| !self.sections.iter().any(|(new, _)| new == name);
         changes.extend(current.into_iter().filter(|(name, _)| is_gone(name)).map(|(name, _)| (name, None)));
         (!changes.is_empty()).then(|| SystemMessage {
             content: Content::Text(String::new()),
@@ -228,15 +235,15 @@ impl PromptSections {
 }
 
 /// Returns the current sections of a conversation.
-fn replay<'a>(conversation: impl IntoIterator<Item = &'a Message>) -> Vec<(String, Arc<str>)> {
-    let mut sections: Vec<(String, Arc<str>)> = Vec::new();
+fn replay<'a>(conversation: impl IntoIterator<Item = &'a Message>) -> Vec<(Arc<str>, Arc<str>)> {
+    let mut sections: Vec<(Arc<str>, Arc<str>)> = Vec::new();
     for message in conversation {
         let Message::System(system) = message else { continue };
         for (name, text) in &system.sections {
             match (sections.iter().position(|(old, _)| old == name), text) {
                 (Some(at), Some(text)) => sections[at].1 = Arc::clone(text),
                 (Some(at), None) => drop(sections.remove(at)),
-                (None, Some(text)) => sections.push((name.clone(), Arc::clone(text))),
+                (None, Some(text)) => sections.push((Arc::clone(name), Arc::clone(text))),
                 (None, None) => {}
             }
         }
@@ -316,7 +323,7 @@ mod tests {
         let current = [Message::System(first)];
         let now = prompt(&[("preamble", "p"), ("cwd", "/b")]);
         let change = now.difference(&current, 2).unwrap();
-        assert_eq!(change.sections, [("cwd".to_owned(), Some("/b".into())), ("old".to_owned(), None)]);
+        assert_eq!(change.sections, [("cwd".into(), Some("/b".into())), ("old".into(), None)]);
         assert_eq!(now.difference(&[current[0].clone(), Message::System(change)], 3), None);
     }
 }

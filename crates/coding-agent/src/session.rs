@@ -199,9 +199,10 @@ impl AgentSession {
         agent.tools = tooling.offered(&active_tools);
         let system = tooling.prompt_for.as_ref().map_or(parts.system, |make| make(&agent.tools));
         agent.options = parts.options;
-        agent.options.session_id.get_or_insert_with(|| log.id().to_owned());
+        let options = Arc::make_mut(&mut agent.options);
+        options.session_id.get_or_insert_with(|| log.id().to_owned());
         let commands = Arc::new(Commands { skills: parts.skills, templates: parts.templates });
-        agent.options.observer = observer::observer(agent.options.observer.take(), &parts.extensions);
+        options.observer = observer::observer(options.observer.take(), &parts.extensions);
         let now = SessionSnapshot {
             session_id: log.id().to_owned(),
             session_file: log.path().map(PathBuf::from),
@@ -253,7 +254,7 @@ impl AgentSession {
     /// Sends a prompt. Nothing happens until the run is polled; dropping it stops everything.
     pub fn prompt(&mut self, prompt: Prompt) -> SessionRun<'_> {
         let cancel = prompt.cancel.child();
-        SessionRun::new(self, run::RunInput::Prompt(prompt), cancel)
+        SessionRun::new(self, run::RunInput::Prompt(Box::new(prompt)), cancel)
     }
 
     /// Continues from the log's leaf without a new message: after a failed answer, which is removed from the context, or with queued
@@ -376,7 +377,7 @@ impl AgentSession {
 
     /// Returns the options of subsequent requests, for changing them.
     pub fn options_mut(&mut self) -> &mut CallOptions {
-        &mut self.agent.options
+        Arc::make_mut(&mut self.agent.options)
     }
 
     /// Removes a failed last answer from the context; it stays in the log.

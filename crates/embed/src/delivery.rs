@@ -51,5 +51,5 @@ pub use contract::{OutgoingBlock, Receipt, ReplyId, ReplySink, RunId, SendFailur
 pub use event::{Lifecycle, ReplyEvent};
 pub(crate) use pump::Pump;
 pub use pump::{Delivered, DeliveredBlock, FailedBlock, MAX_RETRY_AFTER, SINK_TIMEOUT};
-pub use snapshot::{PartialReply, ReasoningSnapshot, ReplySnapshot};
+pub use snapshot::{PartialReply, PartialScope, ReasoningSnapshot, ReplySnapshot};
 pub(crate) use terms::{DeliveryTerms, Pace};

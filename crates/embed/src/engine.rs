@@ -323,7 +323,7 @@ async fn run_with_hooks(
     let lease = Box::pin(leasing::acquire(parts, &request, &*runtime, Some(emitter), &cancel)).await?;
     let waited_ms = millis(asked.elapsed());
     Box::pin(parts.profiles.refresh()).await;
-    let mut scope = Box::new(Box::pin(resolve::scope(parts, *request, hooks, lease.fence())).await?);
+    let mut scope = Box::new(Box::pin(resolve::scope(parts, request, hooks, lease.fence())).await?);
     if runtime.id() != NATIVE {
         scope.skill_call = None;
     }

@@ -14,6 +14,7 @@ use pinch_coding_agent::settings::Settings;
 use pinch_coding_agent::store::SessionStore;
 use pinch_coding_agent::tools::file_queue::FileQueue;
 use pinch_stdx::host::Host;
+use pinch_stdx::text::TextPool;
 
 use crate::config::Config;
 use crate::config::exec_variables::ExecVariables;
@@ -121,6 +122,8 @@ pub(crate) struct Parts {
     pub(crate) seen: Seen,
     pub(crate) bus: EventBus,
     pub(crate) throttle: Arc<Mutex<ProbeThrottle>>,
+    /// Sections of system prompts: those of many runs are the same.
+    pub(crate) prompt_texts: Arc<TextPool>,
     pub(crate) runtimes: BTreeMap<String, Arc<dyn AttemptRuntime>>,
     pub(crate) registered: Arc<HostParts>,
     pub(crate) active: ActiveRuns,

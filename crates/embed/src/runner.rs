@@ -350,9 +350,9 @@ impl Runner<'_> {
         }
         self.replies.enforce_final_tag(self.scope.prompt.asks_for_final_tags(model));
         self.replies.set_model(model, plan.thinking);
-        let meter = BudgetMeter::new(state);
+        let mut meter = BudgetMeter::new(state);
         // Boxed until it is recorded.
-        let mut outcome = self.pull(attempts, model, plan, Arc::clone(&auth), &self.cancel.clone(), meter).await?;
+        let mut outcome = self.pull(attempts, model, plan, Arc::clone(&auth), &self.cancel.clone(), &mut meter).await?;
         outcome.has_sent = self.replies.sent().any();
         self.look_at_the_clock(state);
         if state.may_renew_login(&outcome) {
@@ -413,7 +413,7 @@ impl Runner<'_> {
         plan: &AttemptPlan,
         auth: Arc<dyn RequestAuth>,
         cancel: &Cancel,
-        mut meter: BudgetMeter,
+        meter: &mut BudgetMeter,
     ) -> Result<Box<AttemptOutcome>, RunError> {
         let cancel = cancel.child();
         let mut events = attempts.attempt(plan, auth, cancel.clone());

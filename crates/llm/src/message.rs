@@ -151,7 +151,7 @@ pub struct SystemMessage {
     pub content: Content,
     /// Named sections in order. `None` removes a section that an earlier message set. The texts are shared, since a prompt is long and is
     /// kept by everything that knows the conversation.
-    pub sections: Vec<(String, Option<Arc<str>>)>,
+    pub sections: Vec<(Arc<str>, Option<Arc<str>>)>,
     /// Tools the model may call from here on.
     pub tools_added: Vec<ToolDecl>,
     /// Names of tools that are unavailable from here on; applied before `tools_added`.

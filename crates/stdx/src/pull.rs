@@ -103,23 +103,23 @@ impl<T> Emitter<T> {
     /// Yields an item and waits until the reader polls for the next one.
     ///
     /// If the future is dropped before the item was taken, the reader may still receive it.
-    pub fn emit(&self, item: T) -> Emit<'_, T> {
-        Emit { slot: &self.slot, item: Some(item) }
+    pub fn emit(&self, item: T) -> Emission<'_, T> {
+        Emission { slot: &self.slot, item: Some(item) }
     }
 }
 
 /// The future of [`Emitter::emit`]. Written by hand, as an `async fn` would hold the item twice.
 #[must_use = "futures do nothing unless polled"]
-pub struct Emit<'e, T> {
+pub struct Emission<'e, T> {
     slot: &'e EmitterSlot<T>,
     /// `None` once it is in the slot.
     item: Option<T>,
 }
 
 // The item is never pinned.
-impl<T> Unpin for Emit<'_, T> {}
+impl<T> Unpin for Emission<'_, T> {}
 
-impl<T> Future for Emit<'_, T> {
+impl<T> Future for Emission<'_, T> {
     type Output = ();
 
     /// Waits for the slot to be free, puts the item there, then waits until it is taken.

@@ -6,9 +6,12 @@ pub mod ansi;
 
 pub mod fuzzy;
 
+pub mod pool;
+
 pub mod utf8;
 
 pub use ansi::strip_ansi;
+pub use pool::TextPool;
 pub use utf8::Utf8Decoder;
 
 /// Returns the length of the byte order mark at the start of a text: three or zero.
@@ -35,11 +38,11 @@ pub fn to_line_feeds(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Appends to a text that is kept while it grows, such as an answer. Its capacity grows by a quarter, as doubling it would leave up to half
-/// of the memory of each of many texts unused; each byte is then copied four times on average instead of once.
+/// Appends to a text that is kept while it grows, such as an answer. Its capacity grows by an eighth, as doubling it would leave up to
+/// half of the memory of each of many texts unused; each byte is then copied eight times on average instead of once.
 pub fn append(text: &mut String, more: &str) {
     if text.capacity() - text.len() < more.len() {
-        text.reserve_exact(more.len().max(text.len() / 4).max(MIN_GROWTH));
+        text.reserve_exact(more.len().max(text.len() / 8).max(MIN_GROWTH));
     }
     text.push_str(more);
 }

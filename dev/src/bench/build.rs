@@ -25,8 +25,8 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     if target.exists() {
         std::fs::remove_dir_all(&target).with_context(|| format!("cannot remove {}", target.display()))?;
     }
-    let first = build(&target, Profile::Dev)?;
-    let clean = build(&target, Profile::Release)?;
+    let first = build(&target, BuildProfile::Dev)?;
+    let clean = build(&target, BuildProfile::Release)?;
     let program = target.join("release").join(format!("pinch{}", std::env::consts::EXE_SUFFIX));
     let bytes = std::fs::read(&program).with_context(|| format!("cannot read {}", program.display()))?;
     let text = elf::section_size(&bytes, ".text").with_context(|| format!("{} has no .text", program.display()))?;
@@ -42,7 +42,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     ];
     for (crate_name, leaf) in LEAVES {
         touch(&cargo::root().join(leaf))?;
-        let again = build(&target, Profile::Release)?;
+        let again = build(&target, BuildProfile::Release)?;
         figures.push(Figure::shown(format!("rebuild after a change in {crate_name}"), again.wall, "s"));
     }
     print_packages()?;
@@ -56,12 +56,12 @@ struct Took {
 }
 
 #[derive(Clone, Copy)]
-enum Profile {
+enum BuildProfile {
     Dev,
     Release,
 }
 
-impl Profile {
+impl BuildProfile {
     fn name(self) -> &'static str {
         match self {
             Self::Dev => "dev",
@@ -70,7 +70,7 @@ impl Profile {
     }
 }
 
-fn build(target: &Path, profile: Profile) -> anyhow::Result<Took> {
+fn build(target: &Path, profile: BuildProfile) -> anyhow::Result<Took> {
     let target = target.to_str().context("the target directory is no text")?;
     let (before, began) = (children_seconds()?, Instant::now());
     let profile = profile.name();

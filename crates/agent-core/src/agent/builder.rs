@@ -142,7 +142,7 @@ impl AgentBuilder {
         agent.tools = self.tools.into_iter().collect();
         agent.messages = self.messages;
         if !self.system.is_empty() {
-            let declared = Declared::replay(agent.messages.iter().map(|message| &**message));
+            let declared = Declared::replay(&agent.messages);
             let mut prompt = SystemMessage {
                 content: Content::Text(self.system),
                 timestamp: agent.host.now_ms(),
@@ -157,7 +157,7 @@ impl AgentBuilder {
         agent.auth = self.auth;
         agent.thinking = self.thinking;
         agent.execution = self.execution;
-        agent.options = self.options;
+        agent.options = Arc::new(self.options);
         if let Some(hooks) = self.hooks {
             agent.hooks = hooks;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinch_llm::message::StopReason;
-use pinch_llm::request::{Request, SystemPrompt, ThinkingChoice};
+use pinch_llm::request::{CallOptions, Request, SystemPrompt, ThinkingChoice};
 use tracing::Instrument as _;
 
 use super::failed::{ABORTED, local_answer};
@@ -74,7 +74,7 @@ impl RunDriver<'_> {
         if let Some(thinking) = plan.thinking {
             self.agent.thinking = thinking;
         }
-        let mut options = self.agent.options.clone();
+        let mut options = CallOptions::clone(&self.agent.options);
         options.thinking = ThinkingChoice::Level(self.agent.thinking);
         // The prompt and the tools are in the messages.
         let messages = hooks.to_llm(plan.messages.as_deref().unwrap_or(&self.agent.messages));

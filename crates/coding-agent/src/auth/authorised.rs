@@ -41,7 +41,8 @@ impl Provider for Authorised {
                 Err(error) => EventStream::failed(&model, now, to_llm_error(&model.provider, &error)),
             }
         };
-        EventStream::new(&about, now, events.flatten_stream())
+        // Boxed, so that it is freed, with room for a whole request, before the answer streams.
+        EventStream::new(&about, now, events.boxed().flatten_stream())
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Summariser {
     model: Arc<Model>,
     provider: Arc<dyn Provider>,
     thinking: ThinkingLevel,
-    options: CallOptions,
+    options: Arc<CallOptions>,
     host: Host,
     settings: CompactionSettings,
     retry: TurnRetry,
@@ -65,7 +65,7 @@ impl Summariser {
             model: Arc::clone(&agent.model),
             provider: Arc::clone(&agent.provider),
             thinking: agent.thinking,
-            options: agent.options.clone(),
+            options: Arc::clone(&agent.options),
             host: agent.host.clone(),
             retry: session.plan.turn,
             hooks: Arc::clone(&session.summaries),
@@ -200,7 +200,7 @@ impl Summariser {
 
     /// Builds a summary request: without tools or cache writes, in a separate conversation.
     fn request(&self, prompt: &SummaryPrompt) -> Request {
-        let mut options = self.options.clone();
+        let mut options = CallOptions::clone(&self.options);
         options.max_tokens = Some(match self.model.max_tokens {
             0 => prompt.max_tokens,
             limit => prompt.max_tokens.min(limit),

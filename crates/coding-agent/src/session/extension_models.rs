@@ -24,17 +24,14 @@ use crate::services::Services;
 pub(super) struct ExtensionCalls {
     /// The provider of the session, which may change.
     provider: Mutex<Arc<dyn Provider>>,
-    options: CallOptions,
+    options: Arc<CallOptions>,
     host: Host,
 }
 
 impl ExtensionCalls {
     /// `options` are those of the session's calls.
-    pub(super) fn new(provider: Arc<dyn Provider>, options: &CallOptions, host: Host) -> Self {
-        // Nothing of the conversation: neither its id nor what observes it.
-        let mut options = options.clone();
-        options.session_id = None;
-        options.observer = None;
+    pub(super) fn new(provider: Arc<dyn Provider>, options: &Arc<CallOptions>, host: Host) -> Self {
+        let options = Arc::clone(options);
         Self { provider: Mutex::new(provider), options, host }
     }
 
@@ -48,7 +45,11 @@ impl ExtensionCalls {
 
     /// Returns the options that a call has unless the extension changes them.
     pub(super) fn options(&self) -> CallOptions {
-        self.options.clone()
+        // Nothing of the conversation: neither its id nor what observes it.
+        let mut options = CallOptions::clone(&self.options);
+        options.session_id = None;
+        options.observer = None;
+        options
     }
 
     pub(super) fn start(&self, request: Request, cancel: Cancel) -> EventStream {

@@ -95,7 +95,7 @@ pub struct SessionParts {
     /// What to retry.
     pub plan: RecoveryPlan,
     /// Options of every request.
-    pub options: CallOptions,
+    pub options: Arc<CallOptions>,
 }
 
 impl SessionParts {
@@ -131,7 +131,7 @@ impl SessionParts {
             summaries: Arc::new(NoSummaryHooks),
             branch_reserve_tokens: BRANCH_RESERVE_TOKENS,
             plan: RecoveryPlan::default(),
-            options: CallOptions::default(),
+            options: Arc::default(),
         }
     }
 }

@@ -37,7 +37,7 @@ pub struct SessionRun<'a> {
 /// The input of a run.
 pub(super) enum RunInput {
     /// The user's input: an extension's command, or a prompt.
-    Prompt(Prompt),
+    Prompt(Box<Prompt>),
     /// A message to send to the model.
     Message(Arc<Message>),
     /// A message to append only.
@@ -89,7 +89,7 @@ impl PromptRun<'_> {
     async fn drive(&mut self, input: RunInput) -> Result<(), SessionError> {
         // Boxed, as is all that is rare or brief: the future of a run keeps room for everything else while an answer streams.
         let message = match input {
-            RunInput::Prompt(prompt) => Box::pin(self.take_input(prompt)).await?,
+            RunInput::Prompt(prompt) => Box::pin(self.take_input(*prompt)).await?,
             RunInput::Note(message) => {
                 Box::pin(self.keep(message)).await?;
                 None

@@ -93,7 +93,7 @@ fn asked(model: &ScriptedProvider) -> (String, String) {
     for message in messages {
         let Message::System(system) = &**message else { continue };
         for (name, text) in &system.sections {
-            if name == "skills" {
+            if **name == *"skills" {
                 skills = text.as_deref().unwrap_or_default().to_owned();
             }
         }

@@ -217,7 +217,7 @@ async fn changes_of_tools_and_prompt_are_sent_in_one_message() {
     assert_eq!(seen[..7], expected, "{seen:?}");
     let change = scene.session.messages()[4].clone();
     let Message::System(change) = &*change else { panic!("{change:?}") };
-    assert_eq!(change.sections, [("preamble".to_owned(), Some("other".into()))]);
+    assert_eq!(change.sections, [("preamble".into(), Some("other".into()))]);
     assert_eq!(change.tools_removed, ["act"]);
     let seen = follow(scene.session.prompt(Prompt::text("go")), |_| {}).await;
     assert_eq!(seen[..2], ["user", "assistant"], "nothing is said twice: {seen:?}");

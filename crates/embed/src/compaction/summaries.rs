@@ -83,7 +83,7 @@ pub(crate) struct Summaries {
     plan: SummaryPlan,
     providers: Arc<ProviderRegistry>,
     model: Arc<Model>,
-    options: CallOptions,
+    options: Arc<CallOptions>,
     host: Host,
     /// Credentials of the current attempt.
     auth: Mutex<Option<Arc<dyn RequestAuth>>>,
@@ -96,7 +96,7 @@ impl Summaries {
         plan: SummaryPlan,
         providers: Arc<ProviderRegistry>,
         model: Arc<Model>,
-        options: CallOptions,
+        options: Arc<CallOptions>,
         host: Host,
     ) -> Self {
         Self { plan, providers, model, options, host, auth: Mutex::default(), used: Mutex::default() }
@@ -162,7 +162,7 @@ impl Summaries {
 
     /// Builds the request for a summary: a separate conversation without tools, which is not cached.
     fn request(&self, model: &Arc<Model>, prompt: &SummaryPrompt) -> Request {
-        let mut options = self.options.clone();
+        let mut options = CallOptions::clone(&self.options);
         // What is meant for the run's model may be refused by another one.
         if (&model.provider, &model.id) != (&self.model.provider, &self.model.id) {
             options.native.clear();

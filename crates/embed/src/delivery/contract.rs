@@ -12,7 +12,7 @@ use futures::future::{BoxFuture, ready};
 use pinch_ports::BoxError;
 
 use super::event::Lifecycle;
-use super::snapshot::{PartialReply, ReasoningSnapshot};
+use super::snapshot::{PartialReply, PartialScope, ReasoningSnapshot};
 pub use crate::key::RunId;
 use crate::replies::piece::{BlockReply, ReplySpan, ToolNote};
 use crate::replies::unit::{TextLimit, TextUnit};
@@ -141,6 +141,11 @@ pub trait ReplySink: Send + Sync {
     /// # Errors
     /// [`SendFailure`], if the block did not arrive.
     fn send<'a>(&'a self, block: &'a OutgoingBlock) -> BoxFuture<'a, Result<Receipt, SendFailure>>;
+
+    /// Returns what [`ReplySink::partial`] needs. Called once, before the first event.
+    fn partial_scope(&self) -> PartialScope {
+        PartialScope::default()
+    }
 
     /// Called when the text of the answer grows.
     fn partial<'a>(&'a self, _reply: PartialReply<'a>) -> BoxFuture<'a, ()> {

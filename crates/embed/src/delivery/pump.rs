@@ -140,7 +140,7 @@ impl Pump {
     /// Creates a pump for the blocks of a run, and the sender for its queue.
     pub(crate) fn new(sink: Arc<dyn ReplySink>, run: RunId, terms: DeliveryTerms) -> (ReplySender, Box<Self>) {
         let queue = Arc::new(MergeQueue::new(Bounds::default()));
-        let limits = [terms.limits, sink.limits()];
+        let (limits, scope) = ([terms.limits, sink.limits()], sink.partial_scope());
         let text = limits[1].text.or(limits[0].text);
         // Boxed: a future that owns it would hold it twice.
         let pump = Box::new(Self {
@@ -149,7 +149,7 @@ impl Pump {
             run,
             limits,
             terms,
-            snapshot: ReplySnapshot::default(),
+            snapshot: ReplySnapshot::with_scope(scope),
             gate: SinkGate::Open,
             closed_at: None,
             n_unplaced: 0,

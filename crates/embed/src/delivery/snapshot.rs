@@ -9,8 +9,10 @@ use crate::replies::unit::TextLimit;
 /// The text of an answer so far. It is borrowed, so only sinks that need a copy pay for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartialReply<'a> {
-    /// The whole text.
+    /// The whole text, or with [`PartialScope::Change`] the text from `at` on.
     pub text: &'a str,
+    /// Length in bytes of the part of the previous text that is unchanged.
+    pub at: usize,
     /// The new part.
     pub delta: &'a str,
     /// Media named in the new part.
@@ -28,6 +30,17 @@ impl PartialReply<'_> {
     }
 }
 
+/// How much of a growing answer a sink gets with each [`PartialReply`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PartialScope {
+    /// The whole text, as for a message that a channel edits.
+    #[default]
+    Whole,
+    /// What has changed, for a sink that passes it on. The run then keeps no copy of the text for the sink.
+    Change,
+}
+
 /// The reasoning of an answer so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReasoningSnapshot<'a> {
@@ -40,7 +53,11 @@ pub struct ReasoningSnapshot<'a> {
 /// Accumulates increments. The cost of each depends only on its own length.
 #[derive(Clone, Debug, Default)]
 pub struct ReplySnapshot {
+    scope: PartialScope,
+    /// The whole text, or its last change.
     text: String,
+    /// Where the last change begins in the whole text.
+    at: usize,
     delta_at: usize,
     media_urls: Vec<String>,
     formatted: String,
@@ -53,9 +70,23 @@ pub struct ReplySnapshot {
 }
 
 impl ReplySnapshot {
+    /// Creates an empty snapshot for a sink.
+    pub fn with_scope(scope: PartialScope) -> Self {
+        Self { scope, ..Self::default() }
+    }
+
     /// Applies an increment to the text.
     pub fn grow(&mut self, growth: &Growth) {
-        self.text.truncate(self.text.floor_char_boundary(growth.at));
+        match self.scope {
+            PartialScope::Whole => {
+                self.text.truncate(self.text.floor_char_boundary(growth.at));
+                self.at = self.text.len();
+            }
+            PartialScope::Change => {
+                self.text.clear();
+                self.at = growth.at;
+            }
+        }
         append(&mut self.text, &growth.restored);
         self.delta_at = self.text.len();
         append(&mut self.text, &growth.delta);
@@ -64,7 +95,8 @@ impl ReplySnapshot {
 
     /// Returns the text, and what the last increment added.
     pub fn partial(&self) -> PartialReply<'_> {
-        PartialReply { text: &self.text, delta: &self.text[self.delta_at..], media_urls: &self.media_urls }
+        let delta = &self.text[self.delta_at..];
+        PartialReply { text: &self.text, at: self.at, delta, media_urls: &self.media_urls }
     }
 
     /// Applies an increment to the reasoning.
@@ -97,7 +129,8 @@ impl ReplySnapshot {
 
     /// Returns the formatted reasoning, and what the last increment added.
     pub fn partial_reasoning(&self) -> PartialReply<'_> {
-        PartialReply { text: &self.formatted, delta: &self.formatted[self.reasoning_at..], media_urls: &[] }
+        let delta = &self.formatted[self.reasoning_at..];
+        PartialReply { text: &self.formatted, at: self.reasoning_at, delta, media_urls: &[] }
     }
 }
 
@@ -106,6 +139,23 @@ mod tests {
     use super::*;
     use crate::replies::reasoning::ReasoningTracker;
     use crate::replies::unit::TextUnit;
+
+    #[test]
+    fn changes_without_the_text_give_the_same_text() {
+        let (mut whole, mut changes) = (ReplySnapshot::default(), ReplySnapshot::with_scope(PartialScope::Change));
+        let mut text = String::new();
+        for (at, restored, delta) in [(0, "", "Grüße"), (7, "", " an"), (3, "ün", "e"), (5, "", ""), (0, "", "all")]
+        {
+            let growth = Growth { at, restored: restored.into(), delta: delta.into(), ..Growth::default() };
+            whole.grow(&growth);
+            changes.grow(&growth);
+            let change = changes.partial();
+            text.truncate(change.at);
+            text.push_str(change.text);
+            assert_eq!((text.as_str(), change.delta), (whole.partial().text, whole.partial().delta));
+            assert_eq!((change.at, change.text), (at, &*format!("{restored}{delta}")));
+        }
+    }
 
     #[test]
     fn a_draft_stops_at_the_limit_of_a_message() {

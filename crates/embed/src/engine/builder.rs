@@ -407,6 +407,7 @@ impl EngineBuilder {
             seen,
             bus: EventBus::default(),
             throttle: Arc::default(),
+            prompt_texts: Arc::default(),
             runtimes,
             registered: Arc::new(HostParts { exec_variables, ..self.parts }),
             active: ActiveRuns::default(),

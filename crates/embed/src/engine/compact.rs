@@ -95,7 +95,7 @@ async fn try_compact(
     parts.profiles.refresh().await;
     let auth = auth(parts, &request, &*runtime, &model)?;
     let hooks = hooked::of_run(parts, &request);
-    let scope = Box::new(Box::pin(resolve::scope(parts, request, hooks, lease.fence())).await?);
+    let scope = Box::new(Box::pin(resolve::scope(parts, Box::new(request), hooks, lease.fence())).await?);
     let active = parts.active.register(&scope.request, cancel.clone());
     let work = async {
         let mut attempts = runtime.open(&scope, model).await?;

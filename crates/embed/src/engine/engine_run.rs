@@ -72,7 +72,12 @@ impl EngineRun {
 
     /// Drives the run to its end and sends its reply to a sink as it arrives. The run never waits for the sink: events that a slow sink has
     /// not taken yet are merged, and delivered before this returns. Even for a failed run, the outcome lists what was delivered.
-    pub async fn deliver(mut self, sink: Arc<dyn ReplySink>) -> DeliveredRun {
+    pub fn deliver(self, sink: Arc<dyn ReplySink>) -> impl Future<Output = DeliveredRun> + Send {
+        // Boxed here, since the future of a function that owns it holds it twice.
+        Box::new(self).deliver_boxed(sink)
+    }
+
+    async fn deliver_boxed(mut self: Box<Self>, sink: Arc<dyn ReplySink>) -> DeliveredRun {
         let texts = self.terms.texts.clone();
         let (sender, pump) = Pump::new(sink, self.run_id.clone(), self.terms.clone());
         let pulled = async {

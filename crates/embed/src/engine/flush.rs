@@ -123,7 +123,7 @@ fn flush_request(of_user: &RunRequest, run_id: String, texts: FlushTexts) -> Run
 async fn run(before: &BeforeRun<'_>, request: RunRequest, model: &Model) -> Result<Option<RunResult>, RunError> {
     let &BeforeRun { parts, lease, candidates, runtimes, cancel, .. } = before;
     let hooks = hooked::of_run(parts, &request);
-    let scope = Box::new(Box::pin(resolve::scope(parts, request, hooks, lease.fence())).await?);
+    let scope = Box::new(Box::pin(resolve::scope(parts, Box::new(request), hooks, lease.fence())).await?);
     // Notes in a copy of the workspace do not become memories of the agent.
     let is_copy = scope.sandbox.as_ref().is_some_and(|sandbox| sandbox.access.as_deref() != Some("rw"));
     if is_copy || scope.tools.for_model(model, &scope.extensions)?.get(WRITE).is_none() {

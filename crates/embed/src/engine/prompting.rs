@@ -102,6 +102,7 @@ pub(super) async fn prompt(
         whole: whole.map(PromptSections::text),
         make: parts.registered.prompt.clone(),
         hooks: hooks.clone(),
+        texts: Arc::clone(&parts.prompt_texts),
         host: parts.host.clone(),
     })
 }

@@ -114,7 +114,7 @@ pub(super) fn request(
 /// Resolves everything an attempt may use. Creates the workspace if necessary, and enters the sandbox if the run needs one.
 pub(super) async fn scope(
     parts: &Parts,
-    mut request: RunRequest,
+    mut request: Box<RunRequest>,
     hooks: RunHooks,
     fence: Arc<dyn Fence>,
 ) -> Result<RunScope, RunError> {
@@ -140,7 +140,7 @@ pub(super) async fn scope(
     if let Some(prompt) = skills.expand(&request.prompt) {
         request.prompt = prompt;
     }
-    let request = Arc::new(request);
+    let request: Arc<RunRequest> = request.into();
     let (workspace, mut sandbox) = match &planned {
         Some(planned) => (planned.workspace.clone(), Some(Box::pin(planned.enter(parts, &skills)).await?)),
         None => (workspace, None),

@@ -10,6 +10,7 @@ use pinch_coding_agent::session::PromptFor;
 use pinch_llm::model::Model;
 use pinch_sandbox::scope::SandboxMode;
 use pinch_stdx::host::Host;
+use pinch_stdx::text::TextPool;
 
 use super::request::RunRequest;
 use crate::config::prompt::BootstrapLimits;
@@ -75,6 +76,7 @@ pub(crate) struct PromptFacts {
     /// Prompt function registered by the host.
     pub(crate) make: Option<PromptMaker>,
     pub(crate) hooks: RunHooks,
+    pub(crate) texts: Arc<TextPool>,
     pub(crate) host: Host,
 }
 
@@ -111,13 +113,14 @@ impl RunPrompt {
     }
 
     fn make(&self, tools: &ToolSet, model: &Model) -> PromptSections {
-        let PromptFacts { request, workspace, params, whole, make, hooks, host, .. } = &*self.facts;
+        let PromptFacts { request, workspace, params, whole, make, hooks, texts, host, .. } = &*self.facts;
         let inputs = PromptInputs { request, tools, workspace, model, params };
-        let prompt = hooks.system(match (whole, make) {
+        let mut prompt = hooks.system(match (whole, make) {
             (Some(whole), _) => whole.clone(),
             (None, Some(make)) => make(&inputs),
             (None, None) => inputs.default_prompt(),
         });
+        prompt.share(|text| texts.shared(text));
         let last = LastPrompt { prompt: prompt.clone(), tools: tools.clone(), made_at_ms: host.now_ms() };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
         prompt

@@ -66,7 +66,7 @@ impl Runner<'_> {
         self.emitter.emit(RunEvent::Attempt(plan.clone())).await;
         let began = Instant::now();
         let cancel = self.stop.child_until(Deadline::after(TIME_LIMIT));
-        let outcome = self.pull(attempts, model, &plan, auth, &cancel, BudgetMeter::new(state)).await?;
+        let outcome = self.pull(attempts, model, &plan, auth, &cancel, &mut BudgetMeter::new(state)).await?;
         state.add_usage(&outcome);
         let finish = match &outcome.end {
             AttemptEnd::Aborted(_) if self.stop.reason().is_some() => Finish::Aborted,

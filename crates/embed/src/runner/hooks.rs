@@ -24,7 +24,7 @@ impl Runner<'_> {
         plan: &AttemptPlan,
         auth: Arc<dyn RequestAuth>,
         cancel: &Cancel,
-        meter: BudgetMeter,
+        meter: &mut BudgetMeter,
     ) -> Result<Box<AttemptOutcome>, RunError> {
         let hooks = self.scope.hooks.clone();
         let (since, n_texts, began) = (hooks.n_added(), self.replies.assistant_texts().len(), Instant::now());

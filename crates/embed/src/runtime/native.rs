@@ -100,7 +100,7 @@ impl NativeRuntime {
         if let Some(call) = &scope.skill_call {
             provider = Arc::new(SkillCallProvider::new(call.clone(), provider));
         }
-        let options = options::of_run(scope, &model);
+        let options = Arc::new(options::of_run(scope, &model));
         // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let mut parts = SessionParts::new(scope.host.clone(), log, model, nobody);
@@ -119,7 +119,7 @@ impl NativeRuntime {
             scope.summaries.clone(),
             Arc::clone(&self.providers),
             Arc::clone(&parts.model),
-            options.clone(),
+            Arc::clone(&options),
             scope.host.clone(),
         ));
         parts.summaries = summaries.clone();
@@ -334,7 +334,9 @@ impl Attempts for NativeAttempts {
                 }
             }
             drop(run);
-            self.session.options_mut().tool_choice = None;
+            if plan.start == AttemptStart::FinalReply {
+                self.session.options_mut().tool_choice = None;
+            }
             let mut outcome = watcher.finish(&cancel, self.session.messages());
             outcome.usage.add(&self.take_repair_usage());
             // An entry after a compaction would make the compaction look older.

@@ -67,7 +67,7 @@ impl Serialize for SystemMessage {
     }
 }
 
-struct Sections<'a>(&'a [(String, Option<Arc<str>>)]);
+struct Sections<'a>(&'a [(Arc<str>, Option<Arc<str>>)]);
 
 impl Serialize for Sections<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

@@ -15,7 +15,7 @@ pub struct SystemState {
     /// Free texts in order.
     pub instructions: Vec<String>,
     /// Sections by name. A replaced section keeps its position; one that was removed and is added again goes to the end.
-    pub sections: Vec<(String, Arc<str>)>,
+    pub sections: Vec<(Arc<str>, Arc<str>)>,
     /// Tools by name, ordered in the same way.
     pub tools: Vec<ToolDecl>,
     /// Names of the sections that are not stable.
@@ -47,7 +47,7 @@ impl SystemState {
             match (known, text) {
                 (Some(at), Some(text)) => self.sections[at].1 = Arc::clone(text),
                 (Some(at), None) => drop(self.sections.remove(at)),
-                (None, Some(text)) => self.sections.push((name.clone(), Arc::clone(text))),
+                (None, Some(text)) => self.sections.push((Arc::clone(name), Arc::clone(text))),
                 (None, None) => {}
             }
         }
@@ -156,7 +156,7 @@ fn given(system: &SystemPrompt, tools: &[ToolDecl]) -> SystemState {
         timestamp: (!system.is_empty() || !tools.is_empty()).then_some(0),
         volatile: if volatile.is_empty() { Arc::clone(&system.volatile) } else { names.cloned().collect() },
         instructions: if text.is_empty() { Vec::new() } else { vec![text] },
-        sections: volatile.iter().map(|section| (section.name.clone(), section.text.as_str().into())).collect(),
+        sections: volatile.iter().map(|section| (section.name.as_str().into(), section.text.as_str().into())).collect(),
         tools: tools.to_vec(),
     }
 }
@@ -192,7 +192,7 @@ mod tests {
     fn change(sections: &[(&str, Option<&str>)], added: &[&str], removed: &[&str]) -> Arc<Message> {
         Arc::new(Message::System(SystemMessage {
             content: Content::default(),
-            sections: sections.iter().map(|(n, t)| ((*n).to_owned(), t.map(Into::into))).collect(),
+            sections: sections.iter().map(|(n, t)| ((*n).into(), t.map(Into::into))).collect(),
             tools_added: added.iter().map(|name| tool(name)).collect(),
             tools_removed: removed.iter().map(|name| (*name).to_owned()).collect(),
             timestamp: 5,

@@ -70,7 +70,7 @@ impl ReplyBuilder {
             model,
             message,
             rates: None,
-            slots: Vec::new(),
+            slots: Vec::with_capacity(1),
             surrogates: Surrogates::default(),
             started: false,
             ended: false,

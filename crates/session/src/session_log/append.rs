@@ -13,9 +13,6 @@ use crate::entry::migrate::fresh_id;
 use crate::entry::{Entry, EntryBody, EntryId};
 use crate::store::{Appended, StoreError};
 
-/// Maximum unused capacity in bytes that an entry in memory may keep.
-const MAX_SPARE: usize = 512;
-
 /// The entries written by one append.
 struct AppendBatch {
     entries: Vec<(EntryId, EntryBody)>,
@@ -130,13 +127,8 @@ impl SessionLog {
             } else {
                 lines.extend_from_slice(&line);
             }
-            lines.reserve_exact(1);
             lines.push(b'\n');
             entries.push(Arc::new(entry));
-        }
-        // Spare capacity of a long entry would be kept as long as the session.
-        if lines.capacity() - lines.len() > MAX_SPARE {
-            lines.shrink_to_fit();
         }
         let lines = Bytes::from(lines);
         if let Some(journal) = &mut self.journal {
@@ -163,10 +155,7 @@ impl SessionLog {
                 }
             }
         }
-        let slots = Arc::make_mut(&mut self.index).push(lines);
-        for (at, entry) in slots.clone().zip(entries) {
-            self.index.keep(at, entry);
-        }
+        let slots = Arc::make_mut(&mut self.index).push_written(&lines, entries);
         self.leaf = slots.end.checked_sub(1);
         Ok(true)
     }

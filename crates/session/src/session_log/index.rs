@@ -73,6 +73,19 @@ impl Index {
         self.add(Segment::Kept(text), parts)
     }
 
+    /// Adds entries that were written as these lines; returns their slots.
+    pub(crate) fn push_written(&mut self, lines: &[u8], entries: Vec<Arc<Entry>>) -> Range<usize> {
+        let first = self.slots.len();
+        for (line, entry) in lines.split_inclusive(|byte| *byte == b'\n').zip(entries) {
+            let segment = match entry.body.as_message() {
+                Some(_) => Segment::Written(entry),
+                None => Segment::Kept(Bytes::copy_from_slice(line)),
+            };
+            self.add(segment, parts::of_text(line));
+        }
+        first..self.slots.len()
+    }
+
     fn add(&mut self, text: Segment, parts: Vec<TextPart>) -> Range<usize> {
         let first = self.slots.len();
         let segment = number(self.segments.len());
@@ -177,8 +190,7 @@ impl Index {
 
     /// Returns the entry, from the cache if it was parsed before. An unreadable one becomes an empty entry.
     pub(crate) fn entry(&self, at: usize) -> Arc<Entry> {
-        let parsed = self.parsed().get(&number(at)).cloned();
-        parsed.unwrap_or_else(|| self.parse(at, &self.line(at)))
+        self.known(at).unwrap_or_else(|| self.parse(at, &self.line(at)))
     }
 
     /// Returns the entry, from the cache if it was parsed before.
@@ -186,8 +198,7 @@ impl Index {
     /// # Errors
     /// Fails if its line cannot be read any more.
     pub(crate) fn try_entry(&self, at: usize) -> io::Result<Arc<Entry>> {
-        let parsed = self.parsed().get(&number(at)).cloned();
-        parsed.map_or_else(|| Ok(self.parse(at, &self.try_line(at)?)), Ok)
+        self.known(at).map_or_else(|| Ok(self.parse(at, &self.try_line(at)?)), Ok)
     }
 
     /// Returns several entries, from the cache if they were parsed before.
@@ -196,8 +207,7 @@ impl Index {
         threads::in_chunks(places, threads::worth(n_bytes), |places| {
             let mut window = LineWindow::default();
             let mut entry = |at: usize| {
-                let parsed = self.parsed().get(&number(at)).cloned();
-                parsed.unwrap_or_else(|| {
+                self.known(at).unwrap_or_else(|| {
                     let slot = &self.slots[at];
                     match window.read(&self.segments[slot.segment as usize], slot.start, slot.len) {
                         Ok(line) => self.parse(at, line),
@@ -207,6 +217,14 @@ impl Index {
             };
             places.iter().map(|at| entry(*at)).collect()
         })
+    }
+
+    /// Returns the entry if it is in memory.
+    fn known(&self, at: usize) -> Option<Arc<Entry>> {
+        match &self.segments[self.slots[at].segment as usize] {
+            Segment::Written(entry) => Some(Arc::clone(entry)),
+            Segment::Kept(_) | Segment::Stored { .. } => self.parsed().get(&number(at)).cloned(),
+        }
     }
 
     /// Parses an entry's line. If the file was overwritten, the line may be a different entry.
@@ -219,11 +237,6 @@ impl Index {
             body: EntryBody::Other(Map::new()),
         });
         Arc::new(entry)
-    }
-
-    /// Caches a parsed entry.
-    pub(crate) fn keep(&self, at: usize, entry: Arc<Entry>) {
-        self.parsed().insert(number(at), entry);
     }
 
     /// Caches exactly these parsed entries.

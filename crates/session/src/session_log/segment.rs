@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use memchr::memrchr;
 
+use crate::entry::Entry;
 use crate::store::StoredText;
 
 /// Bytes read at once when many lines are needed: the lines of a branch are close to each other.
@@ -17,6 +18,8 @@ const WINDOW: u64 = 256 * 1024;
 pub(super) enum Segment {
     /// Held in memory.
     Kept(Bytes),
+    /// A message that this log has written. Its line is made again when it is needed, since the conversation keeps the message anyway.
+    Written(Arc<Entry>),
     /// Left in the store.
     Stored {
         text: Arc<dyn StoredText>,
@@ -30,6 +33,8 @@ impl Segment {
     pub(super) fn read(&self, start: u32, len: u32) -> io::Result<Cow<'_, [u8]>> {
         match self {
             Self::Kept(text) => Ok(Cow::Borrowed(&text[start as usize..][..len as usize])),
+            // Its line is the whole segment.
+            Self::Written(entry) => Ok(Cow::Owned(entry.to_line().into_bytes())),
             Self::Stored { text, .. } => {
                 let mut bytes = vec![0; len as usize];
                 text.read_at(start.into(), &mut bytes)?;
@@ -42,6 +47,7 @@ impl Segment {
     pub(super) fn torn(&self) -> &[u8] {
         match self {
             Self::Kept(text) => &text[memrchr(b'\n', text).map_or(0, |at| at + 1)..],
+            Self::Written(_) => &[],
             Self::Stored { torn, .. } => torn,
         }
     }
@@ -59,6 +65,11 @@ impl LineWindow {
     pub(super) fn read<'a>(&'a mut self, segment: &'a Segment, start: u32, len: u32) -> io::Result<&'a [u8]> {
         let text = match segment {
             Segment::Kept(text) => return Ok(&text[start as usize..][..len as usize]),
+            Segment::Written(entry) => {
+                // Not a part of the stored text, of which nothing is known now.
+                (self.at, self.bytes) = (u64::MAX, entry.to_line().into_bytes());
+                return Ok(&self.bytes);
+            }
             Segment::Stored { text, .. } => text,
         };
         let (start, len) = (u64::from(start), u64::from(len));

@@ -95,7 +95,7 @@ async fn the_whole_prompt_is_stored_in_the_entry() {
     compact(&mut log, 1).await.unwrap();
     let context = log.context();
     let Message::System(state) = &*context.messages[0] else { panic!("{context:?}") };
-    assert_eq!(state.sections, [("rules".to_owned(), Some("new".into()))]);
+    assert_eq!(state.sections, [("rules".into(), Some("new".into()))]);
     assert_eq!(shown(&log), ["system", "compactionSummary", "user two"]);
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use futures::future::BoxFuture;
 use pinch_embed::coding_agent::tools::CODING;
 use pinch_embed::config::Config;
-use pinch_embed::delivery::{OutgoingBlock, PartialReply, Receipt, ReplySink, SendFailure};
+use pinch_embed::delivery::{OutgoingBlock, PartialReply, PartialScope, Receipt, ReplySink, SendFailure};
 use pinch_embed::engine::Engine;
 use pinch_stdx::host::Host;
 use serde_json::json;
@@ -30,6 +30,7 @@ const MAX_CORES: f64 = 0.8;
 pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
     let server = Steady::start()?;
     let (whole, kilobytes) = most(&server.url)?;
+    let with_texts = one(whole, &server.url, PartialScope::Whole)?;
     let (chunked, _) = most(&format!("{}{CHUNKED}", server.url))?;
     let floor = bare::most(&server.url, MAX_CORES)?;
     Ok(vec![
@@ -49,6 +50,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
         )
         .failing_at(150.0),
         Figure::at_most("memory of each", kilobytes, 100.0, "KB"),
+        Figure::shown("memory of each, with whole texts for its sink", with_texts.kilobytes, "KB"),
     ])
 }
 
@@ -56,24 +58,40 @@ pub(super) fn measure() -> anyhow::Result<Vec<Figure>> {
 fn most(url: &str) -> anyhow::Result<(usize, f64)> {
     let (mut most, mut kilobytes) = (0, f64::NAN);
     for n in SIZES {
-        let mut command = Command::new(std::env::current_exe()?);
-        let output = command.args(["bench", "--many", &n.to_string(), "--server", url]).output()?;
-        let line = String::from_utf8_lossy(&output.stdout);
-        let mut figures = line.split_whitespace().map(str::parse::<f64>);
-        let (Some(Ok(cores)), Some(Ok(each))) = (figures.next(), figures.next()) else {
-            bail!("{n} runs failed: {}", String::from_utf8_lossy(&output.stderr));
-        };
-        println!("{n} runs: {cores:.2} cores, {each:.0} KB a run");
-        if cores >= MAX_CORES {
+        let measured = one(n, url, PartialScope::Change)?;
+        println!("{n} runs: {:.2} cores, {:.0} KB a run", measured.cores, measured.kilobytes);
+        if measured.cores >= MAX_CORES {
             break;
         }
-        (most, kilobytes) = (n, each);
+        (most, kilobytes) = (n, measured.kilobytes);
     }
     Ok((most, kilobytes))
 }
 
+/// What runs need: processor cores all together, and kilobytes each.
+struct Needs {
+    cores: f64,
+    kilobytes: f64,
+}
+
+/// Measures `n` runs in a process of their own.
+fn one(n: usize, url: &str, scope: PartialScope) -> anyhow::Result<Needs> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["bench", "--many", &n.to_string(), "--server", url]);
+    if scope == PartialScope::Whole {
+        command.arg("--whole-texts");
+    }
+    let output = command.output()?;
+    let line = String::from_utf8_lossy(&output.stdout);
+    let mut figures = line.split_whitespace().map(str::parse::<f64>);
+    let (Some(Ok(cores)), Some(Ok(kilobytes))) = (figures.next(), figures.next()) else {
+        bail!("{n} runs failed: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    Ok(Needs { cores, kilobytes })
+}
+
 /// The measured process: runs on a single thread, and prints the cores and the kilobytes per run.
-pub(in crate::bench) fn run(n: usize, url: &str) -> anyhow::Result<()> {
+pub(in crate::bench) fn run(n: usize, url: &str, scope: PartialScope) -> anyhow::Result<()> {
     raise_file_limit();
     let dir = tempfile::tempdir()?;
     let engine = engine(dir.path(), url, n)?;
@@ -81,14 +99,14 @@ pub(in crate::bench) fn run(n: usize, url: &str) -> anyhow::Result<()> {
         // One-time costs of the first run, such as the HTTP client, are not counted for each run.
         let began = Arc::new(CountingSink::default());
         let mut runs = JoinSet::new();
-        spawn(&engine, "warm", &began, &mut runs);
+        spawn(&engine, "warm", &began, scope, &mut runs);
         while began.n_bytes.load(Ordering::Relaxed) == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let before = process::in_use_mb("self").context("no /proc")?;
         let counting = Arc::new(CountingSink::default());
         for at in 0..n {
-            spawn(&engine, &format!("s{at}"), &counting, &mut runs);
+            spawn(&engine, &format!("s{at}"), &counting, scope, &mut runs);
             // Started a few at a time, as in a real program.
             if at % 20 == 19 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -113,9 +131,9 @@ pub(in crate::bench) fn run(n: usize, url: &str) -> anyhow::Result<()> {
     })
 }
 
-fn spawn(engine: &Engine, session: &str, counting: &Arc<CountingSink>, runs: &mut JoinSet<()>) {
+fn spawn(engine: &Engine, session: &str, counting: &Arc<CountingSink>, scope: PartialScope, runs: &mut JoinSet<()>) {
     let run = engine.run(engine.request(session, None, None, "hello"));
-    let sinks = Arc::new(OfRun { all: Arc::clone(counting), has_begun: AtomicUsize::new(0) });
+    let sinks = Arc::new(OfRun { all: Arc::clone(counting), scope, has_begun: AtomicUsize::new(0) });
     runs.spawn(async move {
         if let Err(error) = run.deliver(sinks).await.result {
             eprintln!("a run failed: {error}");
@@ -153,12 +171,17 @@ impl CountingSink {
 
 struct OfRun {
     all: Arc<CountingSink>,
+    scope: PartialScope,
     has_begun: AtomicUsize,
 }
 
 impl ReplySink for OfRun {
     fn send<'a>(&'a self, _: &'a OutgoingBlock) -> BoxFuture<'a, Result<Receipt, SendFailure>> {
         Box::pin(std::future::ready(Ok(Receipt::default())))
+    }
+
+    fn partial_scope(&self) -> PartialScope {
+        self.scope
     }
 
     fn partial<'a>(&'a self, partial: PartialReply<'a>) -> BoxFuture<'a, ()> {

@@ -147,7 +147,7 @@ impl FlatMessage<'_> {
                     .sections
                     .unwrap_or_default()
                     .into_iter()
-                    .map(|(name, text)| (name, text.as_str().map(Into::into)))
+                    .map(|(name, text)| (name.into(), text.as_str().map(Into::into)))
                     .collect(),
                 tools_added: self.tools_added.unwrap_or_default(),
                 tools_removed: self.tools_removed.unwrap_or_default().into_iter().map(|t| t.name).collect(),
