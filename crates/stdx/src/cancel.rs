@@ -69,6 +69,8 @@ struct CancelInner {
     /// The token's own limit, besides those of its parents.
     limit: Option<TimeLimit>,
     parent: Option<Cancel>,
+    /// The nearest parent with a limit. Limits are looked at for every delta, and few tokens of a long chain have one.
+    limited: Option<Cancel>,
 }
 
 #[derive(Debug)]
@@ -131,7 +133,7 @@ impl Default for Cancel {
 impl From<CancellationToken> for Cancel {
     /// Wraps a caller's token; its cancellation counts as [`CancelReason::User`].
     fn from(token: CancellationToken) -> Self {
-        Self(Arc::new(CancelInner { token, reason: OnceLock::new(), limit: None, parent: None }))
+        Self(Arc::new(CancelInner { token, reason: OnceLock::new(), limit: None, parent: None, limited: None }))
     }
 }
 
@@ -165,13 +167,14 @@ impl Cancel {
             reason: OnceLock::new(),
             limit,
             parent: Some(self.clone()),
+            limited: if self.0.limit.is_some() { Some(self.clone()) } else { self.0.limited.clone() },
         }))
     }
 
     /// Returns the earliest of what the limits of this token and its parents are mapped to.
     fn earliest(&self, of: fn(&TimeLimit) -> Deadline) -> Option<Deadline> {
         let own = self.0.limit.as_ref().map(of);
-        own.into_iter().chain(self.0.parent.as_ref().and_then(|parent| parent.earliest(of))).min()
+        own.into_iter().chain(self.0.limited.as_ref().and_then(|parent| parent.earliest(of))).min()
     }
 
     /// Cancels this token and its children. The first reason is kept.

@@ -121,6 +121,11 @@ impl SseDecoder {
             }
         }
         self.check_size(self.buffer.len() - self.event_start)?;
+        if self.event_start == self.buffer.len() {
+            // Most chunks are whole events, and the next one may be a second away.
+            self.forget_finished();
+            self.buffer = Vec::new();
+        }
         Ok(None)
     }
 
