@@ -37,14 +37,11 @@ impl Readers {
     }
 
     fn rest(&self, n_threads: usize) -> Option<Duration> {
-        let rest = rest_of(self.0.load(Ordering::Relaxed), n_threads);
+        let n_bodies = self.0.load(Ordering::Relaxed);
+        let micros = n_bodies.saturating_mul(1_000_000) / READS_PER_SECOND.saturating_mul(n_threads.max(1));
+        let rest = Duration::from_micros(micros as u64);
         (rest >= LEAST_REST).then(|| rest.min(LONGEST_REST))
     }
-}
-
-fn rest_of(n_bodies: usize, n_threads: usize) -> Duration {
-    let milliseconds = n_bodies.saturating_mul(1_000) / READS_PER_SECOND.saturating_mul(n_threads.max(1));
-    Duration::from_millis(milliseconds as u64)
 }
 
 /// When one body may be read.
