@@ -58,6 +58,8 @@ pub struct ReplySnapshot {
     text: String,
     /// Where the last change begins in the whole text.
     at: usize,
+    /// Whether the last change is not for people.
+    is_unshown: bool,
     delta_at: usize,
     media_urls: Vec<String>,
     formatted: String,
@@ -82,11 +84,16 @@ impl ReplySnapshot {
                 self.text.truncate(self.text.floor_char_boundary(growth.at));
                 self.at = self.text.len();
             }
+            // A change that was not shown is a part of the next one.
+            PartialScope::Change if self.is_unshown && growth.at >= self.at => {
+                self.text.truncate(self.text.floor_char_boundary(growth.at - self.at));
+            }
             PartialScope::Change => {
                 self.text.clear();
                 self.at = growth.at;
             }
         }
+        self.is_unshown = !growth.shown;
         append(&mut self.text, &growth.restored);
         self.delta_at = self.text.len();
         append(&mut self.text, &growth.delta);
@@ -144,16 +151,27 @@ mod tests {
     fn changes_without_the_text_give_the_same_text() {
         let (mut whole, mut changes) = (ReplySnapshot::default(), ReplySnapshot::with_scope(PartialScope::Change));
         let mut text = String::new();
-        for (at, restored, delta) in [(0, "", "Grüße"), (7, "", " an"), (2, "ün", "e"), (5, "", ""), (0, "", "all")]
-        {
-            let growth = Growth { at, restored: restored.into(), delta: delta.into(), ..Growth::default() };
+        for (at, restored, delta, shown, changed) in [
+            (0, "", "Grüße", true, (0, "Grüße")),
+            (7, "", " an", true, (7, " an")),
+            (2, "ün", "e", true, (2, "üne")),
+            (5, "", "", true, (5, "")),
+            (5, "", "en", false, (5, "en")),
+            (7, "", "d", true, (5, "end")),
+            (6, "", "x", false, (6, "x")),
+            (6, "", "z", false, (6, "z")),
+            (2, "", "w", true, (2, "w")),
+        ] {
+            let growth = Growth { at, restored: restored.into(), delta: delta.into(), shown, ..Growth::default() };
             whole.grow(&growth);
             changes.grow(&growth);
             let change = changes.partial();
-            text.truncate(change.at);
-            text.push_str(change.text);
-            assert_eq!((text.as_str(), change.delta), (whole.partial().text, whole.partial().delta));
-            assert_eq!((change.at, change.text), (at, &*format!("{restored}{delta}")));
+            assert_eq!((change.at, change.text), changed);
+            if shown {
+                text.truncate(change.at);
+                text.push_str(change.text);
+                assert_eq!((text.as_str(), change.delta), (whole.partial().text, whole.partial().delta));
+            }
         }
     }
 

@@ -130,6 +130,7 @@ proptest! {
             prop_assert_eq!(&entries, &again.entries().collect::<Vec<_>>());
             for entry in &entries {
                 prop_assert_eq!(entry.to_line().into_bytes(), again.line(&entry.id).unwrap().to_vec());
+                prop_assert_eq!(log.line(&entry.id), again.line(&entry.id));
             }
             prop_assert_eq!(log.tree(), again.tree());
             Ok(())

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Gives equal texts the same memory, for texts that many owners keep for a long time, such as the sections of system prompts. A text that
-/// only the pool holds is forgotten after a while. Texts from all over share one pool, so it must not decide anything.
+/// Holds equal texts once, for texts that many owners keep for a long time, such as the sections of system prompts. Texts that nobody else
+/// holds any more are dropped as others are added.
 #[derive(Debug, Default)]
 pub struct TextPool(Mutex<PooledTexts>);
 
