@@ -13,6 +13,7 @@ use pinch_llm::provider::Provider;
 use pinch_llm::request::{Auth, CallOptions};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::copy_on_write::CopyOnWrite;
 use pinch_stdx::host::Host;
 
 mod builder;
@@ -37,7 +38,7 @@ pub struct Agent {
     /// Whether the calls of a message run in parallel. A sequential tool among them overrides it.
     pub execution: ToolMode,
     /// Options of every request; the agent sets the thinking level.
-    pub options: Arc<CallOptions>,
+    pub options: CopyOnWrite<CallOptions>,
     /// The provider that the model is called through.
     pub provider: Arc<dyn Provider>,
     /// Credentials sent with every request. If there are none, the provider looks them up in the host's environment.
@@ -60,7 +61,7 @@ impl Agent {
             thinking: ThinkingLevel::Off,
             tools: ToolSet::new(),
             execution: ToolMode::Parallel,
-            options: Arc::default(),
+            options: CopyOnWrite::default(),
             provider,
             auth: Auth::default(),
             hooks: Arc::new(NoHooks),

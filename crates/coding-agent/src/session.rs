@@ -187,7 +187,8 @@ impl AgentSession {
         if is_new || !has_level || context.thinking_level != thinking.as_str() {
             log.append(models::level_change(thinking)).await?;
         }
-        let calls = extension_models::ExtensionCalls::new(Arc::clone(&parts.provider), &parts.options, host.clone());
+        let calls =
+            extension_models::ExtensionCalls::new(Arc::clone(&parts.provider), parts.options.clone(), host.clone());
         let calls = Arc::new(calls);
         let mut agent = Agent::new(host.clone(), model, parts.provider);
         agent.messages = context.messages;
@@ -199,10 +200,9 @@ impl AgentSession {
         agent.tools = tooling.offered(&active_tools);
         let system = tooling.prompt_for.as_ref().map_or(parts.system, |make| make(&agent.tools));
         agent.options = parts.options;
-        let options = Arc::make_mut(&mut agent.options);
-        options.session_id.get_or_insert_with(|| log.id().to_owned());
+        agent.options.session_id.get_or_insert_with(|| log.id().to_owned());
         let commands = Arc::new(Commands { skills: parts.skills, templates: parts.templates });
-        options.observer = observer::observer(options.observer.take(), &parts.extensions);
+        agent.options.observer = observer::observer(agent.options.observer.take(), &parts.extensions);
         let now = SessionSnapshot {
             session_id: log.id().to_owned(),
             session_file: log.path().map(PathBuf::from),
@@ -377,7 +377,7 @@ impl AgentSession {
 
     /// Returns the options of subsequent requests, for changing them.
     pub fn options_mut(&mut self) -> &mut CallOptions {
-        Arc::make_mut(&mut self.agent.options)
+        &mut self.agent.options
     }
 
     /// Removes a failed last answer from the context; it stays in the log.

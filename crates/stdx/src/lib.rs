@@ -29,6 +29,8 @@ pub mod pull;
 
 pub mod secret;
 
+pub mod copy_on_write;
+
 pub mod text;
 
 pub mod json;

@@ -157,7 +157,7 @@ impl AgentBuilder {
         agent.auth = self.auth;
         agent.thinking = self.thinking;
         agent.execution = self.execution;
-        agent.options = Arc::new(self.options);
+        agent.options = self.options.into();
         if let Some(hooks) = self.hooks {
             agent.hooks = hooks;
         }

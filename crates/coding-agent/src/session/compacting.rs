@@ -9,6 +9,7 @@ use pinch_llm::provider::Provider;
 use pinch_llm::request::{CacheRetention, CallOptions, Request, SystemPrompt, ThinkingChoice};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::copy_on_write::CopyOnWrite;
 use pinch_stdx::host::Host;
 
 use crate::compaction::branch::{BranchInstructions, LeftBranch};
@@ -34,7 +35,7 @@ pub(super) struct Summariser {
     model: Arc<Model>,
     provider: Arc<dyn Provider>,
     thinking: ThinkingLevel,
-    options: Arc<CallOptions>,
+    options: CopyOnWrite<CallOptions>,
     host: Host,
     settings: CompactionSettings,
     retry: TurnRetry,
@@ -65,7 +66,7 @@ impl Summariser {
             model: Arc::clone(&agent.model),
             provider: Arc::clone(&agent.provider),
             thinking: agent.thinking,
-            options: Arc::clone(&agent.options),
+            options: agent.options.clone(),
             host: agent.host.clone(),
             retry: session.plan.turn,
             hooks: Arc::clone(&session.summaries),

@@ -323,12 +323,11 @@ pub(crate) async fn prepare(
         branch_reserve_tokens: settings.branch_reserve_tokens,
         compaction: settings.compaction.clone(),
         plan: settings.recovery,
-        options: Arc::new(
-            CallOptions::default()
-                .with_thinking_budgets(settings.thinking_budgets)
-                .with_timeouts(settings.timeouts)
-                .with_native(transport(&settings)),
-        ),
+        options: CallOptions::default()
+            .with_thinking_budgets(settings.thinking_budgets)
+            .with_timeouts(settings.timeouts)
+            .with_native(transport(&settings))
+            .into(),
         ..usual
     })
     .await?;

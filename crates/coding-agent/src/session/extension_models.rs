@@ -10,6 +10,7 @@ use pinch_llm::provider::Provider;
 use pinch_llm::request::{Auth, CallOptions, Request};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::copy_on_write::CopyOnWrite;
 use pinch_stdx::host::Host;
 
 use super::control::SessionControl;
@@ -24,14 +25,13 @@ use crate::services::Services;
 pub(super) struct ExtensionCalls {
     /// The provider of the session, which may change.
     provider: Mutex<Arc<dyn Provider>>,
-    options: Arc<CallOptions>,
+    options: CopyOnWrite<CallOptions>,
     host: Host,
 }
 
 impl ExtensionCalls {
     /// `options` are those of the session's calls.
-    pub(super) fn new(provider: Arc<dyn Provider>, options: &Arc<CallOptions>, host: Host) -> Self {
-        let options = Arc::clone(options);
+    pub(super) fn new(provider: Arc<dyn Provider>, options: CopyOnWrite<CallOptions>, host: Host) -> Self {
         Self { provider: Mutex::new(provider), options, host }
     }
 

@@ -8,6 +8,7 @@ use pinch_llm::model::Model;
 use pinch_llm::provider::Provider;
 use pinch_llm::request::CallOptions;
 use pinch_llm::thinking::ThinkingLevel;
+use pinch_stdx::copy_on_write::CopyOnWrite;
 use pinch_stdx::host::Host;
 
 use super::models::FindModel;
@@ -95,7 +96,7 @@ pub struct SessionParts {
     /// What to retry.
     pub plan: RecoveryPlan,
     /// Options of every request.
-    pub options: Arc<CallOptions>,
+    pub options: CopyOnWrite<CallOptions>,
 }
 
 impl SessionParts {
@@ -131,7 +132,7 @@ impl SessionParts {
             summaries: Arc::new(NoSummaryHooks),
             branch_reserve_tokens: BRANCH_RESERVE_TOKENS,
             plan: RecoveryPlan::default(),
-            options: Arc::default(),
+            options: CopyOnWrite::default(),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Replacing a session's log: with a new one, a fork, or a stored one.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use pinch_llm::message::Message;
 
@@ -164,7 +163,7 @@ impl AgentSession {
         self.control.drop_pending();
         self.restart_extensions().await;
         let old = std::mem::replace(&mut self.log, log);
-        let session_id = &mut Arc::make_mut(&mut self.agent.options).session_id;
+        let session_id = &mut self.agent.options.session_id;
         if session_id.as_deref() == Some(old.id()) {
             *session_id = Some(self.log.id().to_owned());
         }
@@ -189,7 +188,7 @@ impl AgentSession {
         let is_observed = observer::is_wanted(extensions);
         answering(&self.control, &self.log, extensions.restart()).await;
         if !is_observed {
-            let observer = &mut Arc::make_mut(&mut self.agent.options).observer;
+            let observer = &mut self.agent.options.observer;
             *observer = observer::observer(observer.take(), extensions);
         }
     }

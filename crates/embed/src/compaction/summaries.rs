@@ -17,6 +17,7 @@ use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{CacheRetention, CallOptions, Request, SystemPrompt, ThinkingChoice};
 use pinch_llm::thinking::ThinkingLevel;
 use pinch_stdx::cancel::Cancel;
+use pinch_stdx::copy_on_write::CopyOnWrite;
 use pinch_stdx::host::Host;
 
 use super::{safeguard, sections};
@@ -83,7 +84,7 @@ pub(crate) struct Summaries {
     plan: SummaryPlan,
     providers: Arc<ProviderRegistry>,
     model: Arc<Model>,
-    options: Arc<CallOptions>,
+    options: CopyOnWrite<CallOptions>,
     host: Host,
     /// Credentials of the current attempt.
     auth: Mutex<Option<Arc<dyn RequestAuth>>>,
@@ -96,7 +97,7 @@ impl Summaries {
         plan: SummaryPlan,
         providers: Arc<ProviderRegistry>,
         model: Arc<Model>,
-        options: Arc<CallOptions>,
+        options: CopyOnWrite<CallOptions>,
         host: Host,
     ) -> Self {
         Self { plan, providers, model, options, host, auth: Mutex::default(), used: Mutex::default() }

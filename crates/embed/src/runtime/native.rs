@@ -24,6 +24,7 @@ use pinch_llm::model::Model;
 use pinch_llm::provider::{Provider, ProviderRegistry};
 use pinch_llm::request::{Auth, ToolChoice};
 use pinch_stdx::cancel::{Cancel, CancelReason};
+use pinch_stdx::copy_on_write::CopyOnWrite;
 use pinch_stdx::host::Host;
 use pinch_stdx::pull::pulled;
 use pinch_tools::loops::LoopGuard;
@@ -100,7 +101,7 @@ impl NativeRuntime {
         if let Some(call) = &scope.skill_call {
             provider = Arc::new(SkillCallProvider::new(call.clone(), provider));
         }
-        let options = Arc::new(options::of_run(scope, &model));
+        let options = CopyOnWrite::from(options::of_run(scope, &model));
         // Credentials come with each attempt.
         let nobody = authorised(&provider, Arc::new(FixedAuth(Auth::default())));
         let mut parts = SessionParts::new(scope.host.clone(), log, model, nobody);
@@ -119,7 +120,7 @@ impl NativeRuntime {
             scope.summaries.clone(),
             Arc::clone(&self.providers),
             Arc::clone(&parts.model),
-            Arc::clone(&options),
+            options.clone(),
             scope.host.clone(),
         ));
         parts.summaries = summaries.clone();
