@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use futures::future::BoxFuture;
 use proptest::prelude::*;
 
-use super::super::snapshot::PartialReply;
+use super::super::snapshot::{PartialReply, PartialScope};
 use super::*;
 use crate::replies::piece::Growth;
 
@@ -30,6 +30,7 @@ struct Recording {
     arrived: Mutex<HashMap<ReplyId, u32>>,
     acts: Mutex<Vec<Act>>,
     limits: SinkLimits,
+    scope: PartialScope,
     /// Text length at which the sink hangs.
     hangs_at_partial: Option<usize>,
 }
@@ -82,6 +83,10 @@ impl ReplySink for Recording {
         })
     }
 
+    fn partial_scope(&self) -> PartialScope {
+        self.scope
+    }
+
     fn partial<'a>(&'a self, reply: PartialReply<'a>) -> BoxFuture<'a, ()> {
         self.log(format!("partial {}", reply.text));
         match self.hangs_at_partial == Some(reply.text.len()) {
@@ -117,6 +122,15 @@ fn three() -> Vec<ReplyEvent> {
 
 fn texts<'a>(blocks: impl IntoIterator<Item = &'a OutgoingBlock>) -> Vec<&'a str> {
     blocks.into_iter().map(|block| block.reply.text.as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_sink_of_changes_gets_only_what_is_new() {
+    for (scope, last) in [(PartialScope::Whole, "partial abc"), (PartialScope::Change, "partial c")] {
+        let sink = Arc::new(Recording { scope, ..Recording::default() });
+        deliver(&sink, vec![partial(0, "ab"), block(0, "ab"), partial(2, "c")]).await;
+        assert_eq!(sink.calls(), ["partial ab", "block ab", last]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
